@@ -1,0 +1,32 @@
+// Small builders that derivative rules and passes share. They build the static form where shapes are static and pass
+// sizes as wg.dim operands where they are not.
+#pragma once
+
+#include "ir/Dialect.h"
+
+namespace wg::ir {
+
+/// The shape of `x` as trailing index operands: one wg.dim for each dynamic size, in order.
+llvm::SmallVector<mlir::Value> dynamicSizes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
+
+/// 1, 0 or `value` everywhere, of x's type.
+mlir::Value onesLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
+mlir::Value zerosLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
+mlir::Value fullLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, double value);
+
+/// Swaps the axes of x: axis i of the result is axis permutation[i] of x.
+mlir::Value transpose(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<int64_t> permutation);
+
+/// Axis i of x becomes axis dims[i] of a value shaped as `like`.
+mlir::Value broadcastTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<int64_t> dims, mlir::Value like);
+
+/// The adjoint of broadcastTo: sums `ct` over what the broadcast repeated; the result has the type of x.
+mlir::Value sumTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value ct, llvm::ArrayRef<int64_t> dims, mlir::Value x);
+
+/// x in the shape of `like`.
+mlir::Value reshapeLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value like);
+
+/// Broadcasts the result of a reduction of `x` over `axes` back to x's shape.
+mlir::Value unreduce(mlir::OpBuilder &b, mlir::Location loc, mlir::Value y, llvm::ArrayRef<int64_t> axes, mlir::Value x);
+
+} // namespace wg::ir

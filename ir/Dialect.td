@@ -1,0 +1,114 @@
+//===- Dialect.td - the dialect `wg`, its types and the base classes of its ops --------------------===//
+#ifndef WG_DIALECT_TD
+#define WG_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "ir/Interfaces.td"
+
+def WG_Dialect : Dialect {
+  let name = "wg";
+  let cppNamespace = "::wg::ir";
+  let summary = "Differentiable programs on tensors";
+  let description = [{
+    Values are ranked tensors of f64, f32, bf16, f16, i64, i32, ui8 or i1 (bool). Broadcasting is explicit. Every size
+    `?` of a result that the operands' types do not imply is a trailing operand of type index.
+  }];
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+}
+
+def WG_Tensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, UI8, I1]>;
+def WG_FloatTensor : RankedTensorOf<[F64, F32, BF16, F16]>;
+def WG_NumberTensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, UI8]>;
+def WG_IntegerTensor : RankedTensorOf<[I64, I32, UI8]>;
+def WG_IndexTensor : RankedTensorOf<[I64, I32]>;
+def WG_BoolTensor : RankedTensorOf<[I1]>;
+
+/// Every op. The fields below the assembly format are read by tools/gen_ops.py.
+class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Dialect, mnemonic, traits> {
+  let summary = formula;
+  /// Inputs that the gradient and agreement checks run it on, one string a sample:
+  ///   "f64[2,3] in [-3, 3]"                              one operand, uniform in an interval
+  ///   "f64[3] = [-1, 0, 2.5]; f64[3] in [0.1, 2]"        operands separated by `;`, values given after `=`
+  ///   "f64[2,3,4] in [-2, 2] | axes = [0, 2]"            attributes after `|`, separated by `;`
+  /// A sample written in f64 is run in every dtype that the op accepts.
+  list<string> samples = [];
+  /// What the data operands accept: any, floats, numbers, integers, booleans.
+  string dtypes = "any";
+  /// Whether the build writes a public function `wg::<mnemonic>`; false where frontend/ words it by hand.
+  bit publicFunction = 1;
+}
+
+/// An op whose result types follow from its operands and attributes by the runtime's shape rule.
+class WG_InferredOp<string mnemonic, string formula, list<Trait> traits = []>
+    : WG_Op<mnemonic, formula, !listconcat([Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>], traits)>;
+
+/// One element at a time: equal types in, the same type out.
+class WG_ElementwiseOp<string mnemonic, string formula, list<Trait> traits>
+    : WG_InferredOp<mnemonic, formula, !listconcat([DeclareOpInterfaceMethods<WG_Scalar>], traits)>;
+
+def WG_Differentiates : DeclareOpInterfaceMethods<WG_Differentiable>;
+
+/// y = f(x), float -> float.
+class WG_UnaryOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+    : WG_ElementwiseOp<mnemonic, formula, traits> {
+  let arguments = (ins WG_FloatTensor:$x);
+  let results = (outs WG_FloatTensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let dtypes = "floats";
+}
+
+/// y = f(x), any number.
+class WG_UnaryNumberOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+    : WG_UnaryOp<mnemonic, formula, traits> {
+  let arguments = (ins WG_NumberTensor:$x);
+  let results = (outs WG_NumberTensor:$y);
+  let dtypes = "numbers";
+}
+
+/// c = f(a, b), numbers of one type.
+class WG_BinaryOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+    : WG_ElementwiseOp<mnemonic, formula, !listconcat([SameTypeOperands], traits)> {
+  let arguments = (ins WG_NumberTensor:$a, WG_NumberTensor:$b);
+  let results = (outs WG_NumberTensor:$c);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
+  let dtypes = "numbers";
+}
+
+/// c = f(a, b), floats of one type.
+class WG_BinaryFloatOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+    : WG_BinaryOp<mnemonic, formula, traits> {
+  let arguments = (ins WG_FloatTensor:$a, WG_FloatTensor:$b);
+  let results = (outs WG_FloatTensor:$c);
+  let dtypes = "floats";
+}
+
+/// c = f(a, b), booleans.
+class WG_BinaryBoolOp<string mnemonic, string formula>
+    : WG_BinaryOp<mnemonic, formula, [WG_NotDifferentiable<"has a bool result">]> {
+  let arguments = (ins WG_BoolTensor:$a, WG_BoolTensor:$b);
+  let results = (outs WG_BoolTensor:$c);
+  let dtypes = "booleans";
+}
+
+/// A comparison: numbers of one type in, bool of the same shape out.
+class WG_CompareOp<string mnemonic, string formula>
+    : WG_ElementwiseOp<mnemonic, formula, [SameTypeOperands, WG_NotDifferentiable<"has a bool result">]> {
+  let arguments = (ins WG_Tensor:$a, WG_Tensor:$b);
+  let results = (outs WG_BoolTensor:$c);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
+  let dtypes = "any";
+}
+
+/// y = combination of x over `axes`, which fall from the shape. Axes are sorted, distinct, not negative.
+class WG_ReduceOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+    : WG_InferredOp<mnemonic, formula, !listconcat([DeclareOpInterfaceMethods<WG_Reduction>], traits)> {
+  let arguments = (ins WG_NumberTensor:$x, DenseI64ArrayAttr:$axes);
+  let results = (outs WG_NumberTensor:$y);
+  let assemblyFormat = "$x `axes` $axes attr-dict `:` type($x) `->` type($y)";
+  let dtypes = "numbers";
+}
+
+#endif // WG_DIALECT_TD

@@ -1,0 +1,29 @@
+// The interfaces of the dialect's ops (Interfaces.td) and the types that they mention.
+#pragma once
+
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace wg::ir {
+
+/// A coordinate of an element in emitted code. In scalar code it is `base` (type index). In vector code lane l of the
+/// vector has the coordinate `base + laneStride * l`: 0 for an axis that is the same in all lanes. A coordinate that
+/// is data (a gathered index) differs from lane to lane without a stride: `base` is then a vector of index.
+struct Coordinate {
+  mlir::Value base;
+  int64_t laneStride = 0;
+};
+
+/// Emits a read of the element of operand `operand` at `at`, one coordinate per axis of the operand.
+using ReadElement = llvm::function_ref<mlir::Value(unsigned operand, llvm::ArrayRef<Coordinate> at)>;
+
+/// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
+template <class ConcreteType>
+class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType, StatesWhyNotDifferentiable> {};
+
+} // namespace wg::ir
+
+#include "ir/Interfaces.h.inc"

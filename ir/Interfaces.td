@@ -1,0 +1,99 @@
+//===- Interfaces.td - what an op can say of itself: its element, its loops, its derivative ---------===//
+//
+// An op says what one element of it is in exactly one of three ways, or how it lowers as a whole:
+//   Scalar      the element at i is a function of the operands' elements at i      (tanh, add, cast, select)
+//   View        the element at i is the operand's element at an affine map of i    (broadcast, transpose, slice)
+//   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, gather, pad)
+//   Structured  it builds its own loops                                            (scatter_add, argmax)
+// Reductions and contractions say only which axes they sum over; the emitters know them by their traits.
+// And it says its derivative: Differentiable, or NotDifferentiable with the reason.
+//
+#ifndef WG_INTERFACES_TD
+#define WG_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def WG_Scalar : OpInterface<"Scalar"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An elementwise op: equal shapes in, the same shape out. `scalar` takes scalars and one-dimensional native vectors
+    alike; `x` holds one value per operand, all with the same number of lanes. Booleans are i1, u8 is i8.
+  }];
+  let methods = [
+    InterfaceMethod<"The result's element from the operands' elements, as arith and math ops.",
+                    "::mlir::Value", "scalar",
+                    (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "::mlir::ValueRange":$x)>,
+  ];
+}
+
+def WG_View : OpInterface<"View"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An op that only says where the elements of its first operand go. `viewMap` takes the coordinates of a result
+    element to those of the operand element that it shows; it uses no data. Static shapes only.
+  }];
+  let methods = [
+    InterfaceMethod<"Result coordinates -> operand coordinates.", "::mlir::AffineMap", "viewMap">,
+  ];
+}
+
+def WG_Indexed : OpInterface<"Indexed"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An op whose element depends on its place. `at` holds one coordinate per result axis; `read(operand, coordinates)`
+    emits a read of an operand's element. Every coordinate passed to `read` is in range on every path: the op clamps
+    what it reads speculatively.
+  }];
+  let methods = [
+    InterfaceMethod<"The result's element at `at`.", "::mlir::Value", "element",
+                    (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
+                         "::llvm::ArrayRef<::wg::ir::Coordinate>":$at, "::wg::ir::ReadElement":$read)>,
+  ];
+}
+
+def WG_Reduction : OpInterface<"Reduction"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    Combines the elements of its one operand over `getAxes()`. `neutral` and `combine` take scalars and native vectors
+    alike; combining is associative and commutative up to rounding, so the emitter chooses the order, by the shape only.
+  }];
+  let methods = [
+    InterfaceMethod<"The reduced axes of the operand, ascending.", "::llvm::ArrayRef<int64_t>", "getAxes">,
+    InterfaceMethod<"The neutral element, as an attribute of the operand's element type.",
+                    "::mlir::TypedAttr", "neutral", (ins "::mlir::Type":$elementType)>,
+    InterfaceMethod<"The combination of two partial results.", "::mlir::Value", "combine",
+                    (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "::mlir::Value":$x, "::mlir::Value":$y)>,
+  ];
+}
+
+def WG_Differentiable : OpInterface<"Differentiable"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    The reverse-mode rule. `ct` holds one cotangent per result, of the result's type, always there. Returns one value
+    per operand, of the operand's type: its cotangent, or an empty Value for an index, a condition, a key.
+    Rules build wg ops only, and only mathematics: who needs what is the engine's business.
+  }];
+  let methods = [
+    InterfaceMethod<"Cotangents of the operands.", "::llvm::SmallVector<::mlir::Value>", "vjp",
+                    (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "::mlir::ValueRange":$ct)>,
+  ];
+}
+
+def WG_NotDifferentiableInterface : OpInterface<"NotDifferentiable"> {
+  let cppNamespace = "::wg::ir";
+  let methods = [
+    StaticInterfaceMethod<"Why no gradient passes: the end of a sentence that begins with the op's name.",
+                          "::llvm::StringRef", "whyNotDifferentiable">,
+  ];
+}
+
+class WG_StatesWhy<string why> : NativeOpTrait<"StatesWhyNotDifferentiable", [], [{
+    static ::llvm::StringRef whyNotDifferentiable() { return "}] # why # [{"; }
+  }]> {
+  let cppNamespace = "::wg::ir";
+}
+
+/// States why no gradient passes through an op: `WG_NotDifferentiable<"is constant wherever it is differentiable">`.
+class WG_NotDifferentiable<string why> : TraitList<[WG_NotDifferentiableInterface, WG_StatesWhy<why>]>;
+
+#endif // WG_INTERFACES_TD

@@ -1,0 +1,10 @@
+//===- Ops.td - every family ---------------------------------------------------------------------------===//
+include "ir/ops/Elementwise.td"
+include "ir/ops/Compare.td"
+include "ir/ops/Cast.td"
+include "ir/ops/Reduce.td"
+include "ir/ops/Contract.td"
+include "ir/ops/Shape.td"
+include "ir/ops/Index.td"
+include "ir/ops/Random.td"
+include "ir/ops/Control.td"

@@ -1,0 +1,46 @@
+//===- Control.td - programs within programs: call, kernel ---------------------------------------------===//
+#ifndef WG_OPS_CONTROL_TD
+#define WG_OPS_CONTROL_TD
+
+include "ir/Dialect.td"
+include "mlir/Interfaces/CallInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+def WG_CallOp : WG_Op<"call", "the results of a function", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let description = [{
+    Calls a function of the module. Its derivative is made by the engine: the callee becomes a pair, a forward function that also
+    returns residuals and a backward function that reads them. Example: `%y = wg.call @f(%x) : (tensor<3xf32>) -> tensor<3xf32>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands);
+  let results = (outs Variadic<AnyType>);
+  let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, results)";
+  let publicFunction = 0;
+}
+
+def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, ReturnLike, ParentOneOf<["KernelOp"]>]> {
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let publicFunction = 0;
+}
+
+def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, IsolatedFromAbove, SingleBlock]> {
+  let description = [{
+    A region of wg ops that becomes one loop nest; its meaning is its body. `kind` says which emitter makes it: `map` (elementwise and
+    views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), or `single`
+    (one op that builds its own loops).
+    Example: `%y = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> { %t = wg.tanh %a : tensor<4xf32>  wg.yield %t : tensor<4xf32> }`
+  }];
+  let arguments = (ins StrAttr:$kind, Variadic<AnyType>:$inputs);
+  let results = (outs Variadic<AnyType>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let publicFunction = 0;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBlock() { return &getBody().front(); }
+    YieldOp getYield();
+  }];
+}
+
+#endif // WG_OPS_CONTROL_TD

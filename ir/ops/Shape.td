@@ -1,0 +1,130 @@
+//===- Shape.td - constants, and the same elements in another place ----------------------------------===//
+//
+// An attribute `shape` gives a result's sizes; each `?` in it is a trailing operand of type index, in order.
+//
+#ifndef WG_OPS_SHAPE_TD
+#define WG_OPS_SHAPE_TD
+
+include "ir/Dialect.td"
+
+def WG_ConstantOp : WG_Op<"constant", "y = a literal", [Pure, ConstantLike, WG_NotDifferentiable<"is a constant">, AllTypesMatch<["value", "y"]>]> {
+  let description = [{
+    A literal: a splat of any size, or at most 16 elements; larger constants are arguments.
+    Example: `%one = wg.constant dense<1.0> : tensor<2x3xf32>`
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "attr-dict $value";
+  let publicFunction = 0;
+  let hasFolder = 1;
+}
+
+def WG_OnesLikeOp : WG_ElementwiseOp<"ones_like", "y = 1 everywhere, shaped as x", [WG_NotDifferentiable<"is a constant">]> {
+  let description = [{Ones with x's type. Shapes: x any[...] -> y any[...].}];
+  let arguments = (ins WG_Tensor:$x);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasFolder = 1;
+  let samples = ["f64[2,3] in [-3, 3]"];
+}
+def WG_ZerosLikeOp : WG_ElementwiseOp<"zeros_like", "y = 0 everywhere, shaped as x", [WG_NotDifferentiable<"is a constant">]> {
+  let description = [{Zeros with x's type. Shapes: x any[...] -> y any[...].}];
+  let arguments = (ins WG_Tensor:$x);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasFolder = 1;
+  let samples = ["f64[2,3] in [-3, 3]"];
+}
+
+def WG_DimOp : WG_Op<"dim", "n = size of x along axis", [Pure, WG_NotDifferentiable<"has an integer result">]> {
+  let description = [{The size of one axis, for a trailing index operand. Example: `%n = wg.dim %x axis 0 : tensor<?x3xf32>`}];
+  let arguments = (ins WG_Tensor:$x, I64Attr:$axis);
+  let results = (outs Index:$size);
+  let assemblyFormat = "$x `axis` $axis attr-dict `:` type($x)";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let samples = ["f64[2,3] in [-3, 3] | axis = 1"];
+}
+
+def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG_Differentiates, DeclareOpInterfaceMethods<WG_View>]> {
+  let description = [{
+    Axis i of x becomes axis dims[i] of y (dims ascend); it has y's size or the static size 1. Axes of y that dims lacks repeat x.
+    Example: `%y = wg.broadcast %x to [64, 10] dims [1] : tensor<10xf32> -> tensor<64x10xf32>`
+  }];
+  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$dims, Variadic<Index>:$sizes);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x `to` $shape `dims` $dims (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let samples = ["f64[3] in [-2, 2] | shape = [2, 3]; dims = [1]", "f64[2] in [-2, 2] | shape = [2, 3]; dims = [0]", "f64[] in [-2, 2] | shape = [2, 3]; dims = []",
+                 "f64[2,1] in [-2, 2] | shape = [2, 3]; dims = [0, 1]", "f64[1,3] in [-2, 2] | shape = [4, 2, 3]; dims = [1, 2]"];
+}
+
+def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_Differentiates]> {
+  let description = [{The same elements in row-major order. Example: `%y = wg.reshape %x to [6] : tensor<2x3xf32> -> tensor<6xf32>`}];
+  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$shape, Variadic<Index>:$sizes);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x `to` $shape (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let samples = ["f64[2,3] in [-2, 2] | shape = [3, 2]", "f64[2,3] in [-2, 2] | shape = [6]", "f64[1] in [-2, 2] | shape = []"];
+}
+
+def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another order", [WG_Differentiates, DeclareOpInterfaceMethods<WG_View>]> {
+  let description = [{Axis i of y is axis permutation[i] of x. Example: `%y = wg.transpose %x by [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>`}];
+  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x `by` $permutation attr-dict `:` type($x) `->` type($y)";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let samples = ["f64[2,3] in [-2, 2] | permutation = [1, 0]", "f64[2,3,4] in [-2, 2] | permutation = [2, 0, 1]"];
+}
+
+def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_Differentiates, DeclareOpInterfaceMethods<WG_View>]> {
+  let description = [{
+    Elements starts[i], starts[i] + strides[i], ... below limits[i] of axis i; strides are positive, 0 <= start <= limit <= size.
+    A limit `?` (-9223372036854775808) means to the end; a dynamic axis is taken whole. Shapes: x any[...] -> y any[...].
+  }];
+  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits, DenseI64ArrayAttr:$strides);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x `from` $starts `to` $limits `by` $strides attr-dict `:` type($x) `->` type($y)";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let samples = ["f64[4,5] in [-2, 2] | starts = [1, 0]; limits = [4, 5]; strides = [1, 2]", "f64[6] in [-2, 2] | starts = [2]; limits = [3]; strides = [1]"];
+}
+
+def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_Differentiates, DeclareOpInterfaceMethods<WG_Indexed>]> {
+  let description = [{
+    low[i] zeros before, high[i] after and interior[i] between the elements of axis i; none is negative. A padded axis is static.
+    Shapes: x any[...] -> y any[...].
+  }];
+  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x `low` $low `high` $high `interior` $interior attr-dict `:` type($x) `->` type($y)";
+  let publicFunction = 0;
+  let samples = ["f64[2,3] in [-2, 2] | low = [1, 0]; high = [0, 2]; interior = [0, 1]", "f64[3] in [-2, 2] | low = [2]; high = [1]; interior = [0]"];
+}
+
+def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other along axis", [WG_Differentiates, DeclareOpInterfaceMethods<WG_Indexed>]> {
+  let description = [{Operands of one dtype and equal other axes. Shapes: xs any[...] -> y any[...].}];
+  let arguments = (ins Variadic<WG_Tensor>:$xs, I64Attr:$axis);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$xs `axis` $axis attr-dict `:` type($xs) `->` type($y)";
+  let publicFunction = 0;
+  let samples = ["f64[2,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0", "f64[2,1] in [-2, 2]; f64[2,2] in [-2, 2]; f64[2,1] in [-2, 2] | axis = 1"];
+}
+
+def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDifferentiable<"is a constant">, DeclareOpInterfaceMethods<WG_Indexed>]> {
+  let description = [{0, 1, 2, ... along axis, in dtype, the same along the others. Shapes: -> y dtype[shape].}];
+  let arguments = (ins DenseI64ArrayAttr:$shape, I64Attr:$axis, TypeAttr:$dtype, Variadic<Index>:$sizes);
+  let results = (outs WG_NumberTensor:$y);
+  let assemblyFormat = "`to` $shape `axis` $axis (`sizes` $sizes^)? attr-dict `:` type($y)";
+  let publicFunction = 0;
+  let samples = ["| shape = [2, 3]; axis = 1; dtype = f32", "| shape = [4]; axis = 0; dtype = i64"];
+}
+
+#endif // WG_OPS_SHAPE_TD

@@ -1,0 +1,65 @@
+// Memory that tensors share: aligned, reference-counted, recycled.
+//
+// Blocks start at a 64-byte boundary and end with at least 64 readable bytes of slack only if the allocator says so:
+// nobody may rely on it (compiled code is tested with every buffer ending at a guard page). Blocks of 4 MiB and more
+// lie on huge pages. Freed blocks above 64 KiB are kept for the next of their size (up to a bound), because the first
+// touch of a fresh page costs more than most kernels.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace wg::runtime {
+
+/// A shared handle to a block of bytes. Copying shares; the last handle frees. Thread-safe counting.
+class Buffer {
+public:
+  Buffer() = default;
+  /// A block of at least `bytes` uninitialised bytes. `bytes` may be 0. Throws std::bad_alloc when memory is gone.
+  static Buffer allocate(size_t bytes);
+
+  Buffer(const Buffer &other) noexcept : block_(other.block_) { retain(); }
+  Buffer(Buffer &&other) noexcept : block_(other.block_) { other.block_ = nullptr; }
+  Buffer &operator=(Buffer other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~Buffer() { release(); }
+
+  explicit operator bool() const { return block_ != nullptr; }
+  void *data() const { return block_ ? block_->data : nullptr; }
+  size_t size() const { return block_ ? block_->bytes : 0; }
+  /// True if no other handle shares the block: its owner may write in place.
+  bool unique() const { return block_ && block_->references.load(std::memory_order_acquire) == 1; }
+  friend bool operator==(const Buffer &a, const Buffer &b) { return a.block_ == b.block_; }
+
+  /// Bytes in blocks that some handle holds, process-wide. For leak tests and memory reports.
+  static size_t liveBytes();
+  /// Returns the recycled blocks to the system.
+  static void trim();
+
+private:
+  struct Block {
+    void *data;
+    size_t bytes;    // as asked
+    size_t capacity; // as reserved; decides the free list
+    std::atomic<int64_t> references;
+  };
+  explicit Buffer(Block *block) : block_(block) {}
+  void retain() const {
+    if (block_)
+      block_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  void release() {
+    if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      free(block_);
+    block_ = nullptr;
+  }
+  static void free(Block *block);
+
+  Block *block_ = nullptr;
+};
+
+} // namespace wg::runtime

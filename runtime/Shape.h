@@ -1,0 +1,84 @@
+// The sizes of a tensor, known or dynamic, and a tensor's type. Plain values without a heap.
+#pragma once
+
+#include "runtime/DType.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace wg::runtime {
+
+/// A size that is known only at run time, written `?`.
+inline constexpr int64_t kDynamic = std::numeric_limits<int64_t>::min();
+/// The highest rank of a tensor.
+inline constexpr int kMaxRank = 8;
+
+/// A short list of integers that needs no heap: the sizes of a shape, a list of axes, a permutation.
+class Ints {
+public:
+  constexpr Ints() = default;
+  constexpr Ints(std::initializer_list<int64_t> values) : Ints(std::span(values.begin(), values.size())) {}
+  /// Requires values.size() <= capacity(); callers that take lists from users check first.
+  constexpr Ints(std::span<const int64_t> values) : size_(static_cast<uint8_t>(values.size())) {
+    std::copy(values.begin(), values.end(), data_.begin());
+  }
+  constexpr Ints(size_t count, int64_t value) : size_(static_cast<uint8_t>(count)) {
+    std::fill_n(data_.begin(), count, value);
+  }
+  static constexpr size_t capacity() { return kMaxRank; }
+
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr int64_t operator[](size_t i) const { return data_[i]; }
+  constexpr int64_t &operator[](size_t i) { return data_[i]; }
+  constexpr const int64_t *begin() const { return data_.data(); }
+  constexpr const int64_t *end() const { return data_.data() + size_; }
+  constexpr int64_t *begin() { return data_.data(); }
+  constexpr int64_t *end() { return data_.data() + size_; }
+  constexpr void push_back(int64_t value) { data_[size_++] = value; }
+  constexpr bool contains(int64_t value) const { return std::find(begin(), end(), value) != end(); }
+  constexpr operator std::span<const int64_t>() const { return {data_.data(), size_}; }
+  friend constexpr bool operator==(const Ints &a, const Ints &b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+private:
+  std::array<int64_t, kMaxRank> data_{};
+  uint8_t size_ = 0;
+};
+
+/// `[1, 0, ?]`
+std::string toString(const Ints &values);
+
+/// The sizes of a tensor, rank 0 to 8; a size may be `kDynamic` where a type is meant.
+class Shape : public Ints {
+public:
+  using Ints::Ints;
+  constexpr explicit Shape(const Ints &dims) : Ints(dims) {}
+  constexpr int rank() const { return static_cast<int>(size()); }
+  constexpr int64_t dim(int axis) const { return (*this)[static_cast<size_t>(axis)]; }
+  constexpr bool isStatic() const { return !contains(kDynamic); }
+  /// Number of elements; requires isStatic().
+  constexpr int64_t numElements() const {
+    int64_t count = 1;
+    for (int64_t dim : *this)
+      count *= dim;
+    return count;
+  }
+};
+
+/// `(2, 3)`, `(5,)`, `()`: as NumPy prints it, a dynamic size as `?`.
+std::string toString(const Shape &shape);
+
+/// A tensor's dtype and shape. Prints as `f32[2,3]`, `f32[?,3]`, `f32[]`.
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+  friend bool operator==(const TensorType &a, const TensorType &b) = default;
+};
+std::string toString(const TensorType &type);
+
+} // namespace wg::runtime

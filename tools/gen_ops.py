@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Writes what follows from the op records: `gen_ops.py OPS.json OUT_DIR`.
+
+OPS.json is `llvm-tblgen --dump-json` of ir/Ops.td. A file is rewritten only if its text changes, so that nothing is rebuilt for nothing.
+
+  runtime/OpIds.inc    WG_OP(name, Class) for each op, in the order of the records
+  runtime/OpTable.inc  one OpRecord row an op
+  runtime/OpAttrs.inc  one struct an op with attributes: their places by name, and `make`
+  ir/OpBridge.inc      inferReturnTypes of every op whose types follow from the shape rule
+  wengert/Ops.inc      declarations of the public functions, with their docstrings
+  frontend/Ops.inc     their definitions
+  tests/Samples.inc    WG_SAMPLE(op, "sample")
+  ops.md               the op table of ir/README.md
+"""
+import json
+import os
+import sys
+
+FAMILIES = ["Elementwise", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Random", "Control"]
+ATTR_KINDS = {"I64Attr": "integer", "F64Attr": "real", "TypeAttr": "dtype", "DenseI64ArrayAttr": "ints", "StrAttr": "string",
+              "ElementsAttr": "array", "FlatSymbolRefAttr": "string"}
+ATTR_TYPES = {"integer": "int64_t", "real": "double", "dtype": "DType", "ints": "const Ints &", "string": "const std::string &",
+              "array": "const Array &"}
+DTYPE_SETS = {"any": "kAnyDType", "floats": "kFloats", "numbers": "kNumbers", "integers": "kIntegers", "booleans": "kBooleans"}
+
+
+class Op:
+    def __init__(self, name, record, records):
+        self.record = record
+        self.name = record["opName"]
+        self.cls = name.removeprefix("WG_")
+        self.summary = record["summary"]
+        self.description = " ".join(record["description"].split()) if record.get("description") else ""
+        self.supers = record["!superclasses"]
+        self.file, line = record["!locs"][0].rsplit(":", 1)
+        self.family = os.path.basename(self.file).removesuffix(".td")
+        self.order = (FAMILIES.index(self.family), int(line))
+        self.operands, self.attrs, self.indices, self.variadic = [], [], False, False
+        for value, arg in record["arguments"]["args"]:
+            kind = value["def"]
+            if kind in ATTR_KINDS:
+                self.attrs.append((arg, ATTR_KINDS[kind]))
+            elif "Variadic" in records[kind]["!superclasses"]:
+                self.variadic = True
+                self.indices = arg == "sizes"
+                self.variadic_name = arg
+            else:
+                self.operands.append(arg)
+        self.results = [arg for _, arg in record["results"]["args"]]
+        traits = self.all_traits(record["traits"], records)
+        traits = list(traits)
+        self.interfaces = {str(records[t].get("trait")).removesuffix("::Trait") for t in traits}
+        self.differentiable = "Differentiable" in self.interfaces
+        self.reason = next((records[t]["extraConcreteClassDeclaration"].split('"')[1] for t in traits
+                            if records[t].get("trait") == "StatesWhyNotDifferentiable"), None)
+        self.elementwise = "Scalar" in self.interfaces
+        self.inferred = "WG_InferredOp" in self.supers
+        self.samples = record["samples"]
+
+    def all_traits(self, traits, records):
+        for trait in traits:
+            yield trait["def"]
+            yield from self.all_traits(records[trait["def"]].get("traits") or [], records)
+
+    def attr_struct(self):
+        lines = [f"/// Attributes of {self.name}.", f"struct {self.cls.removesuffix('Op')}Attrs {{", "  const Attrs &attrs;"]
+        for i, (attr, kind) in enumerate(self.attrs):
+            lines.append(f"  {ATTR_TYPES[kind]}{'' if ATTR_TYPES[kind].endswith('&') else ' '}{attr}() const {{ return attrs.{kind}({i}); }}")
+        params = ", ".join(f"{ATTR_TYPES[k]}{'' if ATTR_TYPES[k].endswith('&') else ' '}{a}" for a, k in self.attrs)
+        lines.append(f"  static Attrs make({params}) {{ return Attrs({{{', '.join('AttrValue(' + a + ')' for a, _ in self.attrs)}}}); }}")
+        return "\n".join(lines + ["};", ""])
+
+    def table_row(self):
+        attrs = ", ".join(f'{{"{a}", AttrKind::{k}}}' for a, k in self.attrs)
+        spec = f"k_{self.name}_attrs" if self.attrs else "{}"
+        head = f"static constexpr AttrRecord k_{self.name}_attrs[] = {{{attrs}}};\n" if self.attrs else ""
+        return head, (f'  {{OpId::{self.name}, "{self.name}", "{self.summary}", {len(self.operands)}, {str(self.variadic).lower()}, '
+                      f'{DTYPE_SETS[self.record["dtypes"]]}, {str(self.differentiable).lower()}, {str(self.elementwise).lower()}, {spec}}},')
+
+    def signature(self):
+        """-> (parameters with defaults, parameters, body) of the public function."""
+        if "WG_ReduceOp" in self.supers:
+            return ("const Located &x, const Axes &axes = Axes::all(), bool keepdims = false",
+                    "const Located &x, const Axes &axes, bool keepdims", f"return detail::reduce(OpId::{self.name}, x, axes, keepdims);")
+        params = ["const Located &" + o for o in self.operands] + [
+            f"{ATTR_TYPES[k]}{'' if ATTR_TYPES[k].endswith('&') else ' '}{a}" for a, k in self.attrs]
+        if len(self.operands) == 2 and self.elementwise:
+            body = f"return detail::binary(OpId::{self.name}, {', '.join(self.operands)});"
+        elif self.name == "argmax":
+            return ("const Located &x, int64_t axis = -1", "const Located &x, int64_t axis", "return detail::argmax(x, axis);")
+        else:
+            attrs = f"runtime::{self.cls.removesuffix('Op')}Attrs::make({', '.join(a for a, _ in self.attrs)})" if self.attrs else "{}"
+            body = f"return detail::apply(OpId::{self.name}, {attrs}, {{{', '.join('&' + o for o in self.operands)}}});"
+        return ", ".join(params), ", ".join(params), body
+
+    def infer(self):
+        inherent = (f"properties ? {self.cls}::getInherentAttr(context, *properties.as<{self.cls}::Properties *>(), name).value_or(::mlir::Attribute())\n"
+                    "                                  : attributes.get(name)") if self.attrs else "(void)name, ::mlir::Attribute()"
+        unused = "" if self.attrs else "  (void)attributes;\n  (void)properties;\n"
+        return f"""::llvm::LogicalResult {self.cls}::inferReturnTypes(::mlir::MLIRContext *context, std::optional<::mlir::Location> location,
+    ::mlir::ValueRange operands, ::mlir::DictionaryAttr attributes, ::mlir::OpaqueProperties properties, ::mlir::RegionRange,
+    ::llvm::SmallVectorImpl<::mlir::Type> &types) {{
+{unused}  return inferByShapeRule(context, location, runtime::OpId::{self.name}, operands, [&](::llvm::StringRef name) -> ::mlir::Attribute {{
+    return {inherent};
+  }}, types);
+}}
+"""
+
+    def markdown(self):
+        derivative = "yes" if self.differentiable else ("by the engine" if self.name == "call" else f"none: {self.reason}" if self.reason else "-")
+        attrs = ", ".join(a for a, _ in self.attrs) or "-"
+        return f"| `{self.name}` | {self.summary.replace('|', chr(92) + '|')} | {attrs} | {derivative} |"
+
+
+def docstring(op):
+    text = op.description
+    words, lines, line = text.split(), [], "///"
+    for word in words:
+        if len(line) + 1 + len(word) > 110:
+            lines.append(line)
+            line = "///"
+        line += " " + word
+    return "\n".join(["/// `" + op.summary + "`."] + lines + ([line] if line != "///" else []))
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.exists(path) or open(path).read() != text:
+        with open(path, "w") as out:
+            out.write(text)
+
+
+def main():
+    records = json.load(open(sys.argv[1]))
+    out = sys.argv[2]
+    ops = sorted((Op(n, records[n], records) for n in records["!instanceof"]["WG_Op"]), key=lambda op: op.order)
+    for op in ops:
+        if op.name not in ("call", "yield", "kernel"):
+            if not op.differentiable and not op.reason:
+                sys.exit(f"{op.file}: op '{op.name}' has neither a derivative rule (WG_Differentiates) nor a reason (WG_NotDifferentiable<...>)")
+            if not op.samples and op.name != "constant":
+                sys.exit(f"{op.file}: op '{op.name}' has no samples")
+    head = "// Written by tools/gen_ops.py from ir/ops/*.td.\n"
+    public = [op for op in ops if op.record["publicFunction"]]
+    rows = [op.table_row() for op in ops]
+    write(f"{out}/runtime/OpIds.inc", head + "".join(f"WG_OP({op.name}, {op.cls})\n" for op in ops))
+    write(f"{out}/runtime/OpTable.inc", head + "".join(h for h, _ in rows) + "static const OpRecord kRecords[] = {\n" + "\n".join(r for _, r in rows) + "\n};\n")
+    write(f"{out}/runtime/OpAttrs.inc", head + "\n".join(op.attr_struct() for op in ops if op.attrs))
+    write(f"{out}/ir/OpBridge.inc", head + "\n".join(op.infer() for op in ops if op.inferred))
+    write(f"{out}/wengert/Ops.inc", head + "\n".join(f"{docstring(op)}\nTensor {op.name}({op.signature()[0]});\n" for op in public))
+    write(f"{out}/frontend/Ops.inc", head + "\n".join(f"Tensor {op.name}({op.signature()[1]}) {{ {op.signature()[2]} }}\n" for op in public))
+    write(f"{out}/tests/Samples.inc", head + "".join(f'WG_SAMPLE({op.name}, "{s}")\n' for op in ops for s in op.samples))
+    write(f"{out}/ops.md", "| op | meaning | attributes | derivative |\n|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")
+
+
+if __name__ == "__main__":
+    main()
