@@ -43,7 +43,8 @@ mlir::LogicalResult inferByShapeRule(mlir::MLIRContext *context, std::optional<m
 mlir::Location locationOf(mlir::MLIRContext *context, const runtime::Where &where);
 std::string whereOf(mlir::Location location);
 
-/// The process's one context, dialects loaded, threading off. Diagnostics: see DiagnosticScope.
+/// The process's one context, all dialects loaded. Its threading stays on: that is what makes its uniquers safe for the
+/// user's threads. Never destroyed.
 mlir::MLIRContext *context();
 
 } // namespace wg::ir

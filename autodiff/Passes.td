@@ -1,0 +1,23 @@
+//===- Passes.td - derivatives as passes over textual IR -------------------------------------------===//
+#ifndef WG_AUTODIFF_PASSES_TD
+#define WG_AUTODIFF_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Grad : Pass<"wg-grad", "::mlir::ModuleOp"> {
+  let summary = "Append the gradient function of a function";
+  let description = [{
+    Adds `@<function>_grad`. It takes the arguments of the function (and, with seeds=true, one cotangent per float result after them)
+    and returns, with values=true, the function's results, then the gradient for each argument of `wrt`. A gradient that does not exist
+    is zeros; the reason is a remark. The certificate of dropped adjoints is the attribute `wg.certificate` of the new function.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"main\"", "the function to differentiate">,
+    ListOption<"wrt", "wrt", "int64_t", "arguments to differentiate by; default: every float argument">,
+    Option<"values", "values", "bool", "false", "also return the function's results, first">,
+    Option<"seeds", "seeds", "bool", "false", "take the cotangents of the float results as arguments; default: ones">,
+    Option<"name", "name", "std::string", "\"\"", "name of the new function; default: <function>_grad">,
+  ];
+}
+
+#endif // WG_AUTODIFF_PASSES_TD

@@ -1,0 +1,35 @@
+//===- Passes.td - better programs, still in our dialect ---------------------------------------------===//
+#ifndef WG_PASSES_TD
+#define WG_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def InferShapes : Pass<"wg-infer-shapes", "::mlir::ModuleOp"> {
+  let summary = "Specialise a function to static argument types and refine every type that follows";
+  let description = [{
+    Sets the argument types of `function` (and of what it calls), folds wg.dim and trailing sizes, and re-infers every result type.
+    A size that contradicts an op is an error at that op's location.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"main\"", "the function to specialise">,
+    Option<"types", "types", "std::string", "\"\"", "its argument types, as `f32[2,3];i64[4]`; empty: refine what follows from the types as they are">,
+  ];
+}
+
+def DropDeadGradients : Pass<"wg-drop-dead-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Erase cotangents that no requested gradient reads";
+  let description = [{ Rules emit a cotangent for every operand; this pass erases the unread ones, bottom-up in one sweep. }];
+  let statistics = [Statistic<"erased", "num-erased", "ops erased">];
+}
+
+def FoldConstants : Pass<"wg-fold-constants", "::mlir::func::FuncOp"> {
+  let summary = "Evaluate ops on small constants with the runtime's kernels";
+  let statistics = [Statistic<"folded", "num-folded", "ops folded">];
+}
+
+def Fuse : Pass<"wg-fuse", "::mlir::func::FuncOp"> {
+  let summary = "Group ops into wg.kernel regions, each one loop nest";
+  let statistics = [Statistic<"kernels", "num-kernels", "kernels formed">, Statistic<"fused", "num-fused", "ops that joined a kernel of another op">];
+}
+
+#endif // WG_PASSES_TD
