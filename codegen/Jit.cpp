@@ -8,7 +8,7 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
 
 #include <chrono>
 #include <cmath>
@@ -30,8 +30,8 @@ static const StringMap<void *> &library() {
     using D2 = double (*)(double, double);
     using D3 = double (*)(double, double, double);
     auto add = [&](const char *name, auto function) { t[name] = reinterpret_cast<void *>(function); };
-#define WG_LIBM1(f) add(#f "f", static_cast<F1>(::f##f)), add(#f, static_cast<D1>(::f))
-#define WG_LIBM2(f) add(#f "f", static_cast<F2>(::f##f)), add(#f, static_cast<D2>(::f))
+#define WG_LIBM1(name) add(#name "f", static_cast<F1>(::name##f)), add(#name, static_cast<D1>(::name))
+#define WG_LIBM2(name) add(#name "f", static_cast<F2>(::name##f)), add(#name, static_cast<D2>(::name))
     WG_LIBM1(exp), WG_LIBM1(exp2), WG_LIBM1(expm1), WG_LIBM1(log), WG_LIBM1(log2), WG_LIBM1(log10), WG_LIBM1(log1p);
     WG_LIBM1(sin), WG_LIBM1(cos), WG_LIBM1(tan), WG_LIBM1(asin), WG_LIBM1(acos), WG_LIBM1(atan);
     WG_LIBM1(sinh), WG_LIBM1(cosh), WG_LIBM1(tanh), WG_LIBM1(asinh), WG_LIBM1(acosh), WG_LIBM1(atanh);
