@@ -36,6 +36,31 @@ Operation *WGDialect::materializeConstant(OpBuilder &b, Attribute value, Type ty
   return arith::ConstantOp::materialize(b, value, type, loc);
 }
 
+ParseResult parseSizes(OpAsmParser &parser, DenseI64ArrayAttr &sizes) {
+  SmallVector<int64_t> values;
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&]() -> ParseResult {
+        if (succeeded(parser.parseOptionalQuestion())) {
+          values.push_back(ShapedType::kDynamic);
+          return success();
+        }
+        return parser.parseInteger(values.emplace_back());
+      }))
+    return failure();
+  sizes = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+void printSizes(OpAsmPrinter &p, Operation *, DenseI64ArrayAttr sizes) {
+  p << '[';
+  llvm::interleaveComma(sizes.asArrayRef(), p, [&](int64_t size) {
+    if (ShapedType::isDynamic(size))
+      p << '?';
+    else
+      p << size;
+  });
+  p << ']';
+}
+
 MLIRContext *context() {
   static MLIRContext *theContext = [] {
     DialectRegistry registry;
