@@ -19,12 +19,13 @@ def WG_Dialect : Dialect {
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
-def WG_Tensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, UI8, I1]>;
-def WG_FloatTensor : RankedTensorOf<[F64, F32, BF16, F16]>;
-def WG_NumberTensor : RankedTensorOf<[F64, F32, BF16, F16, I64, I32, UI8]>;
-def WG_IntegerTensor : RankedTensorOf<[I64, I32, UI8]>;
-def WG_IndexTensor : RankedTensorOf<[I64, I32]>;
-def WG_BoolTensor : RankedTensorOf<[I1]>;
+class WG_TensorOf<list<Type> elements> : RankedTensorOf<elements, [CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() <= 8">], "tensor of rank 8 at most">;
+def WG_Tensor : WG_TensorOf<[F64, F32, BF16, F16, I64, I32, UI8, I1]>;
+def WG_FloatTensor : WG_TensorOf<[F64, F32, BF16, F16]>;
+def WG_NumberTensor : WG_TensorOf<[F64, F32, BF16, F16, I64, I32, UI8]>;
+def WG_IntegerTensor : WG_TensorOf<[I64, I32, UI8]>;
+def WG_IndexTensor : WG_TensorOf<[I64, I32]>;
+def WG_BoolTensor : WG_TensorOf<[I1]>;
 
 /// Every op. The fields below the assembly format are read by tools/gen_ops.py.
 class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Dialect, mnemonic, traits> {
@@ -105,6 +106,7 @@ class WG_CompareOp<string mnemonic, string formula>
 /// y = combination of x over `axes`, which fall from the shape. Axes are sorted, distinct, not negative.
 class WG_ReduceOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
     : WG_InferredOp<mnemonic, formula, !listconcat([DeclareOpInterfaceMethods<WG_Reduction>], traits)> {
+  let hasFolder = 1;
   let arguments = (ins WG_NumberTensor:$x, DenseI64ArrayAttr:$axes);
   let results = (outs WG_NumberTensor:$y);
   let assemblyFormat = "$x `axes` $axes attr-dict `:` type($x) `->` type($y)";

@@ -6,6 +6,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace wg::ir {
 
@@ -19,6 +20,19 @@ struct Coordinate {
 
 /// Emits a read of the element of operand `operand` at `at`, one coordinate per axis of the operand.
 using ReadElement = llvm::function_ref<mlir::Value(unsigned operand, llvm::ArrayRef<Coordinate> at)>;
+
+/// How a Structured op reaches its operands and its one result; the emitter supplies it. Coordinates are of type index, one an axis.
+struct ElementAccess {
+  /// The element of operand `operand` at `at`.
+  llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange at)> load;
+  /// Stores the result's element at `at`.
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::ValueRange at, mlir::Value element)> store;
+  /// The result's element at `at`, stored before.
+  llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange at)> reload;
+  /// Makes the entry fail where `broken` (i1) holds: `message` and the op's place go to its table of errors, `value` (i64) is the
+  /// offender. Called at most once, at top level; the op itself keeps what follows from running.
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value broken, mlir::Value value, llvm::StringRef message)> fail;
+};
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>

@@ -3,8 +3,8 @@
 // An op says what one element of it is in exactly one of three ways, or how it lowers as a whole:
 //   Scalar      the element at i is a function of the operands' elements at i      (tanh, add, cast, select)
 //   View        the element at i is the operand's element at an affine map of i    (broadcast, transpose, slice)
-//   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, gather, pad)
-//   Structured  it builds its own loops                                            (scatter_add, argmax)
+//   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, concat, pad)
+//   Structured  it builds its own loops                                            (gather, scatter_add, argmax)
 // Reductions and contractions say only which axes they sum over; the emitters know them by their traits.
 // And it says its derivative: Differentiable, or NotDifferentiable with the reason.
 //
@@ -42,12 +42,25 @@ def WG_Indexed : OpInterface<"Indexed"> {
   let description = [{
     An op whose element depends on its place. `at` holds one coordinate per result axis; `read(operand, coordinates)`
     emits a read of an operand's element. Every coordinate passed to `read` is in range on every path: the op clamps
-    what it reads speculatively.
+    what it reads speculatively. With `lanes` = 0 the code is scalar; otherwise results of `element` and of `read` are
+    vectors of `lanes` elements. Static shapes only.
   }];
   let methods = [
     InterfaceMethod<"The result's element at `at`.", "::mlir::Value", "element",
                     (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc,
-                         "::llvm::ArrayRef<::wg::ir::Coordinate>":$at, "::wg::ir::ReadElement":$read)>,
+                         "::llvm::ArrayRef<::wg::ir::Coordinate>":$at, "int64_t":$lanes, "::wg::ir::ReadElement":$read)>,
+  ];
+}
+
+def WG_Structured : OpInterface<"Structured"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An op that is no function of one place: it builds its own scf loops of scalar code, and reaches memory only through
+    the callbacks of `memory`. Static shapes only. It stores every element of its result, or, having failed, none.
+  }];
+  let methods = [
+    InterfaceMethod<"Builds the loops at b's insertion point.", "void", "lower",
+                    (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "const ::wg::ir::ElementAccess &":$memory)>,
   ];
 }
 

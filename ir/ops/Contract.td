@@ -16,6 +16,7 @@ def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters
   let assemblyFormat = "$equation $a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($c)";
   let dtypes = "floats";
   let publicFunction = 0;
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     /// The letters of the three tensors: `mk`, `kn`, `mn`.
     ::llvm::StringRef lettersOfA();

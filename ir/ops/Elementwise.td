@@ -6,6 +6,7 @@ include "ir/Dialect.td"
 
 def WG_NegOp : WG_UnaryNumberOp<"neg", "y = -x"> {
   let description = [{Negation of every element; integers wrap modulo 2^n. Shapes: x number[...] -> y number[...].}];
+  let hasFolder = 1;
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
@@ -107,6 +108,7 @@ def WG_IsNanOp : WG_ElementwiseOp<"is_nan", "y = x is NaN", [WG_NotDifferentiabl
 }
 
 def WG_LogicalNotOp : WG_ElementwiseOp<"logical_not", "y = not x", [WG_NotDifferentiable<"has a bool result">]> {
+  let hasFolder = 1;
   let description = [{Negation of every element. Shapes: x bool[...] -> y bool[...].}];
   let arguments = (ins WG_BoolTensor:$x);
   let results = (outs WG_BoolTensor:$y);

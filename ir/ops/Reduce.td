@@ -6,7 +6,6 @@ include "ir/Dialect.td"
 
 def WG_ReduceSumOp : WG_ReduceOp<"reduce_sum", "y = sum of x over axes"> {
   let description = [{Sum; 0 of nothing. The order is fixed by the shape. Shapes: x number[...] -> y number[... without axes].}];
-  let hasFolder = 1;
   let samples = ["f64[2,3,4] in [-2, 2] | axes = [0, 2]", "f64[3,5] in [-2, 2] | axes = [1]", "f64[3,5] in [-2, 2] | axes = [0]", "f64[7] in [-2, 2] | axes = [0]"];
 }
 def WG_ReduceMaxOp : WG_ReduceOp<"reduce_max", "y = largest of x over axes"> {
@@ -36,7 +35,7 @@ def WG_ReduceAllOp : WG_ReduceOp<"reduce_all", "y = whether all of x hold over a
   let samples = ["bool[2,3] = [0, 1, 0, 1, 1, 1] | axes = [1]"];
 }
 
-def WG_ArgmaxOp : WG_InferredOp<"argmax", "y = place of the largest of x along axis", [WG_NotDifferentiable<"has an integer result">]> {
+def WG_ArgmaxOp : WG_InferredOp<"argmax", "y = place of the largest of x along axis", [WG_NotDifferentiable<"has an integer result">, DeclareOpInterfaceMethods<WG_Structured>]> {
   let description = [{First of equals; a NaN wins, the first one. An axis of size 0 is an error. Shapes: x number[...] -> y i64[... without axis].}];
   let arguments = (ins WG_NumberTensor:$x, I64Attr:$axis);
   let results = (outs WG_IndexTensor:$y);

@@ -17,6 +17,7 @@ def WG_ConstantOp : WG_Op<"constant", "y = a literal", [Pure, ConstantLike, WG_N
   let assemblyFormat = "attr-dict $value";
   let publicFunction = 0;
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def WG_OnesLikeOp : WG_ElementwiseOp<"ones_like", "y = 1 everywhere, shaped as x", [WG_NotDifferentiable<"is a constant">]> {
