@@ -1,5 +1,7 @@
 #include "codegen/emit/KernelEmitter.h"
 
+#include "ir/Views.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -13,39 +15,6 @@ SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   for (int i = static_cast<int>(shape.size()) - 2; i >= 0; --i)
     strides[i] = strides[i + 1] * shape[i + 1];
   return strides;
-}
-
-/// A reshape that only adds or drops unit axes, as the map from result to operand coordinates.
-static std::optional<AffineMap> unitReshapeMap(ir::ReshapeOp op) {
-  ArrayRef<int64_t> from = shapeOf(op.getX()), to = shapeOf(op.getY());
-  MLIRContext *context = op.getContext();
-  SmallVector<AffineExpr> exprs;
-  size_t j = 0;
-  for (int64_t size : from) {
-    if (size == 1) {
-      exprs.push_back(getAffineConstantExpr(0, context));
-      continue;
-    }
-    while (j < to.size() && to[j] == 1)
-      ++j;
-    if (j == to.size() || to[j] != size)
-      return std::nullopt;
-    exprs.push_back(getAffineDimExpr(j++, context));
-  }
-  for (; j < to.size(); ++j)
-    if (to[j] != 1)
-      return std::nullopt;
-  return AffineMap::get(to.size(), 0, exprs, context);
-}
-
-std::optional<AffineMap> viewMapOf(Operation *op) {
-  if (!op)
-    return std::nullopt;
-  if (auto view = dyn_cast<ir::View>(op))
-    return view.viewMap();
-  if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
-    return unitReshapeMap(reshape);
-  return std::nullopt;
 }
 
 static bool isLeaf(Value value) { return !value.getDefiningOp() || isa<ir::ConstantOp>(value.getDefiningOp()); }
@@ -124,7 +93,7 @@ AffineMap KernelEmitter::spaceMap(Value value) {
 /// Follows views down to what they show.
 KernelEmitter::Traced KernelEmitter::trace(Value value) {
   AffineMap map = spaceMap(value);
-  while (auto view = viewMapOf(value.getDefiningOp())) {
+  while (auto view = ir::viewMapOf(value.getDefiningOp())) {
     map = simplifyAffineMap(view->compose(map));
     value = value.getDefiningOp()->getOperand(0);
   }
@@ -191,7 +160,7 @@ void KernelEmitter::mergeAxes() {
   for (Operation &op : body.without_terminator()) {
     if (isa<ir::Indexed>(op))
       mayMerge = false;
-    if (viewMapOf(&op))
+    if (ir::viewMapOf(&op))
       continue;
     for (Value operand : op.getOperands()) {
       if (!isa<RankedTensorType>(operand.getType()) || isa<ir::ContractOp>(op))
@@ -230,7 +199,7 @@ int KernelEmitter::interleave() const {
   int live = 0, most = 1;
   DenseMap<Value, int> uses;
   for (Operation &op : *kernel.getBlock()) {
-    if (viewMapOf(&op) || isa<ir::ConstantOp>(op))
+    if (ir::viewMapOf(&op) || isa<ir::ConstantOp>(op))
       continue;
     int temporaries = isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op>(op) ? 3 : 0;
     most = std::max(most, live + temporaries);
@@ -479,7 +448,7 @@ Value KernelEmitter::eval(Point &point, Value value) {
       attribute = b.getIntegerAttr(b.getI8Type(), cast<IntegerAttr>(attribute).getValue());
     return remember(splat(arith::ConstantOp::create(b, loc, attribute), point.lanes));
   }
-  if (!op || viewMapOf(op)) {
+  if (!op || ir::viewMapOf(op)) {
     if (auto access = accessOf(value)) {
       if (access->root.getDefiningOp())
         return remember(eval(point, access->root)); // a splat constant
@@ -505,7 +474,7 @@ Value KernelEmitter::eval(Point &point, Value value) {
     return remember(eval(mapped, traced.root));
   }
   if (auto indexed = dyn_cast<ir::Indexed>(op))
-    return remember(splat(indexed.element(b, op->getLoc(), point.at,
+    return remember(splat(indexed.element(b, op->getLoc(), point.at, point.lanes,
                                           [&](unsigned operand, ArrayRef<ir::Coordinate> at) {
                                             return loadAt(point, op->getOperand(operand), at);
                                           }),

@@ -143,9 +143,6 @@ private:
   llvm::DenseMap<mlir::Value, std::optional<Access>> accesses;
 };
 
-/// The affine map of a value that only shows another one: a View op, or a reshape that adds or drops unit axes. The map
-/// takes result coordinates to operand coordinates; nothing for any other op.
-std::optional<mlir::AffineMap> viewMapOf(mlir::Operation *op);
 /// Row-major strides, in elements.
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
