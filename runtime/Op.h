@@ -85,17 +85,28 @@ struct TypeList {
   const TensorType &operator[](size_t i) const { return types[i]; }
 };
 
-/// Result types from operand types, or the broken rule. Sizes may be dynamic. An index operand counts as `i64[]`.
+/// Result types from operand types, or the broken rule. Sizes may be dynamic: two `?` count as equal. An index operand
+/// counts as `i64[]`.
+///
+/// Dynamic sizes of results: an op with an attribute `shape` has one trailing index operand for each `?` in it. When such
+/// an op is executed, `resolve` first writes the operands' values into the attribute and drops the operands; so a kernel,
+/// and the shape rule that decides what to allocate, only ever see the static form.
 using ShapeRule = Status (*)(TypeSpan operands, const Attrs &attrs, TypeList &results);
 /// Computes into `results`, whose buffers are allocated, hold the inferred types, and are distinct from the operands'.
 /// All sizes are static. A failure leaves the contents of the results undefined.
 using Kernel = Status (*)(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results);
+
+/// `n` elements of an elementwise op whose operands have one type: the short way of eager mode and of thread splitting.
+using ElementLoop = void (*)(const void *const *operands, void *result, int64_t n);
 
 /// A row of a kernel table: what runtime/kernels/<Family>.cpp says of one op.
 struct KernelRow {
   const char *name;
   ShapeRule shape;
   Kernel kernel;
+  const ElementLoop *loops = nullptr; ///< one for each dtype of the operands, null where there is none
+  bool predicate = false;             ///< the loops write bool, else the operands' dtype
+  bool shares = false;                ///< the result is operand 0's elements under another type: execute() shares the buffer
 };
 
 /// One attribute of a record.
@@ -117,6 +128,10 @@ struct OpRecord {
   std::span<const AttrRecord> attrs;
   ShapeRule shape = nullptr;
   Kernel kernel = nullptr; ///< null for ops that only the program's structure executes (call, kernel)
+  const ElementLoop *loops = nullptr; ///< see KernelRow
+  bool predicate = false;
+  bool shares = false;
+  int shapeAttr = -1;                 ///< place of the attribute `shape` if index operands may follow, else -1
 };
 
 /// The record of an op, with the kernels for this machine's x86-64 level.
@@ -137,7 +152,12 @@ using OpCall = OpCallOf<Array>;
 
 /// The result types of `op`; on failure the Failure has op and operand types filled in.
 Status inferTypes(OpId op, TypeSpan operands, const Attrs &attrs, TypeList &results);
-/// Infers, allocates, computes. On failure op, operands and `call.where` are filled in and `results` is unchanged.
+/// Replaces each `?` of the attribute `shape` by the value of its trailing index operand. `operands` loses those operands
+/// and `attrs` is replaced; both stay as they are if there is nothing to resolve.
+Status resolve(OpId op, std::span<const Array> &operands, Attrs &attrs);
+/// Resolves, infers, allocates, computes. On failure op, operands and `call.where` are filled in and `results` is
+/// unchanged. A result may share an operand's buffer (reshape, stop_gradient): whoever writes in place asks
+/// Buffer::unique() first.
 Status execute(const OpCall &call, std::span<Array> results);
 
 } // namespace wg::runtime

@@ -1,0 +1,411 @@
+// function: traces a C++ callable once for each signature, compiles it, and calls the compiled code from then on.
+//
+// The signature of a call: dtype and shape of each tensor, dtype, shape and aliasing pattern of each variable, type and
+// value of everything else (numbers, enums, strings), and the lengths of vectors and maps. C++ `if` and `for` run while
+// tracing; captured tensors and variables are arguments in disguise; captured numbers are frozen.
+#pragma once
+
+#include <wengert/GradientTape.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace wg {
+
+struct FunctionOptions {
+  int64_t max_traces = 0;    ///< more than so many are an error that says what changed; 0: no limit
+  int64_t capacity = 1024;   ///< concrete functions kept; the least recently used falls
+  bool interpret = false;    ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
+  std::vector<std::string> argument_names = {}; ///< for reports; default arg0, arg1, ...
+};
+
+/// Where a program can be printed on its way to machine code.
+enum class Stage { traced, dropped, simplified, fused, lowered, llvm, assembly };
+const char *to_string(Stage stage);
+
+/// One adjoint that is not computed.
+struct DroppedGradient {
+  std::string op;     ///< `contract`
+  int operand;        ///< which operand's cotangent
+  std::string where;  ///< the line of the forward op
+  std::string reason; ///< `not requested`, `no path to the loss`, `behind stop_gradient`
+};
+
+struct StageTime {
+  std::string stage;
+  double seconds;
+};
+
+/// One kernel of the compiled function.
+struct KernelInfo {
+  std::string name;
+  std::string kind;    ///< map, reduce, contract, single
+  std::string summary; ///< the ops in it
+  int64_t ops = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+struct ObjectOptions {
+  std::string name = {}; ///< of the C function; default: the function's
+  std::string cpu = {};  ///< an LLVM CPU name; default: x86-64-v2
+};
+
+namespace detail {
+
+/// A list with room for N elements before it needs the heap.
+template <class T, size_t N> class Inline {
+public:
+  Inline() = default;
+  Inline(const Inline &) = delete;
+  Inline &operator=(const Inline &) = delete;
+  ~Inline() {
+    if (data_ != local_)
+      delete[] data_;
+  }
+  void push_back(const T &value) {
+    if (size_ == capacity_) [[unlikely]]
+      grow();
+    data_[size_++] = value;
+  }
+  size_t size() const { return size_; }
+  T &operator[](size_t i) { return data_[i]; }
+  const T &operator[](size_t i) const { return data_[i]; }
+  const T *begin() const { return data_; }
+  const T *end() const { return data_ + size_; }
+  T *data() { return data_; }
+  void clear() { size_ = 0; }
+
+private:
+  void grow() {
+    T *wider = new T[capacity_ * 2];
+    for (size_t i = 0; i < size_; ++i)
+      wider[i] = data_[i];
+    if (data_ != local_)
+      delete[] data_;
+    data_ = wider;
+    capacity_ *= 2;
+  }
+  T local_[N];
+  T *data_ = local_;
+  size_t size_ = 0, capacity_ = N;
+};
+
+/// The kinds of words in a signature; the low byte of a head word.
+enum class KeyTag : uint8_t { argument = 1, tensor, variable, real, integer, boolean, enumeration, string, count };
+template <class T> inline constexpr char kTypeIdentity = 0;
+
+/// The leaves of a call's arguments, and the words of its signature.
+class Arguments {
+public:
+  struct Leaf {
+    const Tensor *tensor;
+    const Variable *variable;
+  };
+  explicit Arguments(const Where &where) : where(where) {}
+
+  void argument(uint32_t index) { word(KeyTag::argument, index); }
+  void operator()(const Tensor &tensor) {
+    const TensorType &type = tensor.body(where)->type;
+    word(KeyTag::tensor, static_cast<uint32_t>(type.dtype), static_cast<uint32_t>(type.shape.rank()));
+    for (int64_t dim : type.shape)
+      key.push_back(static_cast<uint64_t>(dim));
+    leaves.push_back({&tensor, nullptr});
+    symbolic |= tensor.symbolic();
+  }
+  void operator()(const Variable &variable);
+  void operator()(const Grad &grad) { (*this)(grad.value(where)); }
+  void operator()(const std::string &text);
+  void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
+  template <class T> requires std::is_arithmetic_v<T> || std::is_enum_v<T> void operator()(const T &value) {
+    uint64_t bits = 0;
+    if constexpr (std::floating_point<T>) {
+      double wide = static_cast<double>(value);
+      __builtin_memcpy(&bits, &wide, sizeof bits);
+    } else {
+      bits = static_cast<uint64_t>(static_cast<int64_t>(value));
+    }
+    constexpr KeyTag tag = std::same_as<T, bool>    ? KeyTag::boolean
+                           : std::floating_point<T> ? KeyTag::real
+                           : std::is_enum_v<T>      ? KeyTag::enumeration
+                                                    : KeyTag::integer;
+    word(tag, sizeof(T), std::is_unsigned_v<T>);
+    key.push_back(bits);
+    key.push_back(reinterpret_cast<uint64_t>(&kTypeIdentity<T>));
+  }
+
+  Inline<uint64_t, 64> key;
+  Inline<Leaf, 16> leaves;
+  Where where;
+  bool symbolic = false;
+
+private:
+  void word(KeyTag tag, uint32_t a, uint32_t b = 0) {
+    key.push_back(static_cast<uint64_t>(tag) | static_cast<uint64_t>(a) << 8 | static_cast<uint64_t>(b) << 40);
+  }
+};
+
+/// What the body of a trace talks to: takes placeholders in the order of the leaves, gives results.
+class TraceFrame {
+public:
+  virtual void place(Tensor &leaf) = 0;
+  virtual void place(Variable &leaf) = 0;
+  virtual void result(const Tensor &tensor) = 0;
+  /// The result's structure with its tensors emptied; every call copies it and fills it in.
+  std::shared_ptr<const void> prototype;
+
+protected:
+  ~TraceFrame() = default;
+};
+
+/// Runs the user's callable on placeholders.
+struct Body {
+  void *context;
+  void (*run)(void *context, TraceFrame &frame);
+};
+
+/// The results of a call.
+struct Results {
+  Inline<Tensor, 4> tensors;
+  std::shared_ptr<const void> prototype;
+};
+
+class FunctionState;
+class ConcreteState;
+std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where);
+/// Finds or makes the concrete function and calls it.
+void call(FunctionState &function, Arguments &arguments, Body body, Results &results);
+/// Finds or makes it.
+std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body);
+bool functionsRunEagerly();
+
+/// Runs `f` with placeholders for the tensors and variables of `args`, and hands over its result.
+template <class R, class F, class... A> struct Tracer {
+  F &f;
+  std::tuple<const A &...> args;
+
+  static void run(void *context, TraceFrame &frame) {
+    auto &self = *static_cast<Tracer *>(context);
+    std::tuple<A...> placeholders = self.args;
+    auto place = [&]<class L>(L &leaf) {
+      if constexpr (std::same_as<L, Tensor> || std::same_as<L, Variable>)
+        frame.place(leaf);
+      else if constexpr (std::same_as<L, Grad>) {
+        Tensor value = leaf.value();
+        frame.place(value);
+        leaf = Grad(value);
+      }
+    };
+    std::apply([&](A &...placeholder) { (visit(placeholder, place), ...); }, placeholders);
+    if constexpr (std::is_void_v<R>) {
+      std::apply(self.f, placeholders);
+    } else {
+      auto result = std::make_shared<R>(std::apply(self.f, placeholders));
+      visit(*result, [&]<class L>(L &leaf) {
+        if constexpr (std::same_as<L, Tensor>) {
+          frame.result(leaf);
+          leaf = Tensor();
+        } else if constexpr (std::same_as<L, Variable>) {
+          static_assert(!std::same_as<L, Variable>, "return variable.value(): a function returns tensors");
+        } else if constexpr (std::same_as<L, Grad>) {
+          if (leaf.has_value()) {
+            frame.result(leaf.value());
+            leaf = Grad::none("");
+          }
+        }
+      });
+      frame.prototype = std::move(result);
+    }
+  }
+};
+
+/// The result of a call, in the structure that the callable returned.
+template <class R> R unpack(Results &results) {
+  if constexpr (std::is_void_v<R>) {
+  } else if constexpr (std::same_as<R, Tensor>) {
+    return std::move(results.tensors[0]);
+  } else {
+    R result = *static_cast<const R *>(results.prototype.get());
+    size_t next = 0;
+    visit(result, [&]<class L>(L &leaf) {
+      if constexpr (std::same_as<L, Tensor>)
+        leaf = std::move(results.tensors[next++]);
+      else if constexpr (std::same_as<L, Grad>)
+        if (leaf.reason().empty())
+          leaf = Grad(std::move(results.tensors[next++]));
+    });
+    return result;
+  }
+}
+
+template <class... A> void collect(Arguments &arguments, const A &...args) {
+  uint32_t index = 0;
+  ((arguments.argument(index++), visit(args, arguments)), ...);
+}
+
+template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
+  if (functionsRunEagerly()) [[unlikely]]
+    return std::invoke(f, args...);
+  Arguments arguments(where);
+  collect(arguments, args...);
+  using Trace = Tracer<std::decay_t<R>, F, A...>;
+  Trace trace{f, {args...}};
+  Results results;
+  call(state, arguments, {&trace, &Trace::run}, results);
+  return unpack<std::decay_t<R>>(results);
+}
+
+} // namespace detail
+
+/// One traced signature of a function: its program on the way to machine code, and what became of it.
+class ConcreteFunction {
+public:
+  /// The tensors among the arguments, in order, without structure: `cf(x, y)`. Shapes and dtypes are checked.
+  template <class... A> std::vector<Tensor> operator()(const A &...args) const {
+    std::vector<detail::Source> leaves;
+    (detail::collectSources(args, leaves), ...);
+    return callLeaves(leaves);
+  }
+  /// One tensor for each tensor argument.
+  std::vector<Tensor> call_flat(std::span<const Tensor> arguments, Where where = Where::current()) const;
+  /// The program after a stage, as text that parses back (llvm and assembly: as their tools print it).
+  std::string text(Stage stage) const;
+  /// `step(arg0: f32[64,784], arg1: i64[64]) -> (f32[])`
+  std::string signature() const;
+  /// The gradients that are not computed, each with its reason.
+  std::vector<DroppedGradient> certificate() const;
+  std::vector<KernelInfo> kernels() const;
+  std::vector<StageTime> timings() const;
+  /// The variables that it reads or assigns, in the order of their construction.
+  std::vector<Variable> variables() const;
+  /// Compiles ahead of time: NAME.o and NAME.h in `directory`.
+  void write_object(const std::string &directory, ObjectOptions options = {}, Where where = Where::current()) const;
+
+  explicit ConcreteFunction(std::shared_ptr<detail::ConcreteState> state) : state_(std::move(state)) {}
+  const std::shared_ptr<detail::ConcreteState> &state() const { return state_; }
+
+private:
+  std::vector<Tensor> callLeaves(const std::vector<detail::Source> &leaves) const;
+  std::shared_ptr<detail::ConcreteState> state_;
+};
+
+/// What every function has, whatever its type.
+class FunctionBase {
+public:
+  /// How often the callable was traced, and how many concrete functions are in the cache.
+  int64_t trace_count() const;
+  int64_t num_concrete() const;
+  /// What made the last trace necessary: the argument that differed from the nearest known signature, its old and new
+  /// value, the place of the call, and what tracing and compiling cost.
+  std::string explain_last_trace() const;
+  /// One paragraph per concrete function: signature, reason, calls, ops by stage, kernels, times.
+  std::string report() const;
+  void clear_cache();
+  const std::string &name() const;
+  const std::shared_ptr<detail::FunctionState> &state() const { return state_; }
+
+protected:
+  explicit FunctionBase(std::shared_ptr<detail::FunctionState> state) : state_(std::move(state)) {}
+  std::shared_ptr<detail::FunctionState> state_;
+};
+
+/// A callable with a known parameter list. Copies share the cache. Any number of threads may call it.
+template <class Signature> class Function;
+template <class R, class... P> class Function<R(P...)> : public FunctionBase {
+public:
+  Function(std::string name, std::function<R(P...)> f, FunctionOptions options = {}, Where where = Where::current())
+      : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
+        f_(std::make_shared<std::function<R(P...)>>(std::move(f))) {}
+
+  R operator()(P... args, Where where = Where::current()) const {
+    return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(*state_, *f_, where, args...);
+  }
+  /// Traces and compiles without running. A TensorSpec may stand for any tensor.
+  ConcreteFunction trace(P... args, Where where = Where::current()) const {
+    using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
+    detail::Arguments arguments(where);
+    detail::collect(arguments, args...);
+    Trace trace{*f_, {args...}};
+    return ConcreteFunction(detail::concrete(*state_, arguments, {&trace, &Trace::run}));
+  }
+  /// The callable itself.
+  const std::function<R(P...)> &original() const { return *f_; }
+
+private:
+  std::shared_ptr<std::function<R(P...)>> f_;
+};
+
+/// A callable with `auto` parameters: their types are those of the arguments. Its reports cannot name the place of a call.
+template <class F> class GenericFunction : public FunctionBase {
+public:
+  GenericFunction(std::string name, F f, FunctionOptions options = {}, Where where = Where::current())
+      : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)), f_(std::make_shared<F>(std::move(f))) {}
+  template <class... A> auto operator()(const A &...args) const {
+    return detail::invoke<std::invoke_result_t<F &, const A &...>, F, A...>(*state_, *f_, Where(), args...);
+  }
+  template <class... A> ConcreteFunction trace(const A &...args) const {
+    using Trace = detail::Tracer<std::decay_t<std::invoke_result_t<F &, const A &...>>, F, A...>;
+    detail::Arguments arguments{Where()};
+    detail::collect(arguments, args...);
+    Trace trace{*f_, {args...}};
+    return ConcreteFunction(detail::concrete(*state_, arguments, {&trace, &Trace::run}));
+  }
+
+private:
+  std::shared_ptr<F> f_;
+};
+
+namespace detail {
+template <class F> struct SignatureOf;
+template <class R, class... P> struct SignatureOf<R (*)(P...)> { using type = R(P...); };
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> { using type = R(P...); };
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> { using type = R(P...); };
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> { using type = R(P...); };
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> { using type = R(P...); };
+template <class F> concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
+} // namespace detail
+
+/// A function that is traced on its first call of each signature, differentiated and compiled, and from then on one native
+/// call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`
+template <class F> auto function(std::string name, F f, FunctionOptions options = {}, Where where = Where::current()) {
+  if constexpr (std::is_pointer_v<F>)
+    return Function<typename detail::SignatureOf<F>::type>(std::move(name), f, std::move(options), where);
+  else if constexpr (detail::HasOneSignature<F>)
+    return Function<typename detail::SignatureOf<decltype(&F::operator())>::type>(std::move(name), std::move(f), std::move(options), where);
+  else
+    return GenericFunction<F>(std::move(name), std::move(f), std::move(options), where);
+}
+template <class F> requires(!std::convertible_to<F, std::string>)
+auto function(F f, FunctionOptions options = {}, Where where = Where::current()) {
+  return wg::function(std::string("function"), std::move(f), std::move(options), where);
+}
+
+/// Every function runs its C++ body op by op: for debugging.
+void set_run_functions_eagerly(bool eagerly);
+
+namespace detail {
+/// Suspends tracing and recording on this thread while it lives.
+class OutsideTrace {
+public:
+  OutsideTrace();
+  OutsideTrace(const OutsideTrace &) = delete;
+  ~OutsideTrace();
+
+private:
+  void *trace_;
+};
+} // namespace detail
+
+/// Inside a traced function: runs `f` eagerly, once, at trace time (to make variables, for instance).
+template <class F> auto at_trace_time(F &&f) {
+  detail::OutsideTrace scope;
+  return f();
+}
+/// Whether this thread is tracing a function now.
+bool tracing();
+
+} // namespace wg

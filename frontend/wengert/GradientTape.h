@@ -1,0 +1,190 @@
+// GradientTape: records what is computed while it is open, and differentiates it.
+#pragma once
+
+#include <wengert/Ops.h>
+#include <wengert/Tree.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wg {
+
+/// A gradient that exists, or the reason why it does not.
+class Grad {
+public:
+  Grad() = default;
+  Grad(Tensor value) : value_(std::move(value)) {}
+  static Grad none(std::string reason) {
+    Grad grad;
+    grad.reason_ = std::move(reason);
+    return grad;
+  }
+
+  bool has_value() const { return value_.defined(); }
+  explicit operator bool() const { return has_value(); }
+  /// Throws Error with the reason if there is none.
+  const Tensor &value(Where where = Where::current()) const {
+    if (!has_value()) [[unlikely]]
+      raiseEmpty(where);
+    return value_;
+  }
+  /// Why it is empty: not watched, no path, blocked at an op (with its line), an integer dtype.
+  const std::string &reason() const { return reason_; }
+  template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
+
+private:
+  [[noreturn]] void raiseEmpty(const Where &where) const;
+  Tensor value_;
+  std::string reason_;
+};
+
+/// The tensor, or `None: reason`.
+std::ostream &operator<<(std::ostream &out, const Grad &grad);
+
+/// What the gradient of an unconnected source is: empty, or zeros of its shape.
+enum class Unconnected { none, zero };
+
+/// One cotangent per target; an undefined tensor means ones.
+struct Seeds {
+  Seeds() = default;
+  Seeds(const Tensor &seed) : list{seed} {}
+  template <Arithmetic T> Seeds(T seed) : list{Tensor(seed)} {}
+  Seeds(std::vector<Tensor> seeds) : list(std::move(seeds)) {}
+  Seeds(std::initializer_list<Tensor> seeds) : list(seeds) {}
+  Seeds(const std::vector<std::optional<Tensor>> &seeds) {
+    for (const auto &seed : seeds)
+      list.push_back(seed.value_or(Tensor()));
+  }
+  std::vector<Tensor> list;
+};
+
+struct GradientOptions {
+  Seeds output_gradients = {};
+  Unconnected unconnected = Unconnected::none;
+  /// Whether tapes that are open now record the gradient's own computation (for a second derivative).
+  bool record = true;
+};
+
+struct GradientTapeOptions {
+  bool persistent = false;               ///< more than one gradient() call
+  bool watch_accessed_variables = true;  ///< watch trainable variables when they are read
+  bool recording = true;                 ///< record from the start
+  bool allow_non_differentiable = false; ///< watching an integer tensor is no error; its gradient is empty
+};
+
+namespace detail {
+
+class Tape;
+
+/// A tensor or a variable among the sources of a gradient, or among what is watched.
+struct Source {
+  Source(const Tensor &tensor) : tensor(tensor) {}
+  Source(const Variable &variable) : variable(variable) {}
+  Source(const Grad &grad) : tensor(grad.has_value() ? grad.value() : Tensor()) {}
+  Tensor tensor;
+  Variable variable;
+};
+
+template <class T> void collectSources(const T &tree, std::vector<Source> &sources) {
+  mapTree(tree, [&](const auto &leaf) { return sources.emplace_back(leaf), 0; });
+}
+
+/// Ends a scope when it dies: recording goes back to what it was.
+class [[nodiscard]] Recording {
+public:
+  Recording(std::shared_ptr<Tape> tape, bool before) : tape_(std::move(tape)), before_(before) {}
+  Recording(Recording &&other) noexcept = default;
+  Recording &operator=(Recording &&) = delete;
+  ~Recording();
+
+private:
+  std::shared_ptr<Tape> tape_;
+  bool before_;
+};
+
+} // namespace detail
+
+/// One tensor or variable, or any structure of them, with the place where it was written.
+class Targets {
+public:
+  template <class T> Targets(const T &tree, Where where = Where::current()) : where(where) { detail::collectSources(tree, list); }
+  Targets(std::initializer_list<Tensor> tensors, Where where = Where::current()) : list(tensors.begin(), tensors.end()), where(where) {}
+  std::vector<detail::Source> list;
+  Where where;
+};
+
+/// Records the ops that depend on something watched, from its construction until it dies, is stopped, or, unless
+/// persistent, is asked for a gradient. Tapes nest; each belongs to the thread, and to the traced function, that made it.
+class GradientTape {
+public:
+  explicit GradientTape(GradientTapeOptions options = {});
+  GradientTape(const GradientTape &) = delete;
+  GradientTape &operator=(const GradientTape &) = delete;
+  GradientTape(GradientTape &&other) noexcept = default;
+  GradientTape &operator=(GradientTape &&) = delete;
+  ~GradientTape();
+
+  /// Tensors, variables, or any structures of them. Ops recorded from now on that use them are differentiable by them.
+  template <class... T> void watch(const T &...trees) {
+    std::vector<detail::Source> sources;
+    (detail::collectSources(trees, sources), ...);
+    watchAll(sources);
+  }
+  /// Records until the result dies; an error if the tape is recording already.
+  detail::Recording record(Where where = Where::current());
+  /// Pauses until the result dies: what is computed meanwhile is constant to this tape.
+  detail::Recording stop_recording(Where where = Where::current());
+  void stop();
+  /// Forgets everything, watched variables too, and goes on.
+  void reset();
+  /// Frees what was recorded.
+  void release() { reset(); }
+  bool recording() const;
+  /// In the order of their construction.
+  std::vector<Variable> watched_variables() const;
+  /// Number of ops on the tape.
+  int64_t size() const;
+
+  /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as a
+  /// tuple; a structure of sources gives the same structure of gradients. The last argument may be GradientOptions.
+  /// Errors: a second use of a tape that is not persistent; seeds that do not fit the targets; an op without a rule.
+  template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
+    if constexpr (sizeof...(Rest) == 0)
+      return gradientOf(targets, GradientOptions(), first);
+    else if constexpr (std::same_as<std::tuple_element_t<sizeof...(Rest) - 1, std::tuple<Rest...>>, GradientOptions>)
+      return splitOptions(targets, std::forward_as_tuple(first, rest...), std::make_index_sequence<sizeof...(Rest)>());
+    else
+      return gradientOf(targets, GradientOptions(), first, rest...);
+  }
+  /// Why the gradient of target by source is what it is: the path, or where it breaks.
+  template <class S> std::string explain(const Targets &target, const S &source) {
+    std::vector<detail::Source> sources;
+    detail::collectSources(source, sources);
+    return explainAll(target, sources);
+  }
+
+private:
+  template <class Tuple, size_t... I> auto splitOptions(const Targets &targets, const Tuple &arguments, std::index_sequence<I...>) {
+    return gradientOf(targets, std::get<sizeof...(I)>(arguments), std::get<I>(arguments)...);
+  }
+  template <class... S> auto gradientOf(const Targets &targets, const GradientOptions &options, const S &...sources) {
+    std::vector<detail::Source> list;
+    (detail::collectSources(sources, list), ...);
+    std::vector<Grad> grads = gradientAll(targets, list, options);
+    size_t next = 0;
+    auto take = [&](const auto &) -> Grad { return std::move(grads[next++]); };
+    if constexpr (sizeof...(S) == 1)
+      return (detail::mapTree(sources, take), ...);
+    else
+      return std::tuple<decltype(detail::mapTree(sources, take))...>{detail::mapTree(sources, take)...};
+  }
+  void watchAll(const std::vector<detail::Source> &sources);
+  std::vector<Grad> gradientAll(const Targets &targets, const std::vector<detail::Source> &sources, const GradientOptions &options);
+  std::string explainAll(const Targets &targets, const std::vector<detail::Source> &sources);
+
+  std::shared_ptr<detail::Tape> tape_;
+};
+
+} // namespace wg

@@ -1,0 +1,198 @@
+// The operations. Those of ir/ops/*.td that need no wording of their own are declared in <wengert/Ops.inc>, written from
+// their records; the rest, and everything composed of them, stands here.
+//
+// Operands broadcast as NumPy's do, a literal takes the dtype of the tensor beside it, and two tensors of different
+// dtypes are an error that names `cast`. Every error carries the place of the call.
+#pragma once
+
+#include <wengert/Variable.h>
+#include <wengert/runtime/Op.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wg {
+
+/// Axes of a tensor; negative ones count from the end.
+struct Axes {
+  static Axes all() { return Axes(); }
+  Axes(int64_t axis) : list(std::vector<int64_t>{axis}) {}
+  Axes(int axis) : Axes(static_cast<int64_t>(axis)) {}
+  Axes(std::initializer_list<int64_t> axes) : list(std::vector<int64_t>(axes)) {}
+  Axes(std::vector<int64_t> axes) : list(std::move(axes)) {}
+  /// Empty: all.
+  std::optional<std::vector<int64_t>> list;
+
+private:
+  Axes() = default;
+};
+
+namespace detail {
+using runtime::Attrs;
+using runtime::OpId;
+/// One op through the gate; literals take the dtype of the first tensor, or their own. No broadcasting.
+Tensor apply(OpId op, const Attrs &attrs, std::initializer_list<const Located *> operands);
+/// A binary elementwise op with broadcasting.
+Tensor binary(OpId op, const Located &a, const Located &b);
+Tensor reduce(OpId op, const Located &x, const Axes &axes, bool keepdims);
+Tensor argmax(const Located &x, int64_t axis);
+} // namespace detail
+
+// ---- Creation ----------------------------------------------------------------------------------------------------------
+// Sizes are static and not negative. Inside a traced function these are literals of the program.
+
+Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
+Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
+/// `value` everywhere, in its own dtype unless one is given.
+Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype = {});
+/// start, start + step, ... below stop. Integers give i64, floats f32.
+Tensor arange(int64_t stop, DType dtype = i64, Where where = Where::current());
+Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = i64, Where where = Where::current());
+/// `count` values from start to stop, both included.
+Tensor linspace(double start, double stop, int64_t count, DType dtype = f32, Where where = Where::current());
+/// Ones on the diagonal: [rows, columns], square unless columns are given.
+Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, DType dtype = f32, Where where = Where::current());
+
+// ---- Operators ---------------------------------------------------------------------------------------------------------
+
+Tensor operator+(const Located &a, const Located &b);
+Tensor operator-(const Located &a, const Located &b);
+Tensor operator*(const Located &a, const Located &b);
+/// Floats; for integers an error that names floor_div and cast.
+Tensor operator/(const Located &a, const Located &b);
+/// The remainder with the sign of b.
+Tensor operator%(const Located &a, const Located &b);
+Tensor operator-(const Located &x);
+Tensor operator+(const Located &x);
+Tensor operator==(const Located &a, const Located &b);
+Tensor operator!=(const Located &a, const Located &b);
+Tensor operator<(const Located &a, const Located &b);
+Tensor operator<=(const Located &a, const Located &b);
+Tensor operator>(const Located &a, const Located &b);
+Tensor operator>=(const Located &a, const Located &b);
+/// On bool tensors, elementwise; both sides are always evaluated.
+Tensor operator&&(const Located &a, const Located &b);
+Tensor operator||(const Located &a, const Located &b);
+Tensor operator!(const Located &x);
+/// Rebinds the handle: the tensor that others hold stays as it is.
+Tensor &operator+=(Tensor &a, const Located &b);
+Tensor &operator-=(Tensor &a, const Located &b);
+Tensor &operator*=(Tensor &a, const Located &b);
+Tensor &operator/=(Tensor &a, const Located &b);
+
+// ---- From the records ----------------------------------------------------------------------------------------------------
+
+#include <wengert/Ops.inc>
+
+// ---- Selection and products ------------------------------------------------------------------------------------------------
+
+/// a where `condition` holds, else b; all three broadcast. The untaken side gets an exact 0 as gradient; times an infinite
+/// slope above it that is NaN, so guard the argument too: `where(x > 0, log(where(x > 0, x, 1)), 0)`.
+Tensor where(const Located &condition, const Located &a, const Located &b);
+
+struct MatmulOptions {
+  bool transpose_a = false, transpose_b = false;
+};
+/// Matrix product over the last two axes; leading axes are a batch and broadcast. A vector counts as a row on the left
+/// and as a column on the right, and that axis falls from the result.
+/// Shapes: a float[..., m, k], b float[..., k, n] -> float[..., m, n].
+Tensor matmul(const Located &a, const Located &b, MatmulOptions options = {});
+/// Sum of products over the letters that the result lacks: `einsum("mk,kn->mn", a, b)`. Without `->` the result has the
+/// letters that occur once, in alphabetical order. A letter on one side only is summed first.
+Tensor einsum(const std::string &equation, const Located &a, const Located &b);
+/// Contracts the last `axes` axes of a with the first of b.
+Tensor tensordot(const Located &a, const Located &b, int64_t axes = 2);
+/// [m], [n] -> [m, n]
+Tensor outer(const Located &a, const Located &b);
+/// [k], [k] -> []
+Tensor dot(const Located &a, const Located &b);
+
+// ---- Shapes ----------------------------------------------------------------------------------------------------------------
+
+/// Axis i of the result is axis permutation[i] of x; without one, the axes are reversed.
+Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
+/// The same elements in row-major order. One size may be -1: it follows from the others.
+Tensor reshape(const Located &x, const Shape &shape);
+/// NumPy's rule: axes are aligned at the end, and a size 1 repeats.
+Tensor broadcast_to(const Located &x, const Shape &shape);
+/// A new axis of size 1 at `axis`; negative ones count from the end of the result.
+Tensor expand_dims(const Located &x, int64_t axis);
+/// Without the given axes, which have size 1; by default without all such.
+Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
+/// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are positive.
+Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits, const std::vector<int64_t> &strides = {});
+/// x[i] along an axis, which falls.
+Tensor index(const Located &x, int64_t i, int64_t axis = 0);
+Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
+/// Along a new axis.
+Tensor stack(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
+/// `parts` equal pieces.
+std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis = 0);
+/// Zeros (or `value`) before and after: one pair an axis.
+Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value = 0);
+/// 1 at place x[...] of a new last axis of size `depth`, else 0; a row of zeros for an index outside.
+Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
+
+// ---- Composites: no rule of their own ------------------------------------------------------------------------------------------
+
+Tensor square(const Located &x);
+Tensor reciprocal(const Located &x);
+Tensor mean(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+/// Mean of the squared distances from the mean.
+Tensor variance(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+/// log(sum(exp(x))), shifted by the maximum: never overflows. -inf of -inf only.
+Tensor logsumexp(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+Tensor softmax(const Located &x, int64_t axis = -1);
+Tensor log_softmax(const Located &x, int64_t axis = -1);
+/// log(1 + exp(x)), stable on both sides.
+Tensor softplus(const Located &x);
+/// x Phi(x), exact, by erf (Hendrycks and Gimpel 2016).
+Tensor gelu(const Located &x);
+/// x sigmoid(x)
+Tensor silu(const Located &x);
+/// min(max(x, low), high); a bound counts as inside for the gradient.
+Tensor clip(const Located &x, const Located &low, const Located &high);
+/// sqrt(sum(x^2)); its gradient at 0 is 0.
+Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+
+// ---- Losses ------------------------------------------------------------------------------------------------------------------
+
+/// Mean over all elements of (prediction - target)^2.
+Tensor mean_squared_error(const Located &prediction, const Located &target);
+/// -log softmax(logits)[label] for each example. Integer labels[...] name the class; float labels[..., classes] give
+/// its distribution. Shapes: logits float[..., classes] -> float[...].
+Tensor softmax_cross_entropy(const Located &logits, const Located &labels);
+
+// ---- Random numbers: functions of a key ------------------------------------------------------------------------------------------
+
+namespace random {
+/// A key i64[2] from a seed.
+Tensor key(int64_t seed);
+/// `count` keys that are independent of each other and of `key`.
+std::vector<Tensor> split(const Located &key, int64_t count = 2);
+} // namespace random
+
+/// Uniform in [low, high): element i is a function of the key and of i alone, the same in every engine.
+Tensor random_uniform(const Located &key, const Shape &shape, double low = 0, double high = 1, DType dtype = f32);
+/// Normal with the given mean and standard deviation (Box and Muller 1958).
+Tensor random_normal(const Located &key, const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32);
+
+/// A key that every draw advances; inside a traced function it is state like any variable.
+class Generator {
+public:
+  explicit Generator(int64_t seed, Where where = Where::current());
+  /// A key that no other call of this generator returns.
+  Tensor next(Where where = Where::current()) const;
+  Tensor uniform(const Shape &shape, double low = 0, double high = 1, DType dtype = f32, Where where = Where::current()) const;
+  Tensor normal(const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32, Where where = Where::current()) const;
+  const Variable &state() const { return state_; }
+
+private:
+  Variable state_;
+};
+
+/// Threads that kernels may use, the calling one included.
+void set_num_threads(int count);
+
+} // namespace wg

@@ -1,0 +1,221 @@
+// Tensor: a value. Ops on tensors are in Ops.h.
+//
+// A tensor is immutable; a handle to it costs a pointer and copies share. Inside a traced function a tensor is
+// symbolic: it has a dtype and a shape but no elements, and is used only in the trace that made it.
+#pragma once
+
+#include <wengert/Error.h>
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace wg {
+
+class Variable;
+class Grad;
+
+/// A C++ number, as a literal in an expression.
+template <class T> concept Arithmetic = std::is_arithmetic_v<T>;
+
+/// A dtype and a shape, for tracing without data: `{f32, {wg::dynamic, 784}}`. A size -1 is `?` too.
+struct TensorSpec {
+  DType dtype = f32;
+  Shape shape;
+};
+
+namespace detail {
+
+/// What every tensor has; the rest is frontend/Apply.h.
+struct TensorBody {
+  mutable std::atomic<int64_t> references{1};
+  TensorType type;
+};
+void destroy(const TensorBody *body) noexcept;
+
+/// The dtype that a C++ number has as a tensor: by kind and width, so that `long` and `long long` are both i64.
+template <Arithmetic T> constexpr DType elementOf() {
+  if constexpr (std::same_as<T, bool>)
+    return DType::boolean;
+  else if constexpr (std::floating_point<T>)
+    return sizeof(T) == 4 ? DType::f32 : DType::f64;
+  else if constexpr (sizeof(T) == 1)
+    return DType::u8;
+  else
+    return sizeof(T) == 8 ? DType::i64 : DType::i32;
+}
+
+} // namespace detail
+
+class Tensor {
+public:
+  /// No tensor; using it in an op is an error.
+  Tensor() = default;
+  /// A scalar of the C++ type's dtype: `Tensor(3.0f)` is f32.
+  template <Arithmetic T> explicit Tensor(T scalar) : Tensor(detail::elementOf<T>(), Shape(), &scalar) {}
+  /// One, two or three nested lists; rows of unequal length are an error.
+  template <Arithmetic T> Tensor(std::initializer_list<T> values)
+      : Tensor(detail::elementOf<T>(), Shape{static_cast<int64_t>(values.size())}, values.begin()) {}
+  template <Arithmetic T>
+  Tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::current()) : Tensor(nested(rows, where)) {}
+  template <Arithmetic T>
+  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes, Where where = Where::current())
+      : Tensor(nested(planes, where)) {}
+  /// A tensor without data that stands for an argument of Function::trace.
+  Tensor(const TensorSpec &spec);
+  /// The value of a gradient; an empty one throws its reason.
+  Tensor(const Grad &grad, Where where = Where::current());
+
+  /// A copy of `values`, which holds shape.numElements() elements in row-major order.
+  template <Arithmetic T> static Tensor from(std::span<const T> values, const Shape &shape, Where where = Where::current()) {
+    checkCount(values.size(), shape, where);
+    return Tensor(detail::elementOf<T>(), shape, values.data());
+  }
+  template <Arithmetic T> static Tensor from(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
+    return from(std::span<const T>(values), shape, where);
+  }
+  template <Arithmetic T> static Tensor from(const std::vector<T> &values, Where where = Where::current()) {
+    return from(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())}, where);
+  }
+
+  Tensor(const Tensor &other) noexcept : body_(other.body_) { retain(); }
+  Tensor(Tensor &&other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
+  Tensor &operator=(Tensor other) noexcept {
+    std::swap(body_, other.body_);
+    return *this;
+  }
+  ~Tensor() { release(); }
+
+  bool defined() const { return body_ != nullptr; }
+  DType dtype(Where where = Where::current()) const { return body(where)->type.dtype; }
+  const Shape &shape(Where where = Where::current()) const { return body(where)->type.shape; }
+  int rank(Where where = Where::current()) const { return body(where)->type.shape.rank(); }
+  /// Number of elements; an error if a size is `?`.
+  int64_t size(Where where = Where::current()) const;
+  /// Inside a traced function: no elements yet.
+  bool symbolic() const;
+
+  /// The one element, converted as C++ converts. Errors: more elements than one, a symbolic tensor.
+  template <Arithmetic T> T item(Where where = Where::current()) const {
+    T value;
+    copyOut(detail::elementOf<T>(), &value, true, where);
+    return value;
+  }
+  /// The elements in row-major order, converted as C++ converts.
+  template <Arithmetic T> std::vector<T> to_vector(Where where = Where::current()) const {
+    static_assert(!std::same_as<T, bool>, "std::vector<bool> has no elements to point at: use to_vector<uint8_t>()");
+    std::vector<T> values(static_cast<size_t>(size(where)));
+    copyOut(detail::elementOf<T>(), values.data(), false, where);
+    return values;
+  }
+  /// The elements in place, valid while a handle to this tensor lives; T must stand for dtype().
+  template <Arithmetic T> std::span<const T> data(Where where = Where::current()) const {
+    return {static_cast<const T *>(elements(detail::elementOf<T>(), where)), static_cast<size_t>(size(where))};
+  }
+
+  /// The same tensor, not an equal one.
+  bool is(const Tensor &other) const { return body_ == other.body_; }
+
+  detail::TensorBody *body() const { return body_; }
+  detail::TensorBody *body(const Where &where) const {
+    if (!body_) [[unlikely]]
+      undefined(where);
+    return body_;
+  }
+  /// Takes over a reference.
+  explicit Tensor(detail::TensorBody *body) noexcept : body_(body) {}
+
+private:
+  Tensor(DType dtype, const Shape &shape, const void *elements);
+  [[noreturn]] static void undefined(const Where &where);
+  static void checkCount(size_t count, const Shape &shape, const Where &where);
+  [[noreturn]] static void ragged(size_t expected, size_t found, const Where &where);
+  void copyOut(DType as, void *to, bool one, const Where &where) const;
+  const void *elements(DType as, const Where &where) const;
+
+  template <Arithmetic T> static Tensor nested(std::initializer_list<std::initializer_list<T>> rows, const Where &where) {
+    size_t width = rows.size() ? rows.begin()->size() : 0;
+    Shape shape{static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)};
+    auto buffer = std::make_unique<T[]>(static_cast<size_t>(shape.numElements()));
+    T *next = buffer.get();
+    for (const auto &row : rows) {
+      if (row.size() != width)
+        ragged(width, row.size(), where);
+      next = std::copy(row.begin(), row.end(), next);
+    }
+    return Tensor(detail::elementOf<T>(), shape, buffer.get());
+  }
+  template <Arithmetic T>
+  static Tensor nested(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes, const Where &where) {
+    size_t height = planes.size() ? planes.begin()->size() : 0;
+    size_t width = height ? planes.begin()->begin()->size() : 0;
+    Shape shape{static_cast<int64_t>(planes.size()), static_cast<int64_t>(height), static_cast<int64_t>(width)};
+    auto buffer = std::make_unique<T[]>(static_cast<size_t>(shape.numElements()));
+    T *next = buffer.get();
+    for (const auto &rows : planes) {
+      if (rows.size() != height)
+        ragged(height, rows.size(), where);
+      for (const auto &row : rows) {
+        if (row.size() != width)
+          ragged(width, row.size(), where);
+        next = std::copy(row.begin(), row.end(), next);
+      }
+    }
+    return Tensor(detail::elementOf<T>(), shape, buffer.get());
+  }
+  void retain() const noexcept {
+    if (body_)
+      body_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  void release() noexcept {
+    if (body_ && body_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      detail::destroy(body_);
+  }
+
+  detail::TensorBody *body_ = nullptr;
+};
+
+/// `Tensor(12.0, shape=(), dtype=float32)`; arrays nest as NumPy prints them.
+std::ostream &operator<<(std::ostream &out, const Tensor &tensor);
+std::string to_string(const Tensor &tensor);
+
+/// An operand together with the place in the source where it was written. Made implicitly from a tensor, a variable
+/// (which reads it), a gradient, or a C++ number, which takes the dtype of the other operand. Lives for one call: it
+/// refers to the tensor.
+class Located {
+public:
+  Located(const Tensor &tensor, Where where = Where::current()) : tensor_(&tensor), where_(where) {}
+  Located(const Variable &variable, Where where = Where::current());
+  Located(const Grad &grad, Where where = Where::current());
+  template <Arithmetic T> Located(T literal, Where where = Where::current()) : where_(where), dtype_(detail::elementOf<T>()) {
+    if constexpr (std::floating_point<T>)
+      real_ = static_cast<double>(literal);
+    else
+      real_ = static_cast<double>(integer_ = static_cast<int64_t>(literal));
+  }
+
+  bool isLiteral() const { return !tensor_ && !held_.defined(); }
+  /// The tensor; requires !isLiteral().
+  const Tensor &tensor() const { return tensor_ ? *tensor_ : held_; }
+  /// Of a literal: the dtype of its C++ type, its value, and its value if that dtype is no float.
+  DType literalType() const { return dtype_; }
+  double real() const { return real_; }
+  int64_t integer() const { return integer_; }
+  const Where &where() const { return where_; }
+
+private:
+  const Tensor *tensor_ = nullptr;
+  Tensor held_;
+  Where where_;
+  double real_ = 0;
+  int64_t integer_ = 0;
+  DType dtype_ = f32;
+};
+
+} // namespace wg

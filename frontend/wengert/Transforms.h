@@ -1,0 +1,98 @@
+// Derivatives as functions of functions, beside the tape and on the same transform.
+#pragma once
+
+#include <wengert/Function.h>
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace wg {
+
+namespace detail {
+/// The same value under an identity of its own, so that one tensor passed twice is two independent arguments.
+Tensor fresh(const Tensor &x);
+[[noreturn]] void raiseNoVariables(const Where &where);
+
+template <class T> T freshTree(const T &tree) {
+  T copy = tree;
+  visit(copy, []<class L>(L &leaf) {
+    if constexpr (std::same_as<L, Tensor>)
+      leaf = fresh(leaf);
+  });
+  return copy;
+}
+template <class T> void watchTree(GradientTape &tape, const T &tree) {
+  std::vector<Source> sources;
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::same_as<L, Tensor>) {
+      if (runtime::isFloat(leaf.dtype()))
+        sources.emplace_back(leaf);
+    } else if constexpr (std::same_as<L, Variable>) {
+      sources.emplace_back(leaf);
+    }
+  });
+  for (const Source &source : sources)
+    source.variable.defined() ? tape.watch(source.variable) : tape.watch(source.tensor);
+}
+} // namespace detail
+
+/// f's value and its gradient by the first argument, in the structure of that argument:
+/// `auto [value, g] = value_and_grad(f)(a, b);`. Arguments that are the same tensor count as independent.
+template <class F> auto value_and_grad(F f) {
+  return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
+    A x = detail::freshTree(first);
+    GradientTape tape({.watch_accessed_variables = false});
+    detail::watchTree(tape, x);
+    auto value = f(x, rest...);
+    static_assert(!std::is_void_v<decltype(value)>, "a function that returns nothing has no gradient; return a value from f");
+    auto gradient = tape.gradient(value, x);
+    return std::pair(std::move(value), std::move(gradient));
+  };
+}
+
+/// By the arguments at these places; the gradients of all their leaves, in order.
+template <class F> auto value_and_grad(F f, std::vector<int> places) {
+  return [f = std::move(f), places = std::move(places)]<class... A>(const A &...args) {
+    std::tuple<A...> fresh{detail::freshTree(args)...};
+    GradientTape tape({.watch_accessed_variables = false});
+    std::vector<detail::Source> sources;
+    auto choose = [&](const auto &tree, int place) {
+      for (int chosen : places)
+        if (chosen == place) {
+          detail::watchTree(tape, tree);
+          detail::collectSources(tree, sources);
+        }
+    };
+    std::apply([&](const auto &...tree) { int place = 0; (choose(tree, place++), ...); }, fresh);
+    auto value = std::apply(f, fresh);
+    std::vector<Grad> gradients = tape.gradient(value, sources);
+    return std::pair(std::move(value), std::move(gradients));
+  };
+}
+
+/// The gradient alone.
+template <class F> auto grad(F f) {
+  return [f = value_and_grad(std::move(f))](const auto &...args) { return f(args...).second; };
+}
+
+/// Value, gradients and variables: by every trainable variable that f reads, in the order of their construction.
+template <class Value> struct VariableGradients {
+  Value value;
+  std::vector<Grad> gradients;
+  std::vector<Variable> variables;
+};
+template <class F> auto grad_wrt_variables(F f) {
+  return [f = std::move(f)](const auto &...args) {
+    GradientTape tape;
+    auto value = f(args...);
+    tape.stop();
+    std::vector<Variable> variables = tape.watched_variables();
+    if (variables.empty())
+      detail::raiseNoVariables({});
+    std::vector<Grad> gradients = tape.gradient(value, variables);
+    return VariableGradients<decltype(value)>{std::move(value), std::move(gradients), std::move(variables)};
+  };
+}
+
+} // namespace wg

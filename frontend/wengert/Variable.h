@@ -1,0 +1,60 @@
+// Variable: state. A named tensor that can be replaced by another of the same dtype and shape.
+#pragma once
+
+#include <wengert/Tensor.h>
+
+#include <memory>
+#include <string>
+
+namespace wg {
+
+struct VariableOptions {
+  std::string name;
+  bool trainable = true; ///< watched by every tape that sees it read
+};
+
+namespace detail {
+struct VariableState;
+}
+
+/// A handle: copies name the same variable. Reading it on a thread with active tapes makes them watch it.
+/// Inside a traced function it is an argument that every call reads anew; assigned there, it is updated in place.
+class Variable {
+public:
+  Variable() = default;
+  explicit Variable(const Tensor &initial, VariableOptions options = {}, Where where = Where::current());
+  template <Arithmetic T>
+  explicit Variable(T initial, VariableOptions options = {}, Where where = Where::current())
+      : Variable(Tensor(initial), std::move(options), where) {}
+
+  bool defined() const { return state_ != nullptr; }
+  Tensor value(Where where = Where::current()) const;
+  operator Tensor() const { return value({}); }
+  /// Replaces the value; dtype and shape must be equal. A state change is no op: no gradient passes through it.
+  void assign(const Located &value) const;
+  void assign_add(const Located &delta) const;
+  void assign_sub(const Located &delta) const;
+
+  DType dtype(Where where = Where::current()) const { return type(where).dtype; }
+  const Shape &shape(Where where = Where::current()) const { return type(where).shape; }
+  int rank(Where where = Where::current()) const { return type(where).shape.rank(); }
+  int64_t size(Where where = Where::current()) const { return type(where).shape.numElements(); }
+  const std::string &name() const;
+  bool trainable() const;
+  /// Grows with construction; equal for copies of a handle.
+  int64_t id() const;
+  template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
+
+  bool is(const Variable &other) const { return state_ == other.state_; }
+  const std::shared_ptr<detail::VariableState> &state() const { return state_; }
+  explicit Variable(std::shared_ptr<detail::VariableState> state) : state_(std::move(state)) {}
+
+private:
+  const TensorType &type(const Where &where) const;
+  std::shared_ptr<detail::VariableState> state_;
+};
+
+/// `Variable("w", 12.0, shape=(), dtype=float32)`
+std::ostream &operator<<(std::ostream &out, const Variable &variable);
+
+} // namespace wg

@@ -1,0 +1,11 @@
+// Everything: `#include <wengert/wengert.h>`.
+#pragma once
+
+#include <wengert/Error.h>
+#include <wengert/Function.h>
+#include <wengert/GradientTape.h>
+#include <wengert/Ops.h>
+#include <wengert/Tensor.h>
+#include <wengert/Transforms.h>
+#include <wengert/Tree.h>
+#include <wengert/Variable.h>

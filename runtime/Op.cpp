@@ -1,0 +1,392 @@
+#include "runtime/Op.h"
+
+#include "runtime/ThreadPool.h"
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <new>
+#include <unordered_map>
+
+// The kernels of one x86-64 level: kernels/Table.cpp, compiled for that level.
+#ifdef WENGERT_ONE_LEVEL
+extern "C" const std::span<const wg::runtime::KernelRow> *wg_kernels_v3(size_t *count);
+#else
+extern "C" const std::span<const wg::runtime::KernelRow> *wg_kernels_v2(size_t *count);
+extern "C" const std::span<const wg::runtime::KernelRow> *wg_kernels_v3(size_t *count);
+extern "C" const std::span<const wg::runtime::KernelRow> *wg_kernels_v4(size_t *count);
+#endif
+
+namespace wg::runtime {
+
+// ---- Attributes ------------------------------------------------------------------------------------------------------------
+/// FNV-1a over 8-byte words, finished by a multiply and shift so that low bits depend on all.
+static uint64_t mix(uint64_t hash, uint64_t word) { return (std::rotl(hash, 5) ^ word) * 0x9e3779b97f4a7c15u; }
+static uint64_t mixBytes(uint64_t hash, const void *data, size_t size) {
+  auto *bytes = static_cast<const char *>(data);
+  for (; size >= 8; bytes += 8, size -= 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    hash = mix(hash, word);
+  }
+  uint64_t word = 0;
+  if (size) // memcpy takes no null pointer
+    std::memcpy(&word, bytes, size);
+  return mix(hash, word ^ size << 56);
+}
+static uint64_t hashOf(const AttrValue &value) {
+  struct {
+    uint64_t operator()(int64_t v) const { return mix(1, static_cast<uint64_t>(v)); }
+    uint64_t operator()(double v) const { return mix(2, std::bit_cast<uint64_t>(v)); }
+    uint64_t operator()(DType v) const { return mix(3, static_cast<uint64_t>(v)); }
+    uint64_t operator()(const Ints &v) const { return mixBytes(4, v.begin(), v.size() * sizeof(int64_t)); }
+    uint64_t operator()(const std::string &v) const { return mixBytes(5, v.data(), v.size()); }
+    uint64_t operator()(const Array &v) const {
+      uint64_t type = mixBytes(static_cast<uint64_t>(v.dtype()) + 6, v.shape().begin(), v.shape().size() * sizeof(int64_t));
+      return mixBytes(type, v.buffer.data(), v.numBytes());
+    }
+  } hash;
+  return std::visit(hash, value);
+}
+
+/// Reals by their bits, as the hash has them: -0 differs from 0, NaN equals itself.
+static bool same(const AttrValue &a, const AttrValue &b) {
+  if (a.index() != b.index())
+    return false;
+  if (const double *x = std::get_if<double>(&a))
+    return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(std::get<double>(b));
+  if (const Array *x = std::get_if<Array>(&a)) {
+    const Array &y = std::get<Array>(b);
+    return x->type == y.type && (x->numBytes() == 0 || std::memcmp(x->buffer.data(), y.buffer.data(), x->numBytes()) == 0);
+  }
+  return std::visit(
+      [&]<class T>(const T &x) {
+        if constexpr (std::is_same_v<T, Array>)
+          return false;
+        else
+          return x == std::get<T>(b);
+      },
+      a);
+}
+
+Attrs::Attrs(std::vector<AttrValue> values) : data_(new Data{std::move(values), 0, 1}) {
+  uint64_t hash = data_->values.size();
+  for (const AttrValue &value : data_->values)
+    hash = mix(hash, hashOf(value));
+  data_->hash = hash;
+}
+
+bool operator==(const Attrs &a, const Attrs &b) {
+  if (a.data_ == b.data_)
+    return true;
+  if (a.size() != b.size() || a.hash() != b.hash())
+    return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!same(a[i], b[i]))
+      return false;
+  return true;
+}
+
+// ---- Records ---------------------------------------------------------------------------------------------------------------
+#include "runtime/OpTable.inc"
+
+static int chooseLevel() {
+#ifdef WENGERT_ONE_LEVEL
+  return 3;
+#else
+  __builtin_cpu_init();
+  int level = 2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+      __builtin_cpu_supports("bmi2"))
+    level = 3;
+  if (level == 3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    level = 4;
+  if (const char *text = std::getenv("WENGERT_CPU_LEVEL"))
+    if (int wanted = std::atoi(text); wanted >= 2 && wanted < level)
+      level = wanted;
+  return level;
+#endif
+}
+
+int kernelLevel() {
+  static const int level = chooseLevel();
+  return level;
+}
+
+namespace {
+
+/// The records joined by name with the kernel rows of this machine's level.
+struct Table {
+  std::array<OpRecord, kNumOps> records;
+  std::unordered_map<std::string_view, const OpRecord *> byName;
+
+  Table() {
+    static_assert(std::size(kRecords) == kNumOps);
+    std::copy(std::begin(kRecords), std::end(kRecords), records.begin());
+    for (OpRecord &record : records) {
+      byName.emplace(record.name, &record);
+      for (size_t i = 0; record.variadic && i < record.attrs.size(); ++i)
+        if (record.attrs[i].name == std::string_view("shape"))
+          record.shapeAttr = static_cast<int>(i);
+    }
+    size_t count = 0;
+#ifdef WENGERT_ONE_LEVEL
+    const std::span<const KernelRow> *families = wg_kernels_v3(&count);
+#else
+    auto *accessor = kernelLevel() == 4 ? wg_kernels_v4 : kernelLevel() == 3 ? wg_kernels_v3 : wg_kernels_v2;
+    const std::span<const KernelRow> *families = accessor(&count);
+#endif
+    for (const std::span<const KernelRow> &family : std::span(families, count))
+      for (const KernelRow &row : family) {
+        auto found = byName.find(row.name);
+        if (found == byName.end()) // a kernel without a record: tests/runtime/OpTest.cpp names it
+          continue;
+        OpRecord &record = records[static_cast<size_t>(found->second->id)];
+        record.shape = row.shape;
+        record.kernel = row.kernel;
+        record.loops = row.loops;
+        record.predicate = row.predicate;
+        record.shares = row.shares;
+      }
+  }
+};
+
+const Table &table() {
+  static const Table theTable;
+  return theTable;
+}
+
+} // namespace
+
+const OpRecord &recordOf(OpId id) { return table().records[static_cast<size_t>(id)]; }
+
+const OpRecord *findOp(std::string_view name) {
+  auto found = table().byName.find(name);
+  return found == table().byName.end() ? nullptr : found->second;
+}
+
+// ---- Inference -------------------------------------------------------------------------------------------------------------
+static std::string namesOf(DTypeSet set) {
+  switch (set) {
+  case kFloats: return "a float";
+  case kNumbers: return "a number";
+  case kIntegers: return "an integer";
+  case kBooleans: return "bool";
+  default: return "any dtype";
+  }
+}
+
+static const char *kindName(AttrKind kind) {
+  static constexpr const char *names[] = {"an integer", "a real", "a dtype", "a list of integers", "a string", "an array"};
+  return names[static_cast<int>(kind)];
+}
+
+/// What holds of every op: the number of operands, the kinds of the attributes, the dtype of the first data operand.
+static Status checkCall(const OpRecord &op, TypeSpan operands, const Attrs &attrs) {
+  size_t fixed = static_cast<size_t>(op.numOperands);
+  if (operands.size() < fixed || (operands.size() > fixed && !op.variadic))
+    return Failure{.kind = ErrorKind::invalid_argument,
+                   .message = "takes " + std::string(op.variadic ? "at least " : "") + std::to_string(fixed) +
+                              (fixed == 1 ? " operand" : " operands") + ", got " + std::to_string(operands.size())};
+  if (attrs.size() != op.attrs.size())
+    return Failure{.kind = ErrorKind::invalid_argument,
+                   .message = "takes " + std::to_string(op.attrs.size()) + (op.attrs.size() == 1 ? " attribute" : " attributes") +
+                              ", got " + std::to_string(attrs.size())};
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (attrs[i].index() != static_cast<size_t>(op.attrs[i].kind))
+      return Failure{.kind = ErrorKind::invalid_argument,
+                     .message = "attribute " + std::string(op.attrs[i].name) + " is " + kindName(op.attrs[i].kind) + ", got " +
+                                kindName(static_cast<AttrKind>(attrs[i].index()))};
+  if (!operands.empty() && !(op.dtypes & setOf(operands[0].dtype))) {
+    DType dtype = operands[0].dtype;
+    std::string remedy = op.dtypes == kBooleans  ? "compare first: x != 0"
+                         : op.dtypes == kIntegers ? "cast it: cast(x, i64)"
+                                                  : "cast it: cast(x, f32)";
+    if (op.id == OpId::div && isInteger(dtype))
+      remedy = "floor_div(a, b) for integers, or cast them: cast(a, f32)";
+    return typeError("takes " + namesOf(op.dtypes) + ", got " + toString(operands[0]), remedy);
+  }
+  return {};
+}
+
+static Status infer(const OpRecord &op, TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  Status status = checkCall(op, operands, attrs);
+  if (!status.ok())
+    return status;
+  if (!op.shape)
+    return Failure{.kind = ErrorKind::internal, .message = "no shape rule"};
+  results.count = 0;
+  return op.shape(operands, attrs, results);
+}
+
+/// Adds what only the caller knows.
+static Status complete(Status status, const OpRecord &op, TypeSpan operands, const Where &where = {}) {
+  Failure &failure = status.failure();
+  failure.op = op.name;
+  failure.operands.assign(operands.begin(), operands.end());
+  if (where)
+    failure.where = toString(where);
+  return status;
+}
+
+Status inferTypes(OpId id, TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  const OpRecord &op = recordOf(id);
+  Status status = infer(op, operands, attrs, results);
+  return status.ok() ? std::move(status) : complete(std::move(status), op, operands);
+}
+
+// ---- Execution -------------------------------------------------------------------------------------------------------------
+Status resolve(OpId id, std::span<const Array> &operands, Attrs &attrs) {
+  const OpRecord &op = recordOf(id);
+  if (op.shapeAttr < 0 || attrs.size() != op.attrs.size())
+    return {};
+  size_t at = static_cast<size_t>(op.shapeAttr), next = static_cast<size_t>(op.numOperands);
+  const Ints *shape = std::get_if<Ints>(&attrs[at]);
+  if (!shape || !shape->contains(kDynamic))
+    return {};
+  Ints sizes = *shape;
+  for (int64_t &size : sizes)
+    if (size == kDynamic) {
+      if (next == operands.size() || !(operands[next].dtype() == DType::i64 || operands[next].dtype() == DType::i32) ||
+          operands[next].shape().rank() != 0)
+        return Failure{.kind = ErrorKind::invalid_argument,
+                       .message = "shape " + toString(*shape) + " takes an index operand for each ?, got " +
+                                  std::to_string(operands.size() - static_cast<size_t>(op.numOperands))};
+      size = operands[next++].asIndex();
+      if (size < 0)
+        return valueError("sizes are not negative, got " + std::to_string(size));
+    }
+  std::vector<AttrValue> values;
+  for (size_t i = 0; i < attrs.size(); ++i)
+    values.push_back(attrs[i]);
+  values[at] = sizes;
+  attrs = Attrs(std::move(values));
+  if (next == operands.size()) // a rule sees what is left over and refuses it
+    operands = operands.first(static_cast<size_t>(op.numOperands));
+  return {};
+}
+
+/// Bytes of a static type, or nothing if no machine has them.
+static bool fits(const TensorType &type) {
+  size_t bytes = sizeOf(type.dtype);
+  bool empty = false, overflow = false;
+  for (int64_t size : type.shape) {
+    empty |= size == 0;
+    overflow |= __builtin_mul_overflow(bytes, static_cast<size_t>(std::max<int64_t>(size, 1)), &bytes);
+  }
+  return !overflow && (empty || bytes <= (size_t(1) << 47));
+}
+
+static Failure outOfMemory(const TensorType &type) {
+  return {.kind = ErrorKind::runtime, .message = "out of memory for " + toString(type)};
+}
+
+/// Elements above which a loop is worth more than one thread; also the length of its pieces.
+static constexpr int64_t kLoopGrain = 1 << 16;
+
+/// Operands of one type in, the same shape out. False if this call is none of these or something is wrong with it: the
+/// long way says what.
+static bool executeLoop(const OpRecord &op, const OpCall &call, Array &result) {
+  size_t count = call.operands.size();
+  if (count != static_cast<size_t>(op.numOperands) || call.attrs.size() != 0 || count > 2)
+    return false;
+  const Array &first = call.operands[0];
+  ElementLoop loop = op.loops[static_cast<int>(first.dtype())];
+  if (!loop)
+    return false;
+  const void *data[2] = {first.buffer.data(), nullptr};
+  if (count == 2) {
+    if (!(call.operands[1].type == first.type))
+      return false;
+    data[1] = call.operands[1].buffer.data();
+  }
+  int64_t n = first.numElements();
+  DType dtype = op.predicate ? DType::boolean : first.dtype();
+  Buffer buffer = Buffer::allocate(static_cast<size_t>(n) * sizeOf(dtype));
+  if (n <= 2 * kLoopGrain) {
+    loop(data, buffer.data(), n);
+  } else {
+    parallelFor((n + kLoopGrain - 1) / kLoopGrain, [&](int64_t piece) {
+      int64_t begin = piece * kLoopGrain, size = static_cast<int64_t>(sizeOf(first.dtype()));
+      const void *at[2] = {};
+      for (size_t i = 0; i < count; ++i)
+        at[i] = static_cast<const char *>(data[i]) + begin * size;
+      loop(at, static_cast<char *>(buffer.data()) + begin * static_cast<int64_t>(sizeOf(dtype)), std::min(kLoopGrain, n - begin));
+    });
+  }
+  result.type = {dtype, first.type.shape};
+  result.buffer = std::move(buffer);
+  return true;
+}
+
+static Status executeKernel(const OpRecord &op, std::span<const Array> operands, Attrs attrs, std::span<Array> results) {
+  Status status = resolve(op.id, operands, attrs);
+  if (!status.ok())
+    return status;
+  std::vector<TensorType> many;
+  std::array<TensorType, 4> few;
+  std::span<TensorType> types(few.data(), std::min(operands.size(), few.size()));
+  if (operands.size() > few.size()) {
+    many.resize(operands.size());
+    types = many;
+  }
+  for (size_t i = 0; i < operands.size(); ++i)
+    types[i] = operands[i].type;
+  TypeList inferred;
+  status = infer(op, types, attrs, inferred);
+  if (!status.ok())
+    return status;
+  if (!op.kernel)
+    return Failure{.kind = ErrorKind::internal, .message = "no kernel"};
+  if (static_cast<size_t>(inferred.count) != results.size())
+    return Failure{.kind = ErrorKind::internal, .message = "has " + std::to_string(inferred.count) + " results, asked for " +
+                                                           std::to_string(results.size())};
+  if (op.shares) {
+    results[0] = Array{inferred[0], operands[0].buffer};
+    return {};
+  }
+  std::array<Array, 4> made;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!inferred[i].shape.isStatic())
+      return Failure{.kind = ErrorKind::internal, .message = "result " + toString(inferred[i]) + " has a dynamic size"};
+    if (!fits(inferred[i]))
+      return outOfMemory(inferred[i]);
+    try {
+      made[i] = Array::empty(inferred[i].dtype, inferred[i].shape);
+    } catch (const std::bad_alloc &) {
+      return outOfMemory(inferred[i]);
+    }
+  }
+  try {
+    status = op.kernel(operands, attrs, std::span(made).first(results.size()));
+  } catch (const std::bad_alloc &) {
+    return outOfMemory(inferred[0]);
+  }
+  if (!status.ok())
+    return status;
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = std::move(made[i]);
+  return {};
+}
+
+Status execute(const OpCall &call, std::span<Array> results) {
+  const OpRecord &op = recordOf(call.op);
+  if (op.loops && !results.empty()) [[likely]] {
+    try {
+      if (executeLoop(op, call, results[0]))
+        return {};
+    } catch (const std::bad_alloc &) {
+      return complete(outOfMemory(call.operands[0].type), op, std::array{call.operands[0].type}, call.where);
+    }
+  }
+  Status status = executeKernel(op, call.operands, call.attrs, results);
+  if (status.ok())
+    return status;
+  std::vector<TensorType> types;
+  for (const Array &operand : call.operands)
+    types.push_back(operand.type);
+  return complete(std::move(status), op, types, call.where);
+}
+
+} // namespace wg::runtime

@@ -1,0 +1,276 @@
+// Every product: c = sum of a * b over the letters that c lacks.
+//
+// A letter is of one of four groups: batch (in a, b and c), m (in a and c), n (in b and c), k (in a and b). Where each tensor
+// holds its groups side by side and in one order, it is a batch of plain matrices as it lies, perhaps transposed; else a
+// copy is brought into that form. The matrices go to Eigen's blocked product; thin ones to loops.
+#include "runtime/kernels/Kernels.h"
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#define EIGEN_NO_DEBUG
+#include <Eigen/Core>
+
+namespace wg::runtime {
+
+// ---- The equation ----------------------------------------------------------------------------------------------------------
+namespace {
+struct Equation {
+  std::string_view a, b, c;
+};
+} // namespace
+
+static constexpr auto npos = std::string_view::npos;
+static bool has(std::string_view letters, char letter) { return letters.find(letter) != npos; }
+static std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+/// Splits `mk,kn->mn`. Failure if it is not of that form or breaks a rule about letters.
+static Result<Equation> parse(std::string_view text) {
+  size_t comma = text.find(','), arrow = text.find("->");
+  if (comma == npos || arrow == npos || comma > arrow)
+    return valueError(say("equation ", quoted(text), " is not of the form \"mk,kn->mn\""));
+  Equation eq{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2)};
+  for (std::string_view letters : {eq.a, eq.b, eq.c})
+    for (size_t i = 0; i < letters.size(); ++i) {
+      char letter = letters[i];
+      if (!((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')))
+        return valueError(say("equation ", quoted(text), ": ", quoted({&letter, 1}), " is not a letter"));
+      if (letters.find(letter, i + 1) != npos)
+        return valueError(say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands twice in one tensor"));
+      if (has(eq.a, letter) + has(eq.b, letter) + has(eq.c, letter) < 2)
+        return valueError(say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands in one tensor only"),
+                          "sum over it first: reduce_sum(x, axes)");
+    }
+  return eq;
+}
+
+static Status contractRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  const TensorType &a = operands[0], &b = operands[1];
+  Result<Equation> parsed = parse(attrs.string(0));
+  if (!parsed.ok())
+    return parsed.take();
+  const Equation &eq = *parsed;
+  if (a.dtype != b.dtype)
+    return typeError(say(a, " and ", b, " have different dtypes"), say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
+  if (eq.a.size() != a.shape.size() || eq.b.size() != b.shape.size())
+    return valueError(say("equation ", quoted(attrs.string(0)), " has ", int64_t(eq.a.size()), " and ", int64_t(eq.b.size()),
+                          " letters for a and b: a is ", a, ", b is ", b));
+  if (eq.c.size() > kMaxRank)
+    return valueError(say("the result would have rank ", int64_t(eq.c.size()), "; the highest is ", int64_t(kMaxRank)));
+  for (size_t i = 0; i < eq.a.size(); ++i)
+    if (size_t j = eq.b.find(eq.a[i]); j != npos && !mayBeEqual(a.shape[i], b.shape[j]))
+      return valueError(say("sizes of letter ", std::string(1, eq.a[i]), " differ: a is ", a, ", b is ", b, " (", a.shape[i],
+                            " != ", b.shape[j], ")"),
+                        "transpose an operand, or change one of the sizes");
+  TensorType c{a.dtype, {}};
+  for (char letter : eq.c) {
+    size_t i = eq.a.find(letter), j = eq.b.find(letter);
+    c.shape.push_back(i == npos ? b.shape[j] : j == npos ? a.shape[i] : known(a.shape[i], b.shape[j]));
+  }
+  results.push_back(c);
+  return {};
+}
+
+// ---- One matrix product: c[m, n] = a b; a is [m, k] or, transposed, [k, m]; b is [k, n] or [n, k]; all row-major ---------------------
+namespace {
+struct Sizes {
+  int64_t m, n, k;
+};
+
+/// Eigen's blocking with our recycled memory for its packed panels: Eigen itself would ask malloc at every product.
+template <class T> struct Panels : Eigen::internal::level3_blocking<T, T> {
+  Buffer memory;
+  Panels(int64_t rows, int64_t columns, int64_t depth) {
+    this->m_mc = rows, this->m_nc = columns, this->m_kc = depth;
+    Eigen::internal::computeProductBlockingSizes<T, T, 1>(this->m_kc, this->m_mc, this->m_nc, Eigen::Index(1));
+    size_t sizeA = (static_cast<size_t>(this->m_mc * this->m_kc) * sizeof(T) + 63) / 64 * 64;
+    memory = Buffer::allocate(sizeA + static_cast<size_t>(this->m_kc * this->m_nc) * sizeof(T));
+    this->m_blockA = static_cast<T *>(memory.data());
+    this->m_blockB = reinterpret_cast<T *>(static_cast<char *>(memory.data()) + sizeA);
+  }
+};
+} // namespace
+
+/// Eigen computes column-major results: ours, row-major, is the transposed one, c^T = b^T a^T.
+template <bool aT, bool bT, class T> static void blockedProduct(Sizes s, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+  constexpr int orderOfB = bT ? Eigen::RowMajor : Eigen::ColMajor, orderOfA = aT ? Eigen::RowMajor : Eigen::ColMajor;
+  for (int64_t i = 0; i < s.m; ++i)
+    std::fill_n(c + i * ldc, s.n, T(0));
+  Panels<T> panels(s.n, s.m, s.k);
+  Eigen::internal::general_matrix_matrix_product<Eigen::Index, T, orderOfB, false, T, orderOfA, false, Eigen::ColMajor, 1>::run(
+      s.n, s.m, s.k, b, ldb, a, lda, c, 1, ldc, T(1), panels);
+}
+
+template <class T> static T dot(const T *a, const T *b, int64_t n) {
+  constexpr int64_t kLanes = 32;
+  T lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += a[i + lane] * b[i + lane];
+  for (int64_t lane = 0; i < n; ++i, ++lane)
+    lanes[lane] += a[i] * b[i];
+  for (int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (int64_t lane = 0; lane < half; ++lane)
+      lanes[lane] += lanes[lane + half];
+  return lanes[0];
+}
+
+/// Products with few rows, columns or steps, where packing costs more than it saves. Element (i, j) of an operand is at
+/// i * row + j * column, one of which is 1.
+template <class T>
+static void thinProduct(Sizes s, const T *a, int64_t aRow, int64_t aColumn, const T *b, int64_t bRow, int64_t bColumn, T *c, int64_t ldc) {
+  bool dots = aColumn == 1 && bRow == 1 && s.k >= 8;
+  for (int64_t i = 0; i < s.m; ++i) {
+    T *row = c + i * ldc;
+    if (dots) {
+      for (int64_t j = 0; j < s.n; ++j)
+        row[j] = dot(a + i * aRow, b + j * bColumn, s.k);
+      continue;
+    }
+    std::fill_n(row, s.n, T(0));
+    if (bColumn == 1) {
+      for (int64_t k = 0; k < s.k; ++k) {
+        T x = a[i * aRow + k * aColumn];
+        const T *from = b + k * bRow;
+        for (int64_t j = 0; j < s.n; ++j)
+          row[j] += x * from[j];
+      }
+    } else {
+      for (int64_t j = 0; j < s.n; ++j)
+        for (int64_t k = 0; k < s.k; ++k)
+          row[j] += a[i * aRow + k * aColumn] * b[k * bRow + j * bColumn];
+    }
+  }
+}
+
+/// c[m] = a[m, k] b[k] with a stored as [k, m]: rows of a are added, scaled.
+template <class T> static void sumOfRows(int64_t m, int64_t k, const T *a, int64_t lda, const T *b, int64_t bStep, T *c) {
+  std::fill_n(c, m, T(0));
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < m; ++j)
+      c[j] += a[i * lda + j] * b[i * bStep];
+}
+
+template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, const T *b, T *c) {
+  int64_t lda = aT ? s.m : s.k, ldb = bT ? s.k : s.n;
+  int64_t work = s.m * s.n * s.k;
+  if (s.n == 1 && aT && s.m >= 8)
+    return sumOfRows(s.m, s.k, a, lda, b, int64_t(1), c);
+  if (work <= 8 * 8 * 8 || s.m <= 2 || s.n <= 2 || s.k <= 2) {
+    // A vector counts as transposed or not, whichever makes its elements neighbours along k.
+    int64_t aRow = aT ? 1 : lda, aColumn = aT ? lda : 1, bRow = bT ? 1 : ldb, bColumn = bT ? ldb : 1;
+    if (s.n == 1)
+      bRow = 1, bColumn = 1;
+    if (s.m == 1)
+      aRow = 1, aColumn = 1;
+    // One thread's share is a block of rows; each element is computed the same way in any block.
+    return forChunks(s.m, std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, s.n * s.k)), [&](int64_t begin, int64_t end) {
+      thinProduct(Sizes{end - begin, s.n, s.k}, a + begin * aRow, aRow, aColumn, b, bRow, bColumn, c + begin * s.n, s.n);
+    });
+  }
+  auto block = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    Sizes part{rows, columns, s.k};
+    const T *a0 = a + row * (aT ? 1 : lda), *b0 = b + column * (bT ? ldb : 1);
+    T *c0 = c + row * s.n + column;
+    if (aT)
+      bT ? blockedProduct<true, true>(part, a0, lda, b0, ldb, c0, s.n) : blockedProduct<true, false>(part, a0, lda, b0, ldb, c0, s.n);
+    else
+      bT ? blockedProduct<false, true>(part, a0, lda, b0, ldb, c0, s.n) : blockedProduct<false, false>(part, a0, lda, b0, ldb, c0, s.n);
+  };
+  // Cut along the longer side at multiples of 256, by the shape alone: Eigen's edges round differently from its inner blocks.
+  constexpr int64_t kBlock = 256;
+  if (work < (int64_t(1) << 25) || std::max(s.m, s.n) < 2 * kBlock)
+    return block(0, s.m, 0, s.n);
+  bool rows = s.m >= s.n;
+  int64_t side = rows ? s.m : s.n;
+  parallelFor(side / kBlock, [&](int64_t i) {
+    int64_t begin = i * kBlock, size = i + 1 == side / kBlock ? side - begin : kBlock;
+    rows ? block(begin, size, 0, s.n) : block(0, s.m, begin, size);
+  });
+}
+
+// ---- From letters to matrices -----------------------------------------------------------------------------------------------------------------
+static std::string select(std::string_view letters, auto wanted) {
+  std::string out;
+  for (char letter : letters)
+    if (wanted(letter))
+      out += letter;
+  return out;
+}
+
+/// The tensor with its axes in the order of `to`; itself if they are.
+static Array arranged(const Array &x, std::string_view from, std::string_view to) {
+  if (from == to)
+    return x;
+  Ints strides = stridesOf(x.shape()), in;
+  Shape shape;
+  for (char letter : to) {
+    size_t axis = from.find(letter);
+    shape.push_back(x.shape()[axis]);
+    in.push_back(strides[axis]);
+  }
+  Array y = Array::empty(x.dtype(), shape);
+  copyStrided(x.dtype(), shape, x.buffer.data(), in, y.buffer.data(), stridesOf(shape));
+  return y;
+}
+
+static Status contractKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
+  Result<Equation> parsed = parse(attrs.string(0));
+  if (!parsed.ok())
+    return parsed.take();
+  const Equation &eq = *parsed;
+  // Orders within the groups: as in the result, and for k as in a.
+  std::string batch = select(eq.c, [&](char l) { return has(eq.a, l) && has(eq.b, l); });
+  std::string m = select(eq.c, [&](char l) { return !has(eq.b, l); }), n = select(eq.c, [&](char l) { return !has(eq.a, l); });
+  std::string k = select(eq.a, [&](char l) { return !has(eq.c, l); });
+  bool aT = eq.a == batch + k + m && !m.empty() && !k.empty(), bT = eq.b == batch + n + k && !n.empty() && !k.empty();
+  Array a = arranged(operands[0], eq.a, aT ? batch + k + m : batch + m + k);
+  Array b = arranged(operands[1], eq.b, bT ? batch + n + k : batch + k + n);
+  auto sizeOfLetters = [&](const std::string &letters) {
+    int64_t size = 1;
+    for (char letter : letters)
+      size *= has(eq.a, letter) ? operands[0].shape()[eq.a.find(letter)] : operands[1].shape()[eq.b.find(letter)];
+    return size;
+  };
+  Sizes s{sizeOfLetters(m), sizeOfLetters(n), sizeOfLetters(k)};
+  int64_t batches = sizeOfLetters(batch);
+  bool swapped = eq.c == batch + n + m && !m.empty() && !n.empty(); // c^T = b^T a^T
+  Array c = results[0];
+  std::string order = swapped ? batch + n + m : batch + m + n;
+  if (order != eq.c) {
+    Shape shape;
+    for (char letter : order)
+      shape.push_back(results[0].shape()[eq.c.find(letter)]);
+    c = Array::empty(c.dtype(), shape);
+  }
+  Status status = visit(Floats(), c.dtype(), [&]<class T>(T) -> Status {
+    if (c.numElements() == 0)
+      return {};
+    auto one = [&](int64_t i) {
+      const T *x = a.data<T>() + i * s.m * s.k, *y = b.data<T>() + i * s.k * s.n;
+      T *z = c.data<T>() + i * s.m * s.n;
+      swapped ? product(Sizes{s.n, s.m, s.k}, !bT, y, !aT, x, z) : product(s, aT, x, bT, y, z);
+    };
+    forChunks(batches, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(1, s.m * s.n * s.k)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        one(i);
+    });
+    return {};
+  });
+  if (status.ok() && order != eq.c) {
+    Ints strides = stridesOf(c.shape()), in;
+    for (char letter : eq.c)
+      in.push_back(strides[order.find(letter)]);
+    copyStrided(c.dtype(), results[0].shape(), c.buffer.data(), in, results[0].buffer.data(), stridesOf(results[0].shape()));
+  }
+  return status;
+}
+
+std::span<const KernelRow> contractKernels() {
+  static constexpr KernelRow rows[] = {{"contract", contractRule, contractKernel}};
+  return rows;
+}
+
+} // namespace wg::runtime
