@@ -72,6 +72,9 @@ public:
   llvm::DenseMap<mlir::Value, mlir::Value> pointerOf; ///< block argument or yielded value (by yield position) -> pointer
   llvm::SmallVector<mlir::Value> outputs;             ///< pointer of each yielded value
   mlir::Value scratchPointer;
+  mlir::Value failure;                            ///< i32 error number or 0, of a kernel that can fail
+  std::vector<std::string> *errors = nullptr;     ///< the entry's table: texts and places
+  std::vector<std::string> *errorPlaces = nullptr;
 
   /// Number of lanes for this kernel's vectors: the target's register over its widest element, at least 2.
   int nativeLanes() const;
