@@ -17,6 +17,17 @@ def WG_Dialect : Dialect {
   }];
   let hasConstantMaterializer = 1;
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+  let extraClassDeclaration = [{
+    /// The interned names of an op and of its attributes, in the order of its record; by OpId.
+    struct OpNames {
+      ::mlir::OperationName op;
+      ::llvm::SmallVector<::mlir::StringAttr, 4> attrs;
+    };
+    const OpNames &namesOf(size_t opId) const { return names[opId]; }
+
+  private:
+    std::vector<OpNames> names;
+  }];
 }
 
 class WG_TensorOf<list<Type> elements> : RankedTensorOf<elements, [CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() <= 8">], "tensor of rank 8 at most">;

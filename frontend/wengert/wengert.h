@@ -5,7 +5,12 @@
 #include <wengert/Function.h>
 #include <wengert/GradientTape.h>
 #include <wengert/Ops.h>
+#include <wengert/Save.h>
 #include <wengert/Tensor.h>
 #include <wengert/Transforms.h>
 #include <wengert/Tree.h>
 #include <wengert/Variable.h>
+#include <wengert/data/Dataset.h>
+#include <wengert/nn/Initializers.h>
+#include <wengert/nn/Module.h>
+#include <wengert/optim/Optimizer.h>

@@ -1,0 +1,348 @@
+// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, k by hand: fused loops in AVX-512, products from the best of our own packed
+// kernel, libxsmm and oneDNN where they were found. `hand STEP [--budget SECONDS] [--threads 1]` prints one line of JSON: losses (or sums) and times.
+#include "Problem.h"
+#include "vmath.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <tuple>
+
+#ifdef WITH_XSMM
+#include <libxsmm.h>
+#endif
+#ifdef WITH_DNNL
+#include <dnnl.h>
+#endif
+
+using V = __m512;
+
+// ---- Memory: aligned, on huge pages where large ----------------------------------------------------------------------
+
+static float *floats(size_t count) {
+  size_t bytes = (count * sizeof(float) + 4095) / 4096 * 4096, page = bytes >= (4u << 20) ? 2u << 20 : 64;
+  void *memory = std::aligned_alloc(page, (bytes + page - 1) / page * page);
+  std::memset(memory, 0, bytes);
+  return static_cast<float *>(memory);
+}
+static float *floats(const std::vector<float> &values) {
+  float *memory = floats(values.size());
+  std::copy(values.begin(), values.end(), memory);
+  return memory;
+}
+
+// ---- Products: C[m,n] = op(A) op(B), row-major -----------------------------------------------------------------------
+
+/// R rows of 32 columns of C, from panels a[k][R] and b[k][32].
+template <int R> static void micro(int k, const float *a, const float *b, float *c, int ldc, __mmask16 left, __mmask16 right, bool add) {
+  V low[R], high[R];
+  for (int r = 0; r < R; ++r)
+    low[r] = high[r] = _mm512_setzero_ps();
+  for (int p = 0; p < k; ++p, a += R, b += 32) {
+    V b0 = _mm512_load_ps(b), b1 = _mm512_load_ps(b + 16);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < R; ++r) {
+      V x = _mm512_set1_ps(a[r]);
+      low[r] = _mm512_fmadd_ps(x, b0, low[r]);
+      high[r] = _mm512_fmadd_ps(x, b1, high[r]);
+    }
+  }
+  for (int r = 0; r < R; ++r, c += ldc) {
+    if (add) {
+      low[r] = _mm512_add_ps(low[r], _mm512_maskz_loadu_ps(left, c));
+      high[r] = _mm512_add_ps(high[r], _mm512_maskz_loadu_ps(right, c + 16));
+    }
+    _mm512_mask_storeu_ps(c, left, low[r]);
+    _mm512_mask_storeu_ps(c + 16, right, high[r]);
+  }
+}
+using Micro = void (*)(int, const float *, const float *, float *, int, __mmask16, __mmask16, bool);
+template <int... R> static Micro microOf(int rows, std::integer_sequence<int, R...>) {
+  static constexpr Micro table[] = {micro<R + 1>...};
+  return table[rows - 1];
+}
+
+/// Panels of 14 rows and of 32 columns, kc = 384 deep (Goto and van de Geijn 2008).
+static void ownProduct(bool ta, bool tb, int m, int n, int k, const float *A, const float *B, float *C) {
+  constexpr int kRows = 14, kDepth = 384;
+  static float *panelsA = floats(size_t(1) << 21), *panelsB = floats(size_t(1) << 21);
+  for (int p0 = 0; p0 < k; p0 += kDepth) {
+    int depth = std::min(kDepth, k - p0);
+    for (int j = 0; j < n; j += 32) {
+      float *b = panelsB + size_t(j) * depth;
+      int width = std::min(32, n - j);
+      for (int p = 0; p < depth; ++p)
+        for (int q = 0; q < 32; ++q)
+          b[p * 32 + q] = q >= width ? 0 : tb ? B[size_t(j + q) * k + p0 + p] : B[size_t(p0 + p) * n + j + q];
+    }
+    for (int i = 0; i < m; i += kRows) {
+      int rows = std::min(kRows, m - i);
+      float *a = panelsA;
+      for (int p = 0; p < depth; ++p)
+        for (int r = 0; r < rows; ++r)
+          a[p * rows + r] = ta ? A[size_t(p0 + p) * m + i + r] : A[size_t(i + r) * k + p0 + p];
+      Micro kernel = microOf(rows, std::make_integer_sequence<int, kRows>());
+      for (int j = 0; j < n; j += 32) {
+        auto mask = [&](int from) { return static_cast<__mmask16>(n - from >= 16 ? 0xffff : n > from ? (1u << (n - from)) - 1 : 0); };
+        kernel(depth, a, panelsB + size_t(j) * depth, C + size_t(i) * n + j, n, mask(j), mask(j + 16), p0 > 0);
+      }
+    }
+  }
+}
+
+using Product = std::function<void(bool, bool, int, int, int, const float *, const float *, float *)>;
+static std::vector<std::pair<const char *, Product>> products() {
+  std::vector<std::pair<const char *, Product>> all = {{"own", ownProduct}};
+#ifdef WITH_XSMM
+  libxsmm_init();
+  all.emplace_back("libxsmm", [](bool ta, bool tb, int m, int n, int k, const float *A, const float *B, float *C) {
+    static float *transposed = floats(size_t(1) << 21);
+    static std::map<std::tuple<int, int, int, bool>, libxsmm_smmfunction> kernels;
+    if (tb) {
+      for (int j = 0; j < n; ++j)
+        for (int p = 0; p < k; ++p)
+          transposed[size_t(p) * n + j] = B[size_t(j) * k + p];
+      B = transposed;
+    }
+    libxsmm_smmfunction &kernel = kernels[{m, n, k, ta}];
+    if (!kernel) {
+      int lda = ta ? m : k, flags = ta ? LIBXSMM_GEMM_FLAG_TRANS_B : 0, prefetch = LIBXSMM_PREFETCH_NONE;
+      float one = 1, zero = 0;
+      kernel = libxsmm_smmdispatch(n, m, k, &n, &lda, &n, &one, &zero, &flags, &prefetch);
+    }
+    if (kernel)
+      kernel(B, A, C);
+    else
+      ownProduct(ta, false, m, n, k, A, B, C);
+  });
+#endif
+#ifdef WITH_DNNL
+  all.emplace_back("oneDNN", [](bool ta, bool tb, int m, int n, int k, const float *A, const float *B, float *C) {
+    dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, A, ta ? m : k, B, tb ? k : n, 0, C, n);
+  });
+#endif
+  return all;
+}
+
+// ---- Fused loops -----------------------------------------------------------------------------------------------------
+
+/// Adam (Kingma and Ba 2015, algorithm 1): m, v, p in one pass.
+static void adam(float *p, const float *g, float *m, float *v, size_t n, double lr, int t) {
+  float rate = static_cast<float>(-lr / std::expm1(t * std::log(0.9))), correction = static_cast<float>(-1 / std::expm1(t * std::log(0.999)));
+  V b1 = vm::set1(0.9f), c1 = vm::set1(1 - 0.9f), b2 = vm::set1(0.999f), c2 = vm::set1(1 - 0.999f), r = vm::set1(rate), k = vm::set1(correction), eps = vm::set1(1e-8f);
+  for (size_t i = 0; i < n; i += 16) {
+    __mmask16 mask = n - i >= 16 ? 0xffff : static_cast<__mmask16>((1u << (n - i)) - 1);
+    V gi = _mm512_maskz_loadu_ps(mask, g + i);
+    V mi = vm::fma(b1, _mm512_maskz_loadu_ps(mask, m + i), _mm512_mul_ps(c1, gi));
+    V vi = vm::fma(b2, _mm512_maskz_loadu_ps(mask, v + i), _mm512_mul_ps(c2, _mm512_mul_ps(gi, gi)));
+    V step = _mm512_div_ps(_mm512_mul_ps(r, mi), _mm512_add_ps(_mm512_sqrt_ps(_mm512_mul_ps(vi, k)), eps));
+    _mm512_mask_storeu_ps(m + i, mask, mi);
+    _mm512_mask_storeu_ps(v + i, mask, vi);
+    _mm512_mask_storeu_ps(p + i, mask, _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, p + i), step));
+  }
+}
+
+/// h = relu(h + b) over rows; columns are a multiple of 16.
+static void biasRelu(float *h, const float *b, int rows, int columns) {
+  for (int r = 0; r < rows; ++r, h += columns)
+    for (int c = 0; c < columns; c += 16)
+      _mm512_storeu_ps(h + c, _mm512_max_ps(_mm512_setzero_ps(), _mm512_add_ps(_mm512_loadu_ps(h + c), _mm512_loadu_ps(b + c))));
+}
+
+/// d = d where h > 0, else 0; db = column sums of d. Columns are a multiple of 64.
+static void reluBackward(float *d, const float *h, float *db, int rows, int columns) {
+  for (int c = 0; c < columns; c += 64) {
+    V sum[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
+    for (int r = 0; r < rows; ++r)
+      for (int u = 0; u < 4; ++u) {
+        size_t at = size_t(r) * columns + c + 16 * u;
+        V kept = _mm512_maskz_loadu_ps(_mm512_cmp_ps_mask(_mm512_loadu_ps(h + at), _mm512_setzero_ps(), _CMP_GT_OQ), d + at);
+        _mm512_storeu_ps(d + at, kept);
+        sum[u] = _mm512_add_ps(sum[u], kept);
+      }
+    for (int u = 0; u < 4; ++u)
+      _mm512_storeu_ps(db + c + 16 * u, sum[u]);
+  }
+}
+
+/// z[rows, 16], 10 columns of which count -> (softmax(z + b) - onehot(y)) / rows in place, db; the mean loss.
+static float crossEntropy(float *z, const float *b, const int32_t *y, float *db, int rows) {
+  constexpr __mmask16 mask = (1u << 10) - 1;
+  V bias = _mm512_maskz_loadu_ps(mask, b), sums = _mm512_setzero_ps(), inverse = vm::set1(1.0f / static_cast<float>(rows));
+  double loss = 0;
+  for (int r = 0; r < rows; ++r, z += 16) {
+    V v = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, z), bias);
+    v = _mm512_sub_ps(v, vm::set1(_mm512_mask_reduce_max_ps(mask, v)));
+    V e = _mm512_maskz_mov_ps(mask, vm::exp(v));
+    float sum = _mm512_reduce_add_ps(e);
+    __mmask16 hit = static_cast<__mmask16>(1u << y[r]);
+    loss += std::log(sum) - _mm512_mask_reduce_add_ps(hit, v);
+    V d = _mm512_mul_ps(e, vm::set1(1.0f / (sum * static_cast<float>(rows))));
+    d = _mm512_mask_sub_ps(d, hit, d, inverse);
+    _mm512_storeu_ps(z, d);
+    sums = _mm512_add_ps(sums, d);
+  }
+  _mm512_storeu_ps(db, sums);
+  return static_cast<float>(loss / rows);
+}
+
+/// A relu network with 10 outputs, whose last layer is padded to 16 columns. All parameters lie in one block, so that Adam is one loop.
+class Network {
+public:
+  Network(std::vector<int> sizes, int batch, Product product) : sizes_(std::move(sizes)), batch_(batch), product_(std::move(product)) {
+    layers_ = static_cast<int>(sizes_.size()) - 1;
+    auto columns = [&](int i) { return i == layers_ - 1 ? 16 : sizes_[size_t(i) + 1]; };
+    for (int i = 0; i < layers_; ++i)
+      count_ += (size_t(sizes_[size_t(i)]) + 1) * size_t(columns(i));
+    p_ = floats(count_), g_ = floats(count_), m_ = floats(count_), v_ = floats(count_);
+    size_t at = 0;
+    for (int i = 0; i < layers_; ++i) {
+      int rows = sizes_[size_t(i)], width = sizes_[size_t(i) + 1];
+      std::vector<float> w = bench::weight(10 + 2 * uint64_t(i), size_t(rows), size_t(width));
+      for (int r = 0; r < rows; ++r)
+        std::copy_n(w.begin() + r * width, width, p_ + at + size_t(r) * size_t(columns(i)));
+      w_.push_back(at), at += size_t(rows) * size_t(columns(i));
+      b_.push_back(at), at += size_t(columns(i));
+      h_.push_back(floats(size_t(batch) * size_t(columns(i)))), d_.push_back(floats(size_t(batch) * size_t(columns(i))));
+    }
+    x_ = floats(bench::uniform(1, size_t(batch) * size_t(sizes_[0])));
+    y_ = bench::labels(2, size_t(batch), 10);
+  }
+  float step(double lr) {
+    auto columns = [&](int i) { return i == layers_ - 1 ? 16 : sizes_[size_t(i) + 1]; };
+    auto input = [&](int i) { return i ? h_[size_t(i) - 1] : x_; };
+    for (int i = 0; i < layers_; ++i) {
+      product_(false, false, batch_, columns(i), sizes_[size_t(i)], input(i), p_ + w_[size_t(i)], h_[size_t(i)]);
+      if (i < layers_ - 1)
+        biasRelu(h_[size_t(i)], p_ + b_[size_t(i)], batch_, columns(i));
+    }
+    float *d = h_.back(), loss = crossEntropy(d, p_ + b_.back(), y_.data(), g_ + b_.back(), batch_);
+    for (int i = layers_ - 1; i >= 0; --i) {
+      product_(true, false, sizes_[size_t(i)], columns(i), batch_, input(i), d, g_ + w_[size_t(i)]);
+      if (i) {
+        product_(false, true, batch_, sizes_[size_t(i)], columns(i), d, p_ + w_[size_t(i)], d_[size_t(i) - 1]);
+        d = d_[size_t(i) - 1];
+        reluBackward(d, h_[size_t(i) - 1], g_ + b_[size_t(i) - 1], batch_, sizes_[size_t(i)]);
+      }
+    }
+    adam(p_, g_, m_, v_, count_, lr, std::min(++t_, 100000));
+    return loss;
+  }
+
+private:
+  std::vector<int> sizes_;
+  int batch_, layers_ = 0, t_ = 0;
+  Product product_;
+  size_t count_ = 0;
+  std::vector<size_t> w_, b_;
+  std::vector<float *> h_, d_;
+  float *p_ = nullptr, *g_ = nullptr, *m_ = nullptr, *v_ = nullptr, *x_ = nullptr;
+  std::vector<int32_t> y_;
+};
+
+/// Gradient of the sum of five rounds y = tanh(0.5 y + 0.1) x with respect to x; four vectors at a time, since one chain of tanh waits for itself.
+static void chain(const float *x, float *g, size_t n) {
+  for (size_t i = 0; i < n; i += 64) {
+    V X[4], y[4], c[5][4], d[4], dx[4];
+    for (int u = 0; u < 4; ++u)
+      y[u] = X[u] = _mm512_loadu_ps(x + i + 16 * u);
+    for (int k = 0; k < 5; ++k) {
+      for (int u = 0; u < 4; ++u)
+        c[k][u] = vm::tanh(vm::fma(y[u], vm::set1(0.5f), vm::set1(0.1f)));
+      for (int u = 0; u < 4; ++u)
+        y[u] = _mm512_mul_ps(c[k][u], X[u]);
+    }
+    for (int u = 0; u < 4; ++u)
+      d[u] = vm::set1(1.0f), dx[u] = _mm512_setzero_ps();
+    for (int k = 4; k >= 0; --k)
+      for (int u = 0; u < 4; ++u) {
+        dx[u] = vm::fma(d[u], c[k][u], dx[u]);
+        d[u] = _mm512_mul_ps(_mm512_mul_ps(d[u], X[u]), _mm512_mul_ps(vm::set1(0.5f), _mm512_fnmadd_ps(c[k][u], c[k][u], vm::set1(1.0f))));
+      }
+    for (int u = 0; u < 4; ++u)
+      _mm512_storeu_ps(g + i + 16 * u, _mm512_add_ps(dx[u], d[u]));
+  }
+}
+
+/// mean((w x + b - y)^2), 32 points, SGD.
+struct Line {
+  alignas(64) float x[32], y[32];
+  float w = 0, b = 0;
+  Line() {
+    std::vector<float> points = bench::uniform(1, 32), targets = bench::lineTargets(points);
+    std::copy_n(points.begin(), 32, x), std::copy_n(targets.begin(), 32, y);
+  }
+  float step(double lr) {
+    V W = vm::set1(w), B = vm::set1(b), x0 = _mm512_load_ps(x), x1 = _mm512_load_ps(x + 16);
+    V e0 = _mm512_sub_ps(vm::fma(W, x0, B), _mm512_load_ps(y)), e1 = _mm512_sub_ps(vm::fma(W, x1, B), _mm512_load_ps(y + 16));
+    float rate = static_cast<float>(lr) * (2.0f / 32);
+    float loss = _mm512_reduce_add_ps(vm::fma(e0, e0, _mm512_mul_ps(e1, e1))) / 32;
+    w -= rate * _mm512_reduce_add_ps(vm::fma(e0, x0, _mm512_mul_ps(e1, x1)));
+    b -= rate * _mm512_reduce_add_ps(_mm512_add_ps(e0, e1));
+    return loss;
+  }
+};
+
+// ---- The command -----------------------------------------------------------------------------------------------------
+
+static void print(const std::string &step, const char *kind, const std::vector<double> &check, bench::Time time, const char *product) {
+  std::printf("{\"system\": \"hand\", \"step\": \"%s\", \"%s\": [", step.c_str(), kind);
+  for (size_t i = 0; i < check.size(); ++i)
+    std::printf("%s%.9g", i ? ", " : "", check[i]);
+  std::printf("], \"median_us\": %.6g, \"best_us\": %.6g, \"product\": \"%s\"}\n", time.median * 1e6, time.best * 1e6, product);
+}
+
+template <class Step> static std::vector<double> losses(Step &&step) {
+  std::vector<double> first;
+  for (int i = 0; i < 10; ++i)
+    first.push_back(step());
+  return first;
+}
+
+int main(int argc, char **argv) {
+  std::string step = argc > 1 ? argv[1] : "";
+  double budget = argc > 3 && !std::strcmp(argv[2], "--budget") ? std::atof(argv[3]) : 1;
+  if (step == "a") {
+    Line check, timed;
+    std::vector<double> first = losses([&] { return check.step(0.05); });
+    print(step, "losses", first, bench::measure([&] { timed.step(bench::kTimingRate); asm volatile("" ::: "memory"); }, budget), "-");
+  } else if (step == "b" || step == "c") {
+    std::vector<int> sizes = step == "b" ? std::vector{784, 128, 10} : std::vector{784, 1024, 1024, 10};
+    int batch = step == "b" ? 64 : 256;
+    bench::Time best;
+    const char *name = "";
+    Product fastest;
+    for (auto &[candidate, product] : products()) {
+      Network tried(sizes, batch, product);
+      bench::Time time = bench::measure([&] { tried.step(bench::kTimingRate); }, 0.1);
+      if (!fastest || time.median < best.median)
+        best = time, name = candidate, fastest = product;
+    }
+    Network check(sizes, batch, fastest), timed(sizes, batch, fastest);
+    std::vector<double> first = losses([&] { return check.step(0.001); });
+    print(step, "losses", first, bench::measure([&] { timed.step(bench::kTimingRate); }, budget), name);
+  } else if (step == "f" || step == "f_small") {
+    size_t n = step == "f" ? 4194304 : 4096;
+    float *x = floats(bench::uniform(1, n, -1, 1)), *g = floats(n);
+    chain(x, g, n);
+    double sum = 0, absolute = 0;
+    for (size_t i = 0; i < n; ++i)
+      sum += double(g[i]), absolute += std::fabs(double(g[i]));
+    print(step, "sums", {sum, absolute}, bench::measure([&] { chain(x, g, n); asm volatile("" ::: "memory"); }, budget), "-");
+  } else if (step == "k") {
+    size_t n = 10000000;
+    float *p = floats(bench::uniform(10, n, -1, 1)), *g = floats(bench::uniform(1, n, -1, 1)), *m = floats(n), *v = floats(n);
+    for (int t = 1; t <= 3; ++t)
+      adam(p, g, m, v, n, 0.001, t);
+    double absolute = 0;
+    for (size_t i = 0; i < n; ++i)
+      absolute += std::fabs(double(p[i]));
+    int t = 3;
+    print(step, "losses", {absolute}, bench::measure([&] { adam(p, g, m, v, n, bench::kTimingRate, std::min(++t, 100000)); }, budget), "-");
+  } else {
+    std::fprintf(stderr, "usage: hand a|b|c|f|f_small|k [--budget SECONDS]\n");
+    return 2;
+  }
+}

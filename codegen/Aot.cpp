@@ -1,0 +1,135 @@
+#include "codegen/Aot.h"
+
+#include "codegen/Jit.h"
+#include "codegen/MachineCode.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace wg::codegen {
+
+static runtime::Status compile(mlir::ModuleOp module, const Target &target, bool assembly, SmallVectorImpl<char> &code) {
+  LLVMContext context;
+  auto ir = translate(module, target, context, isLibrarySymbol);
+  return ir.ok() ? generate(**ir, target, assembly, code) : runtime::Status(ir.take());
+}
+
+static runtime::Failure ioError(const std::string &path, std::error_code error) {
+  return {.kind = runtime::ErrorKind::io,
+          .message = "cannot write " + path + ": " + error.message(),
+          .remedy = "name a directory that exists and may be written"};
+}
+
+runtime::Status writeObject(mlir::ModuleOp module, const Target &target, const std::string &path) {
+  SmallVector<char, 0> code;
+  if (runtime::Status status = compile(module, target, /*assembly=*/false, code); !status.ok())
+    return status;
+  int file;
+  SmallString<128> temporary;
+  if (std::error_code error = sys::fs::createUniqueFile(path + ".%%%%%%", file, temporary, sys::fs::OF_None,
+                                                        sys::fs::all_read | sys::fs::owner_write))
+    return ioError(path, error);
+  raw_fd_ostream stream(file, /*shouldClose=*/true);
+  stream.write(code.data(), code.size());
+  stream.close();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  if (!error)
+    error = sys::fs::rename(temporary, path);
+  if (!error)
+    return {};
+  sys::fs::remove(temporary);
+  return ioError(path, error);
+}
+
+runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target) {
+  SmallVector<char, 0> code;
+  if (runtime::Status status = compile(module, target, /*assembly=*/true, code); !status.ok())
+    return status;
+  return std::string(code.begin(), code.end());
+}
+
+// ---- The header ---------------------------------------------------------------------------------------------------------
+
+/// Text for a C comment or string literal: on one line, and ends neither.
+static std::string inComment(StringRef text) {
+  std::string result;
+  for (char c : text)
+    result += c == '\n' || c == '\r' ? ' ' : c == '*' ? 'x' : c;
+  return result;
+}
+
+static std::string inString(StringRef text) {
+  std::string result;
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\')
+      result += {'\\', static_cast<char>(c)};
+    else if (c == '\n')
+      result += "\\n";
+    else if (c == '?') // no trigraphs
+      result += "\\?";
+    else if (c < 0x20 || c == 0x7f)
+      result += {'\\', static_cast<char>('0' + c / 64), static_cast<char>('0' + c / 8 % 8), static_cast<char>('0' + c % 8)};
+    else
+      result += static_cast<char>(c);
+  }
+  return result;
+}
+
+static const char *cType(runtime::DType dtype) {
+  constexpr const char *names[runtime::kNumDTypes] = {"double", "float", "uint16_t", "uint16_t", "int64_t", "int32_t", "uint8_t", "uint8_t"};
+  return names[static_cast<int>(dtype)];
+}
+
+std::string cHeader(const CEntry &entry) {
+  std::string text;
+  raw_string_ostream out(text);
+  std::string upper = StringRef(entry.name).upper();
+  const std::string &name = entry.name;
+  out << "/* " << name << ": " << inComment(entry.summary.empty() ? "compiled by Wengert" : entry.summary) << "\n *\n"
+      << " * Link with -lm. Needs no other library, allocates nothing, keeps no state: any number of threads may call it, each\n"
+      << " * with its own results and workspace.\n *\n"
+      << " *     args[i]  points to       holds\n";
+  size_t index = 0;
+  auto row = [&](const CValue &value, const char *use) {
+    std::string type = runtime::toString(value.type), pointer = std::string(cType(value.type.dtype)) + " *";
+    out << " *     " << left_justify(std::to_string(index++), 9) << left_justify(pointer, 16) << inComment(value.name) << ": "
+        << inComment(type) << ", " << value.type.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(value.type.dtype)) << " bytes, "
+        << use << "\n";
+  };
+  for (const CValue &value : entry.arguments)
+    row(value, value.updated ? "read and updated in place" : "read");
+  for (const CValue &value : entry.results)
+    row(value, "written");
+  out << " *\n * Arrays are row-major and contiguous, aligned as their element type asks. What is written overlaps nothing else.\n"
+      << " * `workspace` has " << upper << "_WORKSPACE_BYTES bytes, aligned to 64; it may be NULL if that is 0.\n"
+      << " * Returns 0, or the number of an error: " << name << "_error(code) is its text.\n */\n"
+      << "#ifndef WENGERT_" << upper << "_H\n#define WENGERT_" << upper << "_H\n\n#include <stdint.h>\n\n"
+      << "#define " << upper << "_WORKSPACE_BYTES " << entry.workspaceBytes << "\n#define " << upper << "_NUM_ARGS " << index << "\n";
+  index = 0;
+  for (ArrayRef<CValue> values : {ArrayRef<CValue>(entry.arguments), ArrayRef<CValue>(entry.results)})
+    for (const CValue &value : values) {
+      std::string id = StringRef(value.name).upper();
+      for (char &c : id)
+        if (!isAlnum(c))
+          c = '_';
+      out << "#define " << upper << "_ARG" << index << "_ELEMENTS " << value.type.shape.numElements() << " /* " << inComment(value.name)
+          << " */\n";
+      ++index;
+    }
+  out << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nint32_t " << name << "(void *const *args, void *workspace);\n\n"
+      << "/* The text of a return code of " << name << ". */\nstatic inline const char *" << name << "_error(int32_t code) {\n"
+      << "  static const char *const texts[] = {\"success\"";
+  for (const std::string &error : entry.errors)
+    out << ",\n                                      \"" << inString(error) << "\"";
+  out << "};\n  return code >= 0 && code < " << entry.errors.size() + 1 << " ? texts[code] : \"unknown error\";\n}\n\n"
+      << "#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  return text;
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,142 @@
+#include "codegen/LowerToLLVM.h"
+
+#include "codegen/emit/VectorMath.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+#include <cstdlib>
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+void registerLoweredDialects(DialectRegistry &registry) {
+  registry.insert<func::FuncDialect, scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect, math::MathDialect,
+                  vector::VectorDialect, index::IndexDialect, ub::UBDialect, LLVM::LLVMDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+/// `create_mask n` as `iota < min(n, lanes)` in 32-bit integers, one comparison for 16 lanes. Clamped before it is narrowed.
+struct LowerCreateMask : OpRewritePattern<vector::CreateMaskOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(vector::CreateMaskOp op, PatternRewriter &b) const override {
+    VectorType type = op.getType();
+    if (type.getRank() != 1 || type.isScalable())
+      return failure();
+    Location loc = op.getLoc();
+    int64_t lanes = type.getDimSize(0);
+    auto ints = VectorType::get(lanes, b.getI32Type());
+    SmallVector<int32_t> iota(lanes);
+    for (int64_t i = 0; i < lanes; ++i)
+      iota[i] = static_cast<int32_t>(i);
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    Value all = arith::ConstantIndexOp::create(b, loc, lanes);
+    Value count = arith::MaxSIOp::create(b, loc, zero, arith::MinSIOp::create(b, loc, all, op.getOperand(0)));
+    Value narrow = arith::IndexCastOp::create(b, loc, b.getI32Type(), count);
+    Value steps = arith::ConstantOp::create(b, loc, DenseIntElementsAttr::get(ints, iota));
+    b.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::slt, steps, vector::BroadcastOp::create(b, loc, ints, narrow));
+    return success();
+  }
+};
+
+/// Ops that the conversion to LLVM takes as they stand; all others of the vector dialect are first broken down.
+static bool isPlainVectorOp(Operation *op) {
+  if (isa<vector::BroadcastOp, vector::ExtractOp, vector::InsertOp, vector::ShuffleOp, vector::FMAOp, vector::ReductionOp,
+          vector::BitCastOp, vector::FromElementsOp, vector::ToElementsOp>(op))
+    return llvm::all_of(op->getOperandTypes(), [](Type type) {
+      auto vector = dyn_cast<VectorType>(type);
+      return !vector || vector.getRank() <= 1;
+    });
+  return false;
+}
+
+static LogicalResult breakDownVectorOps(ModuleOp module) {
+  bool plain = true;
+  module.walk([&](Operation *op) { plain &= !isa_and_present<vector::VectorDialect>(op->getDialect()) || isPlainVectorOp(op); });
+  if (plain)
+    return success();
+  RewritePatternSet patterns(module.getContext());
+  patterns.add<LowerCreateMask>(module.getContext());
+  vector::populateVectorContractLoweringPatterns(patterns, vector::VectorContractLowering::OuterProduct);
+  vector::populateVectorOuterProductLoweringPatterns(patterns);
+  vector::populateVectorMultiReductionLoweringPatterns(patterns, vector::VectorMultiReductionLowering::InnerReduction);
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
+  vector::populateVectorMaskOpLoweringPatterns(patterns);
+  vector::populateVectorShapeCastLoweringPatterns(patterns);
+  vector::populateVectorInterleaveLoweringPatterns(patterns);
+  vector::populateVectorTransposeLoweringPatterns(patterns, vector::VectorTransposeLowering::Shuffle16x16);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  vector::populateVectorStepLoweringPatterns(patterns);
+  vector::populateVectorRankReducingFMAPattern(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+static LogicalResult lowerControlFlow(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*context);
+  target.addIllegalDialect<scf::SCFDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+static LogicalResult convertToLLVM(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(64);
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  SymbolTableCollection symbols;
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns, &symbols);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  index::populateIndexToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+LogicalResult lowerToLLVM(ModuleOp module, const Target &target) {
+  const char *flag = std::getenv("WENGERT_VERIFY");
+  bool check = flag && *flag == '1';
+  auto verified = [&] { return !check || succeeded(mlir::verify(module)); };
+
+  SmallVector<StringAttr> helpers;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPrivate() && !function.isExternal())
+      helpers.push_back(function.getSymNameAttr());
+
+  if (failed(expandMath(module, target)) || !verified() || failed(breakDownVectorOps(module)) || !verified() ||
+      failed(lowerControlFlow(module)) || !verified() || failed(convertToLLVM(module)) || !verified())
+    return failure();
+
+  SymbolTable table(module);
+  for (StringAttr name : helpers)
+    if (auto function = table.lookup<LLVM::LLVMFuncOp>(name))
+      function.setLinkage(LLVM::Linkage::Internal);
+  return success();
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,79 @@
+#include "codegen/MachineCode.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+
+using namespace llvm;
+
+namespace wg::codegen {
+
+runtime::Failure internalError(std::string stage, std::string message) {
+  return {.kind = runtime::ErrorKind::internal,
+          .message = "internal error in wengert (please report): " + stage + ": " + message};
+}
+
+static std::unique_ptr<TargetMachine> targetMachine(const Target &target) {
+  std::string error;
+  Triple triple(target.triple);
+  const llvm::Target *backend = TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return nullptr;
+  TargetOptions options;
+  options.UseInitArray = true;
+  return std::unique_ptr<TargetMachine>(backend->createTargetMachine(triple, target.cpu, target.features, options, Reloc::PIC_,
+                                                                     std::nullopt, CodeGenOptLevel::Default));
+}
+
+runtime::Result<std::unique_ptr<Module>> translate(mlir::ModuleOp module, const Target &target, LLVMContext &context,
+                                                   function_ref<bool(StringRef)> allowed) {
+  std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(module, context, "wengert", /*disableVerification=*/true);
+  if (!result)
+    return internalError("translate", "the module is not of the llvm dialect alone");
+  std::unique_ptr<TargetMachine> machine = targetMachine(target);
+  if (!machine)
+    return internalError("translate", "LLVM has no code generator for " + target.triple);
+  result->setDataLayout(machine->createDataLayout());
+  result->setTargetTriple(machine->getTargetTriple());
+  for (Function &function : *result) {
+    if (function.isIntrinsic())
+      continue;
+    if (function.isDeclaration()) {
+      if (!allowed(function.getName()))
+        return runtime::Failure{.kind = runtime::ErrorKind::lookup,
+                                .message = "compiled code names the function '" + function.getName().str() +
+                                           "', which is neither its own nor one of libm, libc or the runtime",
+                                .remedy = "define the function in the module"};
+      continue;
+    }
+    function.addFnAttr(Attribute::NoUnwind);
+    function.addFnAttr("target-cpu", target.cpu);
+    if (!target.features.empty())
+      function.addFnAttr("target-features", target.features);
+    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
+  }
+  for (GlobalVariable &variable : result->globals())
+    if (variable.isDeclaration() && !allowed(variable.getName()))
+      return runtime::Failure{.kind = runtime::ErrorKind::lookup,
+                              .message = "compiled code names the object '" + variable.getName().str() + "', which it does not define"};
+  return std::move(result);
+}
+
+runtime::Status generate(Module &module, const Target &target, bool assembly, SmallVectorImpl<char> &code) {
+  std::unique_ptr<TargetMachine> machine = targetMachine(target);
+  if (!machine)
+    return internalError("generate", "LLVM has no code generator for " + target.triple);
+  raw_svector_ostream stream(code);
+  legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile,
+                                   /*DisableVerify=*/true))
+    return internalError("generate", "no object files for " + target.triple);
+  passes.run(module);
+  return {};
+}
+
+} // namespace wg::codegen

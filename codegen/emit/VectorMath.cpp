@@ -1,0 +1,430 @@
+// How a function becomes arithmetic.
+//
+//   %y = math.exp %x : vector<16xf32>     ->     n = round(x / ln 2), r = x - n ln 2, y = 2^n (1 + r + r^2 P(r))
+//
+// Each expansion is written once, over `F`, which stands for a scalar or a vector of f32 or f64: so lanes and scalars agree
+// bit for bit. Polynomials are minimax fits of the quotient named beside each (Remez exchange in 50 digits, weighted for the
+// relative error of the whole function); the reductions are the textbook ones: Cody and Waite 1980 for exp, Tang 1990 for
+// log. Arithmetic has no fast-math flag: what is written is what runs.
+#include "codegen/emit/VectorMath.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+namespace {
+
+/// What differs between the formats.
+struct Format {
+  int bits, mantissa, bias;
+  double ln2High, ln2Low;        ///< ln 2 in two parts; n * ln2High is exact for every exponent n
+  double expMin, expMax;         ///< exp is 0 below, inf above
+  double expm1Min;               ///< expm1 is -1 below
+  double expm1Tiny;              ///< expm1(x) = x where |x| is below
+  double tanhMax;                ///< tanh is 1 above
+  ArrayRef<double> exp, expm1;   ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
+};
+
+// Errors relative to the function: 3e-9, 1.3e-8; 4e-18, 3e-19.
+constexpr double kExp32[] = {0.49999993433718908, 0.16666520401933948, 0.04166839031709421, 0.0083687449621392749,
+                             0.0013814568877268645};
+constexpr double kExpm1_32[] = {0.50000000612608037, 0.1666654279285481, 0.041666285515145893, 0.0083666129458117264,
+                                0.0013946211800377213};
+constexpr double kExp64[] = {0.50000000000000106689,    0.16666666666666411636,    0.041666666666529724761,
+                             0.0083333333334949138845,  0.0013888888943760944026,  0.00019841269505885313223,
+                             0.000024801492948551248292, 2.7557586719923130674e-6, 2.7630306668051005626e-7,
+                             2.5000041926713552417e-8};
+constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,     0.041666666666666701839,
+                                0.0083333333333215700685,   0.0013888888888866636705,  0.00019841269886286418596,
+                                0.000024801587360908364944, 2.7557244042275528782e-6,  2.7557242484735593201e-7,
+                                2.5109097041578879417e-8,   2.0924522677636064103e-9};
+// (log(1 + f) - f + f^2/2) / f^3 on [sqrt 1/2 - 1, sqrt 2 - 1]; error 6e-9 f^2.
+constexpr double kLog32[] = {0.33333316722138446, -0.25000810310445857, 0.20002286387464342,  -0.16624555437283465,
+                             0.1418119003703304,  -0.13128750693456525, 0.12881664813990258, -0.0785962839058653};
+// (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, s = f / (2 + f); error 2e-18.
+constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838, 0.22222198578901768671,
+                             0.18183564096021856645, 0.15314054720569605722, 0.14795924107346015663};
+// erf(x) / x - 1 in x^2 for |x| <= 0.9375, error 2e-8; -log(1 - erf(x)) / x up to 3.95, error 1e-9.
+constexpr double kErfSmall[] = {0.12837914584350564, -0.3761246874369513,    0.11281553052821332,
+                                -0.026757044601885138, 0.0049791350937131155, -0.0005919412857762643};
+constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,    -0.024022625898044497,
+                               0.0037728548653071561, -0.00035682816184196949, 1.4845318383029345e-5};
+
+constexpr double kLog2e = 1.4426950408889634074;
+const Format kF32 = {32, 23, 127, 0.693359375, -2.12194440054690583e-4, -104, 89, -18, 0x1p-24, 9.02, kExp32, kExpm1_32};
+const Format kF64 = {64,      52,     1023, 6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38,
+                     0x1p-54, 22, kExp64, kExpm1_64};
+
+class Emitter;
+/// A number (or vector of numbers), its bit pattern, and a truth value, under construction.
+struct F {
+  Emitter *e;
+  Value v;
+};
+struct I {
+  Emitter *e;
+  Value v;
+};
+struct B {
+  Emitter *e;
+  Value v;
+};
+
+/// Builds at one op. Constants go to the head of the function, each once.
+class Emitter {
+public:
+  Emitter(Operation *op, Type type, const Target &target, DenseMap<Attribute, Value> &constants)
+      : b(op), loc(op->getLoc()), type(type), target(target), constants(constants),
+        entry(op->getParentOfType<func::FuncOp>()), format(getElementTypeOrSelf(type).isF64() ? kF64 : kF32),
+        intType(like(b.getIntegerType(format.bits))) {}
+
+  OpBuilder b;
+  Location loc;
+  Type type;
+  const Target &target;
+  DenseMap<Attribute, Value> &constants;
+  func::FuncOp entry;
+  const Format &format;
+  Type intType;
+
+  Type like(Type element) const {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? VectorType::get(vector.getShape(), element) : element;
+  }
+  F number(double value) { return {this, constant(type, b.getFloatAttr(getElementTypeOrSelf(type), value))}; }
+  I integer(int64_t value) { return {this, constant(intType, b.getIntegerAttr(getElementTypeOrSelf(intType), value))}; }
+  /// The bit pattern of a number.
+  int64_t pattern(double value) const {
+    return format.bits == 32 ? std::bit_cast<int32_t>(static_cast<float>(value)) : std::bit_cast<int64_t>(value);
+  }
+  Value constant(Type wanted, TypedAttr value) {
+    if (auto vector = dyn_cast<VectorType>(wanted))
+      value = DenseElementsAttr::get(vector, value);
+    Value &known = constants[value];
+    if (!known) {
+      OpBuilder head(entry.getBody());
+      head.setInsertionPointToStart(&entry.getBody().front());
+      known = arith::ConstantOp::create(head, entry.getLoc(), value);
+    }
+    return known;
+  }
+};
+
+template <class Op> F make(F x, F y) { return {x.e, Op::create(x.e->b, x.e->loc, x.v, y.v)}; }
+template <class Op> I make(I x, I y) { return {x.e, Op::create(x.e->b, x.e->loc, x.v, y.v)}; }
+F operator+(F x, F y) { return make<arith::AddFOp>(x, y); }
+F operator-(F x, F y) { return make<arith::SubFOp>(x, y); }
+F operator*(F x, F y) { return make<arith::MulFOp>(x, y); }
+F operator/(F x, F y) { return make<arith::DivFOp>(x, y); }
+F operator+(F x, double y) { return x + x.e->number(y); }
+F operator-(F x, double y) { return x - x.e->number(y); }
+F operator*(F x, double y) { return x * x.e->number(y); }
+F operator-(double x, F y) { return y.e->number(x) - y; }
+F operator/(double x, F y) { return y.e->number(x) / y; }
+I operator+(I x, int64_t y) { return make<arith::AddIOp>(x, x.e->integer(y)); }
+I operator-(I x, I y) { return make<arith::SubIOp>(x, y); }
+I operator-(I x, int64_t y) { return x + -y; }
+I operator&(I x, int64_t y) { return make<arith::AndIOp>(x, x.e->integer(y)); }
+I operator<<(I x, int64_t y) { return make<arith::ShLIOp>(x, x.e->integer(y)); }
+I operator>>(I x, int64_t y) { return make<arith::ShRSIOp>(x, x.e->integer(y)); }
+
+B compare(arith::CmpFPredicate predicate, F x, F y) { return {x.e, arith::CmpFOp::create(x.e->b, x.e->loc, predicate, x.v, y.v)}; }
+B operator<(F x, double y) { return compare(arith::CmpFPredicate::OLT, x, x.e->number(y)); }
+B operator>(F x, double y) { return compare(arith::CmpFPredicate::OGT, x, x.e->number(y)); }
+B operator==(F x, double y) { return compare(arith::CmpFPredicate::OEQ, x, x.e->number(y)); }
+B operator&(B x, B y) { return {x.e, arith::AndIOp::create(x.e->b, x.e->loc, x.v, y.v)}; }
+B belowUnsigned(I x, int64_t y) {
+  return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ult, x.v, x.e->integer(y).v)};
+}
+F select(B c, F x, F y) { return {c.e, arith::SelectOp::create(c.e->b, c.e->loc, c.v, x.v, y.v)}; }
+
+I bits(F x) { return {x.e, arith::BitcastOp::create(x.e->b, x.e->loc, x.e->intType, x.v)}; }
+F fromBits(I x) { return {x.e, arith::BitcastOp::create(x.e->b, x.e->loc, x.e->type, x.v)}; }
+F toNumber(I x) { return {x.e, arith::SIToFPOp::create(x.e->b, x.e->loc, x.e->type, x.v)}; }
+F abs(F x) { return {x.e, math::AbsFOp::create(x.e->b, x.e->loc, x.v)}; }
+F sqrt(F x) { return {x.e, math::SqrtOp::create(x.e->b, x.e->loc, x.v)}; }
+F copysign(F x, F sign) { return {x.e, math::CopySignOp::create(x.e->b, x.e->loc, x.v, sign.v)}; }
+
+/// a b + c: rounded once with FMA hardware, else twice. The expansions hold their bound either way.
+F fma(F a, F b, F c) {
+  if (!a.e->target.hasFma)
+    return a * b + c;
+  return {a.e, math::FmaOp::create(a.e->b, a.e->loc, a.v, b.v, c.v)};
+}
+F fma(F a, double b, F c) { return fma(a, a.e->number(b), c); }
+F fma(F a, F b, double c) { return fma(a, b, a.e->number(c)); }
+
+/// c[0] + c[1] x + ... by Horner's rule.
+F polynomial(F x, ArrayRef<double> c) {
+  F y = x.e->number(c.back());
+  for (double coefficient : llvm::reverse(c.drop_back()))
+    y = fma(y, x, coefficient);
+  return y;
+}
+
+/// x within [low, high]; a NaN stays. One min and one max instruction, whose second operand is what a NaN gives.
+F clampAbove(F x, double high) {
+  F bound = x.e->number(high);
+  return select(compare(arith::CmpFPredicate::OLT, bound, x), bound, x);
+}
+F clampBelow(F x, double low) {
+  F bound = x.e->number(low);
+  return select(compare(arith::CmpFPredicate::OGT, bound, x), bound, x);
+}
+F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), low); }
+
+// ---- exp, expm1 ------------------------------------------------------------------------------------------------------------
+
+/// x = n ln 2 + r with |r| <= ln 2 / 2.
+struct Reduced {
+  F n, r;
+  I exponent; ///< n as an integer
+};
+
+/// Adding 1.5 * 2^mantissa leaves the rounded quotient in the low bits of the sum.
+Reduced reduce(F x) {
+  const Format &format = x.e->format;
+  double magic = std::ldexp(1.5, format.mantissa);
+  F shifted = fma(x, kLog2e, x.e->number(magic));
+  F n = shifted - magic;
+  F r = fma(n, -format.ln2Low, fma(n, -format.ln2High, x));
+  return {n, r, bits(shifted) - x.e->pattern(magic)};
+}
+
+/// 2^n for n in the range of normal exponents.
+F exp2(I n) { return fromBits((n + n.e->format.bias) << n.e->format.mantissa); }
+
+/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one instruction.
+F scale(F y, const Reduced &x) {
+  Emitter &e = *y.e;
+  auto vector = dyn_cast<VectorType>(e.type);
+  int lanes = 512 / e.format.bits;
+  if (e.target.hasAvx512 && vector && vector.getDimSize(0) == lanes) {
+    Value mask = e.constant(e.b.getIntegerType(lanes), e.b.getIntegerAttr(e.b.getIntegerType(lanes), -1));
+    Value rounding = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)); // as the control register has it
+    StringRef name = e.format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
+    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name), ValueRange{y.v, x.n.v, y.v, mask, rounding})
+                    .getResult(0)};
+  }
+  I half = x.exponent >> 1;
+  return y * exp2(half) * exp2(x.exponent - half);
+}
+
+F exp(F x) {
+  Reduced reduced = reduce(clamp(x, x.e->format.expMin, x.e->format.expMax));
+  F r = reduced.r, p = polynomial(r, x.e->format.exp);
+  return scale(fma(p, r * r, r + 1), reduced);
+}
+
+/// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last term is 0
+/// and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own result.
+F expm1(F x) {
+  const Format &format = x.e->format;
+  Reduced reduced = reduce(clamp(x, format.expm1Min, format.expMax));
+  F r = reduced.r, p = fma(polynomial(r, format.expm1), r * r, r);
+  F half = exp2(reduced.exponent - 1), y = fma(p, half, half - 0.5);
+  return select(abs(x) < format.expm1Tiny, x, y + y);
+}
+
+// ---- log, log1p --------------------------------------------------------------------------------------------------------------
+
+/// n ln 2 + log(1 + f) for f in [sqrt 1/2 - 1, sqrt 2 - 1], small terms first.
+F logOf(F n, F f) {
+  const Format &format = f.e->format;
+  if (format.bits == 32) {
+    F z = f * f, y = polynomial(f, kLog32) * f * z;
+    y = fma(n, format.ln2Low, y);
+    return fma(n, format.ln2High, f + fma(z, -0.5, y));
+  }
+  F s = f / (f + 2), z = s * s, half = f * f * 0.5;
+  F tail = fma(s, fma(z, polynomial(z, kLog64), half), n * format.ln2Low);
+  return fma(n, format.ln2High, f - (half - tail));
+}
+
+/// x = 2^n (1 + f) by the bits of x. Subnormals are scaled to normal numbers first.
+F log(F x) {
+  Emitter &e = *x.e;
+  const Format &format = e.format;
+  double smallest = std::ldexp(1.0, 1 - format.bias), infinity = std::numeric_limits<double>::infinity();
+  B subnormal = x < smallest;
+  F scaled = select(subnormal, x * std::ldexp(1.0, format.mantissa + 2), x);
+  I offset = bits(scaled) - e.pattern(M_SQRT1_2);
+  F n = toNumber(offset >> format.mantissa) + select(subnormal, e.number(-format.mantissa - 2), e.number(0));
+  F f = fromBits((offset & ((int64_t(1) << format.mantissa) - 1)) + e.pattern(M_SQRT1_2)) - 1;
+  // Positive and finite: one comparison of the bits.
+  B ordinary = belowUnsigned(bits(x) - 1, e.pattern(infinity) - 1);
+  F special = select(x == 0, e.number(-infinity), select(x < 0, e.number(std::numeric_limits<double>::quiet_NaN()), x));
+  return select(ordinary, logOf(n, f), special);
+}
+
+/// 1 + x = 2^n (1 + f) with n taken from the rounded sum and f = 2^-n x + (2^-n - 1) from x itself, whose last bits the sum lost.
+F log1p(F x) {
+  Emitter &e = *x.e;
+  const Format &format = e.format;
+  double infinity = std::numeric_limits<double>::infinity();
+  I n = (bits(x + 1) - e.pattern(M_SQRT1_2)) & -(int64_t(1) << format.mantissa); // still shifted
+  F scaled = fromBits(bits(x) - n);
+  F fourth = fromBits(e.integer(e.pattern(4)) - n); // 4 * 2^-n: normal for every n
+  F f = scaled + fma(fourth, 0.25, e.number(-1));
+  F y = copysign(logOf(toNumber(n >> format.mantissa), f), x);
+  F special = select(x == -1, e.number(-infinity), select(x < -1, e.number(std::numeric_limits<double>::quiet_NaN()), x));
+  return select((x > -1) & (x < infinity), y, special);
+}
+
+// ---- tanh, erf, rsqrt ----------------------------------------------------------------------------------------------------------
+
+/// (e^2a - 1) / (e^2a + 1) with a = |x|, from e^2a = 2^n (1 + p): exact differences, so that nothing is lost near 0. 1 in the
+/// format beyond tanhMax. (A rational function of x^2 is a little faster, and seven roundings in a row exceed 4 ulp.)
+F tanh(F x) {
+  const Format &format = x.e->format;
+  F a = clampAbove(abs(x), format.tanhMax);
+  Reduced reduced = reduce(a + a);
+  F r = reduced.r, p = fma(polynomial(r, format.expm1), r * r, r), power = exp2(reduced.exponent);
+  F t = fma(p, power, power - 1);
+  return copysign(t / (t + 2), x);
+}
+
+/// f32 only. x (1 + P(x^2)) near 0; 1 - exp(-|x| Q(|x|)) elsewhere.
+F erf(F x) {
+  F t = clampAbove(abs(x), 3.95), z = x * x;
+  F near = fma(x, polynomial(z, kErfSmall), x);
+  Reduced power = reduce(t * polynomial(t, kErfTail) * -1);
+  F r = power.r, complement = fma(polynomial(r, kExp32), r * r, r + 1) * exp2(power.exponent);
+  return select(t < 0.9375, near, copysign(1 - complement, x));
+}
+
+F rsqrt(F x) { return 1 / sqrt(x); }
+
+// ---- Which op becomes what --------------------------------------------------------------------------------------------------
+
+using Expansion = F (*)(F);
+
+/// The expansion of a unary op, or null.
+Expansion expansionOf(Operation *op, bool isF32) {
+  return llvm::TypeSwitch<Operation *, Expansion>(op)
+      .Case<math::ExpOp>([](auto) { return exp; })
+      .Case<math::ExpM1Op>([](auto) { return expm1; })
+      .Case<math::LogOp>([](auto) { return log; })
+      .Case<math::Log1pOp>([](auto) { return log1p; })
+      .Case<math::TanhOp>([](auto) { return tanh; })
+      .Case<math::ErfOp>([&](auto) -> Expansion { return isF32 ? erf : nullptr; })
+      .Case<math::RsqrtOp>([](auto) { return rsqrt; })
+      .Default([](auto) { return nullptr; });
+}
+
+/// The f64 function of libm that an op is; empty for ops that LLVM has instructions or intrinsics for.
+StringRef libraryName(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case<math::SinOp>([](auto) { return "sin"; })
+      .Case<math::CosOp>([](auto) { return "cos"; })
+      .Case<math::TanOp>([](auto) { return "tan"; })
+      .Case<math::AsinOp>([](auto) { return "asin"; })
+      .Case<math::AcosOp>([](auto) { return "acos"; })
+      .Case<math::AtanOp>([](auto) { return "atan"; })
+      .Case<math::Atan2Op>([](auto) { return "atan2"; })
+      .Case<math::SinhOp>([](auto) { return "sinh"; })
+      .Case<math::CoshOp>([](auto) { return "cosh"; })
+      .Case<math::AsinhOp>([](auto) { return "asinh"; })
+      .Case<math::AcoshOp>([](auto) { return "acosh"; })
+      .Case<math::AtanhOp>([](auto) { return "atanh"; })
+      .Case<math::CbrtOp>([](auto) { return "cbrt"; })
+      .Case<math::ErfOp>([](auto) { return "erf"; })
+      .Case<math::ErfcOp>([](auto) { return "erfc"; })
+      .Case<math::Exp2Op>([](auto) { return "exp2"; })
+      .Case<math::Log2Op>([](auto) { return "log2"; })
+      .Case<math::Log10Op>([](auto) { return "log10"; })
+      .Case<math::PowFOp>([](auto) { return "pow"; })
+      .Default([](auto) { return ""; });
+}
+
+/// One call of libm for each lane; null, with a diagnostic, if the module means something else by that name.
+Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Type type, ValueRange operands) {
+  Type element = getElementTypeOrSelf(type);
+  SmallVector<Type> types(operands.size(), element);
+  std::string symbol = element.isF32() ? name.str() + "f" : name.str();
+  Operation *known = module.lookupSymbol(symbol);
+  auto callee = dyn_cast_or_null<func::FuncOp>(known);
+  FunctionType signature = b.getFunctionType(types, element);
+  if (!known) {
+    OpBuilder head(module.getBodyRegion());
+    callee = func::FuncOp::create(head, module.getLoc(), symbol, signature);
+    callee.setPrivate();
+  } else if (!callee || !callee.isExternal() || callee.getFunctionType() != signature) {
+    emitError(loc) << "the program names one of its own functions '" << symbol << "', which is the name of a function of libm that it calls";
+    return nullptr;
+  }
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector)
+    return func::CallOp::create(b, loc, callee, operands).getResult(0);
+  SmallVector<Value> lanes;
+  for (int64_t i = 0; i < vector.getDimSize(0); ++i) {
+    SmallVector<Value> arguments;
+    for (Value operand : operands)
+      arguments.push_back(vector::ExtractOp::create(b, loc, operand, i));
+    lanes.push_back(func::CallOp::create(b, loc, callee, arguments).getResult(0));
+  }
+  return vector::FromElementsOp::create(b, loc, vector, lanes);
+}
+
+} // namespace
+
+LogicalResult expandMath(ModuleOp module, const Target &target) {
+  DenseMap<Operation *, DenseMap<Attribute, Value>> constants;
+  SmallVector<Operation *> ops;
+  module.walk([&](Operation *op) {
+    if (isa<vector::FMAOp>(op) || isa_and_present<math::MathDialect>(op->getDialect()))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    if (isa<vector::FMAOp, math::FmaOp>(op)) {
+      if (target.hasFma)
+        continue;
+      Value product = arith::MulFOp::create(b, loc, op->getOperand(0), op->getOperand(1));
+      op->replaceAllUsesWith(arith::AddFOp::create(b, loc, product, op->getOperand(2)));
+      op->erase();
+      continue;
+    }
+    bool half = element.isF16() || element.isBF16();
+    Expansion expansion = expansionOf(op, element.isF32() || half);
+    StringRef library = libraryName(op);
+    if (!expansion && library.empty())
+      continue;
+    auto vector = dyn_cast<VectorType>(type);
+    if ((vector && (vector.getRank() != 1 || vector.isScalable())) || !(element.isF32() || element.isF64() || half))
+      return op->emitOpError("has no machine code for ") << type << "; scalars and one-dimensional vectors of f16, bf16, f32, f64 have";
+
+    // Half precision is computed in f32 and rounded.
+    SmallVector<Value> operands(op->getOperands());
+    Type computed = type;
+    if (half) {
+      computed = vector ? Type(VectorType::get(vector.getShape(), b.getF32Type())) : b.getF32Type();
+      for (Value &operand : operands)
+        operand = arith::ExtFOp::create(b, loc, computed, operand);
+    }
+    Value result;
+    if (expansion) {
+      Emitter emitter(op, computed, target, constants[op->getParentOfType<func::FuncOp>()]);
+      result = expansion(F{&emitter, operands[0]}).v;
+    } else {
+      result = callLanes(b, loc, module, library, computed, operands);
+      if (!result)
+        return failure();
+    }
+    if (half)
+      result = arith::TruncFOp::create(b, loc, type, result);
+    op->replaceAllUsesWith(ValueRange{result});
+    op->erase();
+  }
+  return success();
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,91 @@
+// Layers: functions of a tensor that own named variables.
+#pragma once
+
+#include <wengert/Ops.h>
+#include <wengert/nn/Initializers.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace wg::nn {
+
+/// Named variables. A model derives from it and adds its variables and layers; copies share them.
+///
+///     struct Model : wg::nn::Module {
+///       wg::nn::Dense hidden{64, 32, wg::nn::relu()}, out{32, 10};
+///       Model() { add("hidden", hidden), add("out", out); }
+///       wg::Tensor operator()(const wg::Tensor &x) const { return out(hidden(x)); }
+///     };
+class Module {
+public:
+  using Named = std::pair<std::string, Variable>;
+  /// In the order in which they were added, a layer's under its name: `hidden.weight`.
+  const std::vector<Named> &named_variables() const { return variables_; }
+  std::vector<Variable> variables() const;
+  std::vector<Variable> trainable_variables() const;
+  /// Number of elements in all variables.
+  int64_t num_parameters() const;
+
+protected:
+  Variable add(const std::string &name, const Tensor &initial, bool trainable = true, Where where = Where::current());
+  void add(const std::string &name, const Variable &variable) { variables_.emplace_back(name, variable); }
+  void add(const std::string &name, const Module &layer);
+
+private:
+  std::vector<Named> variables_;
+};
+
+using Activation = std::function<Tensor(const Tensor &)>;
+Activation relu();
+Activation tanh();
+Activation sigmoid();
+Activation gelu();
+
+struct DenseOptions {
+  bool bias = true;
+  DType dtype = f32;
+  Initializer weight = glorot_uniform();
+  Initializer initial_bias = zeros();
+};
+
+/// y = activation(x W + b), with W [in, out] named `weight` and b [out] named `bias`.
+/// Shapes: x float[..., in] -> float[..., out].
+class Dense : public Module {
+public:
+  Dense(int64_t in, int64_t out, Activation activation = {}, DenseOptions options = {}, Where where = Where::current());
+  Tensor operator()(const Tensor &x, Where where = Where::current()) const;
+  const Variable &weight() const { return weight_; }
+  const Variable &bias() const { return bias_; }
+
+private:
+  Variable weight_, bias_;
+  Activation activation_;
+};
+
+/// Layers one after the other; those that are modules are named `0`, `1`, ... by their place.
+class Sequential : public Module {
+public:
+  template <class... Layers> explicit Sequential(const Layers &...layers) { (append(layers), ...); }
+  template <class Layer> void append(const Layer &layer) {
+    if constexpr (std::derived_from<Layer, Module>)
+      add(std::to_string(layers_.size()), static_cast<const Module &>(layer));
+    layers_.emplace_back([layer](const Tensor &x) { return layer(x); });
+  }
+  Tensor operator()(const Tensor &x) const;
+
+private:
+  std::vector<std::function<Tensor(const Tensor &)>> layers_;
+};
+
+// ---- Losses and measures: means over the examples ----------------------------------------------------------------------
+
+/// Mean of softmax_cross_entropy. Shapes: logits float[n, classes], labels int[n] -> float[].
+Tensor cross_entropy(const Located &logits, const Located &labels);
+/// Mean of -y log s(z) - (1 - y) log(1 - s(z)) for logits z and targets y in [0, 1] of the same shape; stable on both sides.
+Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets);
+/// Share of the examples whose largest logit stands at the label, as a float of the logits' dtype.
+Tensor accuracy(const Located &logits, const Located &labels);
+
+} // namespace wg::nn

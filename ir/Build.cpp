@@ -1,0 +1,80 @@
+#include "ir/Build.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+using namespace mlir;
+
+namespace wg::ir {
+
+static RankedTensorType tensorType(Value x) { return cast<RankedTensorType>(x.getType()); }
+
+SmallVector<Value> dynamicSizes(OpBuilder &b, Location loc, Value x) {
+  SmallVector<Value> sizes;
+  for (auto [axis, size] : llvm::enumerate(tensorType(x).getShape()))
+    if (ShapedType::isDynamic(size))
+      sizes.push_back(DimOp::create(b, loc, x, static_cast<int64_t>(axis)));
+  return sizes;
+}
+
+/// `value` as an element of `type`.
+static Attribute elementAttr(Type type, double value) {
+  if (auto floatType = dyn_cast<FloatType>(type))
+    return FloatAttr::get(floatType, value);
+  return IntegerAttr::get(type, static_cast<int64_t>(value));
+}
+
+Value onesLike(OpBuilder &b, Location loc, Value x) {
+  return tensorType(x).hasStaticShape() ? fullLike(b, loc, x, 1) : OnesLikeOp::create(b, loc, x);
+}
+
+Value zerosLike(OpBuilder &b, Location loc, Value x) {
+  return tensorType(x).hasStaticShape() ? fullLike(b, loc, x, 0) : ZerosLikeOp::create(b, loc, x);
+}
+
+Value fullLike(OpBuilder &b, Location loc, Value x, double value) {
+  RankedTensorType type = tensorType(x);
+  Attribute element = elementAttr(type.getElementType(), value);
+  if (type.hasStaticShape())
+    return ConstantOp::create(b, loc, DenseElementsAttr::get(type, element));
+  Value scalar = ConstantOp::create(b, loc, DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), element));
+  return broadcastTo(b, loc, scalar, {}, x);
+}
+
+Value transpose(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> permutation) {
+  return TransposeOp::create(b, loc, x, permutation);
+}
+
+Value broadcastTo(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> dims, Value like) {
+  RankedTensorType type = tensorType(like);
+  if (x.getType() == type && type.hasStaticShape())
+    return x; // dims ascend, so they are 0, 1, ...
+  return BroadcastOp::create(b, loc, x, type.getShape(), dims, dynamicSizes(b, loc, like));
+}
+
+Value sumTo(OpBuilder &b, Location loc, Value ct, ArrayRef<int64_t> dims, Value x) {
+  SmallVector<int64_t> axes;
+  for (int64_t axis = 0; axis < tensorType(ct).getRank(); ++axis) {
+    auto at = llvm::find(dims, axis);
+    bool stretched = at != dims.end() && tensorType(x).getDimSize(at - dims.begin()) == 1 && tensorType(ct).getDimSize(axis) != 1;
+    if (at == dims.end() || stretched)
+      axes.push_back(axis);
+  }
+  Value sum = axes.empty() ? ct : ReduceSumOp::create(b, loc, ct, axes);
+  return sum.getType() == x.getType() ? sum : reshapeLike(b, loc, sum, x); // gives back the axes of size 1
+}
+
+Value reshapeLike(OpBuilder &b, Location loc, Value x, Value like) {
+  // With two sizes `?`, equal types may still be different shapes.
+  if (x.getType() == like.getType() && tensorType(x).getNumDynamicDims() <= 1)
+    return x;
+  return ReshapeOp::create(b, loc, x, tensorType(like).getShape(), dynamicSizes(b, loc, like));
+}
+
+Value unreduce(OpBuilder &b, Location loc, Value y, ArrayRef<int64_t> axes, Value x) {
+  SmallVector<int64_t> kept = llvm::to_vector(llvm::make_filter_range(
+      llvm::seq<int64_t>(0, tensorType(x).getRank()), [&](int64_t axis) { return !llvm::is_contained(axes, axis); }));
+  return broadcastTo(b, loc, y, kept, x);
+}
+
+} // namespace wg::ir

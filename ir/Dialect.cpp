@@ -1,0 +1,51 @@
+#include "ir/Dialect.h"
+
+#include "ir/Bridge.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Transforms/InliningUtils.h"
+
+using namespace mlir;
+
+#include "ir/Dialect.cpp.inc"
+
+namespace wg::ir {
+
+void registerWGDialectOperations(WGDialect *dialect); // Ops.cpp.inc, shard 0
+
+void WGDialect::initialize() {
+  registerWGDialectOperations(this);
+  for (int id = 0; id < runtime::kNumOps; ++id) {
+    const runtime::OpRecord &record = runtime::recordOf(static_cast<runtime::OpId>(id));
+    OpNames entry{OperationName((Twine("wg.") + record.name).str(), getContext()), {}};
+    for (const runtime::AttrRecord &attr : record.attrs)
+      entry.attrs.push_back(StringAttr::get(getContext(), attr.name));
+    names.push_back(std::move(entry));
+  }
+}
+
+/// A folded tensor is a wg.constant, a folded size an arith.constant.
+Operation *WGDialect::materializeConstant(OpBuilder &b, Attribute value, Type type, Location loc) {
+  if (auto elements = dyn_cast<DenseElementsAttr>(value); elements && elements.getType() == type && isa<RankedTensorType>(type))
+    return ConstantOp::create(b, loc, elements);
+  return arith::ConstantOp::materialize(b, value, type, loc);
+}
+
+MLIRContext *context() {
+  static MLIRContext *theContext = [] {
+    DialectRegistry registry;
+    registry.insert<WGDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
+                    vector::VectorDialect, LLVM::LLVMDialect, ub::UBDialect>();
+    auto *context = new MLIRContext(registry); // outlives every static destructor that may still hold a Value
+    context->loadAllAvailableDialects();
+    return context;
+  }();
+  return theContext;
+}
+
+} // namespace wg::ir

@@ -1,0 +1,48 @@
+// Every product, by an equation over letters.
+#include "ir/Build.h"
+
+using namespace mlir;
+
+namespace wg::ir {
+
+StringRef ContractOp::lettersOfA() { return getEquation().split("->").first.split(',').first; }
+StringRef ContractOp::lettersOfB() { return getEquation().split("->").first.split(',').second; }
+StringRef ContractOp::lettersOfC() { return getEquation().split("->").second; }
+
+/// `ab,bc->ac` of its three parts.
+static std::string equationOf(StringRef a, StringRef b, StringRef c) { return (a + "," + b + "->" + c).str(); }
+
+/// c = sum over k of a[i, k] b[k, j], so da = contract(ct, b) over j and db = contract(a, ct) over i:
+/// each operand's cotangent contracts the other two, with the index letters exchanged (Giles 2008).
+SmallVector<Value> ContractOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  Value da = ContractOp::create(b, loc, ct[0], getB(), equationOf(lettersOfC(), lettersOfB(), lettersOfA()));
+  Value db = ContractOp::create(b, loc, getA(), ct[0], equationOf(lettersOfA(), lettersOfC(), lettersOfB()));
+  return {da, db};
+}
+
+/// contract of transposed operands = contract of the operands, the letters permuted.
+static LogicalResult absorbTransposes(ContractOp op, PatternRewriter &rewriter) {
+  auto absorb = [](Value &x, std::string &letters) {
+    auto transposed = x.getDefiningOp<TransposeOp>();
+    if (!transposed)
+      return false;
+    // Axis i of the transposed value is axis permutation[i] of its operand.
+    std::string permuted = letters;
+    for (auto [i, axis] : llvm::enumerate(transposed.getPermutation()))
+      permuted[axis] = letters[i];
+    x = transposed.getX();
+    letters = permuted;
+    return true;
+  };
+  Value a = op.getA(), b = op.getB();
+  std::string lettersA = op.lettersOfA().str(), lettersB = op.lettersOfB().str();
+  bool absorbedA = absorb(a, lettersA), absorbedB = absorb(b, lettersB);
+  if (!absorbedA && !absorbedB)
+    return failure();
+  rewriter.replaceOpWithNewOp<ContractOp>(op, op.getType(), a, b, equationOf(lettersA, lettersB, op.lettersOfC()));
+  return success();
+}
+
+void ContractOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(absorbTransposes); }
+
+} // namespace wg::ir

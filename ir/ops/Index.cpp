@@ -1,0 +1,151 @@
+// Places as data: one_hot, gather, scatter_add; and the loop nests that Structured ops share.
+#include "ir/Build.h"
+#include "ir/ops/Loops.h"
+#include "ir/ops/Scalar.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace wg::ir {
+
+//===- Loops and places -------------------------------------------------------------------------------------===//
+
+static SmallVector<Value> nest(
+    OpBuilder &b, Location loc, ArrayRef<int64_t> shape, SmallVectorImpl<Value> &at, ValueRange carried,
+    function_ref<SmallVector<Value>(OpBuilder &, Location, ArrayRef<Value> at, ValueRange)> body) {
+  if (at.size() == shape.size())
+    return body(b, loc, at, carried);
+  Value first = arith::ConstantIndexOp::create(b, loc, 0), step = arith::ConstantIndexOp::create(b, loc, 1);
+  Value end = arith::ConstantIndexOp::create(b, loc, shape[at.size()]);
+  auto loop = scf::ForOp::create(b, loc, first, end, step, carried, [&](OpBuilder &b, Location loc, Value i, ValueRange inside) {
+    at.push_back(i);
+    scf::YieldOp::create(b, loc, nest(b, loc, shape, at, inside, body));
+    at.pop_back();
+  });
+  return SmallVector<Value>(loop.getResults());
+}
+
+SmallVector<Value> fold(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ValueRange first,
+                        function_ref<SmallVector<Value>(OpBuilder &, Location, ArrayRef<Value>, ValueRange)> body) {
+  SmallVector<Value> at;
+  return nest(b, loc, shape, at, first, body);
+}
+
+void forEach(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, function_ref<void(OpBuilder &, Location, ArrayRef<Value> at)> body) {
+  fold(b, loc, shape, {}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange) {
+    body(b, loc, at);
+    return SmallVector<Value>();
+  });
+}
+
+Value placeOf(OpBuilder &b, Location loc, const Coordinate &at, int64_t lanes) {
+  if (lanes == 0 || isa<VectorType>(at.base.getType()))
+    return at.base;
+  auto type = VectorType::get({lanes}, b.getIndexType());
+  Value base = vector::BroadcastOp::create(b, loc, type, at.base);
+  if (at.laneStride == 0)
+    return base;
+  Value offset = vector::StepOp::create(b, loc, type);
+  if (at.laneStride != 1)
+    offset = arith::MulIOp::create(b, loc, offset, constant(b, loc, type, static_cast<double>(at.laneStride)));
+  return arith::AddIOp::create(b, loc, base, offset);
+}
+
+Value linearPlace(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ArrayRef<Coordinate> at, int64_t lanes) {
+  Type type = b.getIndexType();
+  if (lanes > 0)
+    type = VectorType::get({lanes}, type);
+  Value place = constant(b, loc, type, 0.0);
+  for (auto [size, coordinate] : llvm::zip_equal(shape, at)) {
+    place = arith::MulIOp::create(b, loc, place, constant(b, loc, type, static_cast<double>(size)));
+    place = arith::AddIOp::create(b, loc, place, placeOf(b, loc, coordinate, lanes));
+  }
+  return place;
+}
+
+//===- one_hot ----------------------------------------------------------------------------------------------===//
+
+Value OneHotOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
+  Value index = read(0, at.drop_back());
+  Value j = arith::IndexCastOp::create(b, loc, index.getType(), placeOf(b, loc, at.back(), lanes));
+  Type type = withLanes(signless(getType().getElementType()), index.getType());
+  Value hit = compare(b, loc, Order::equal, index, j);
+  return arith::SelectOp::create(b, loc, hit, constant(b, loc, type, 1.0), constant(b, loc, type, 0.0));
+}
+
+//===- gather and scatter_add -------------------------------------------------------------------------------===//
+
+/// Reads operand 1, the indices, at `at`, as i64.
+static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<Value> at) {
+  Value index = memory.load(b, loc, 1, at);
+  return index.getType().isInteger(64) ? index : arith::ExtSIOp::create(b, loc, b.getI64Type(), index).getResult();
+}
+
+/// Builds `body` where all indices lie in [0, size), else a failure that names the first one that does not.
+static void whereIndicesFit(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape, int64_t size,
+                            function_ref<void(OpBuilder &)> body) {
+  Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0), none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0);
+  Value bound = arith::ConstantIntOp::create(b, loc, b.getI64Type(), size);
+  SmallVector<Value> found = fold(b, loc, shape, ValueRange{no, none}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
+    Value index = indexAt(b, loc, memory, at);
+    // Unsigned: a negative index is a large one. The carried index stays once it is an offender.
+    Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
+    return SmallVector<Value>{arith::OrIOp::create(b, loc, carried[0], outside),
+                              arith::SelectOp::create(b, loc, carried[0], carried[1], index)};
+  });
+  memory.fail(b, loc, found[0], found[1], ("an index is out of range [0, " + Twine(size) + ")").str());
+  Value fits = arith::XOrIOp::create(b, loc, found[0], arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  scf::IfOp::create(b, loc, fits, [&](OpBuilder &b, Location loc) {
+    body(b);
+    scf::YieldOp::create(b, loc);
+  });
+}
+
+static SmallVector<Value> join(ArrayRef<Value> first, ArrayRef<Value> rest) {
+  SmallVector<Value> all(first);
+  all.append(rest.begin(), rest.end());
+  return all;
+}
+
+void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
+  ArrayRef<int64_t> x = getX().getType().getShape(), indices = getIndices().getType().getShape();
+  whereIndicesFit(b, loc, memory, indices, x[0], [&](OpBuilder &b) {
+    forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
+      Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
+      forEach(b, loc, x.drop_front(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+        memory.store(b, loc, join(i, j), memory.load(b, loc, 0, join({row}, j)));
+      });
+    });
+  });
+}
+
+void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
+  ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
+  whereIndicesFit(b, loc, memory, indices, y[0], [&](OpBuilder &b) {
+    Value zero = constant(b, loc, signless(getType().getElementType()), 0.0);
+    forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) { memory.store(b, loc, at, zero); });
+    forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
+      Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
+      forEach(b, loc, y.drop_front(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+        Value update = memory.load(b, loc, 0, join(i, j)), sum = memory.reload(b, loc, join({row}, j));
+        sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult() : arith::AddIOp::create(b, loc, sum, update).getResult();
+        memory.store(b, loc, join({row}, j), sum);
+      });
+    });
+  });
+}
+
+/// y[i, j] = x[indices[i], j], so dx gathers up: dx[k, j] = sum of ct[i, j] over the i with indices[i] = k.
+SmallVector<Value> GatherOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return {ScatterAddOp::create(b, loc, ct[0], getIndices(), getX().getType().getShape(), dynamicSizes(b, loc, getX())), Value()};
+}
+
+/// y[k, j] = sum of updates[i, j] over the i with indices[i] = k, so dupdates[i, j] = ct[indices[i], j].
+SmallVector<Value> ScatterAddOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  SmallVector<Value> cotangents(getNumOperands());
+  cotangents[0] = GatherOp::create(b, loc, ct[0], getIndices());
+  return cotangents;
+}
+
+} // namespace wg::ir

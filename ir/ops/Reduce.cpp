@@ -1,0 +1,191 @@
+// Many elements to one: neutral elements, combinations, derivatives, and argmax.
+#include "ir/Build.h"
+#include "ir/ops/Loops.h"
+#include "ir/ops/Scalar.h"
+
+#include "llvm/ADT/SmallVectorExtras.h"
+
+using namespace mlir;
+
+namespace wg::ir {
+
+//===- Elements ---------------------------------------------------------------------------------------------===//
+
+static TypedAttr numberAttr(Type type, double number) {
+  type = signless(type);
+  if (auto floatType = dyn_cast<FloatType>(type))
+    return FloatAttr::get(floatType, number);
+  return IntegerAttr::get(type, static_cast<int64_t>(number));
+}
+
+/// The end of the number line: +-inf, or the highest or lowest integer of the dtype (u8 is unsigned).
+static TypedAttr endAttr(Type type, bool highest) {
+  type = signless(type);
+  if (auto floatType = dyn_cast<FloatType>(type))
+    return FloatAttr::get(floatType, APFloat::getInf(floatType.getFloatSemantics(), !highest));
+  unsigned width = type.getIntOrFloatBitWidth();
+  if (width <= 8)
+    return IntegerAttr::get(type, highest ? APInt::getMaxValue(width) : APInt::getMinValue(width));
+  return IntegerAttr::get(type, highest ? APInt::getSignedMaxValue(width) : APInt::getSignedMinValue(width));
+}
+
+TypedAttr ReduceSumOp::neutral(Type element) { return numberAttr(element, 0); }
+TypedAttr ReduceProdOp::neutral(Type element) { return numberAttr(element, 1); }
+TypedAttr ReduceMaxOp::neutral(Type element) { return endAttr(element, false); }
+TypedAttr ReduceMinOp::neutral(Type element) { return endAttr(element, true); }
+TypedAttr ReduceAnyOp::neutral(Type element) { return numberAttr(element, 0); }
+TypedAttr ReduceAllOp::neutral(Type element) { return IntegerAttr::get(element, APInt::getAllOnes(1)); }
+
+Value ReduceSumOp::combine(OpBuilder &b, Location loc, Value x, Value y) {
+  return isFloat(x) ? arith::AddFOp::create(b, loc, x, y).getResult() : arith::AddIOp::create(b, loc, x, y).getResult();
+}
+Value ReduceProdOp::combine(OpBuilder &b, Location loc, Value x, Value y) {
+  return isFloat(x) ? arith::MulFOp::create(b, loc, x, y).getResult() : arith::MulIOp::create(b, loc, x, y).getResult();
+}
+Value ReduceMaxOp::combine(OpBuilder &b, Location loc, Value x, Value y) { return maximum(b, loc, x, y); }
+Value ReduceMinOp::combine(OpBuilder &b, Location loc, Value x, Value y) { return minimum(b, loc, x, y); }
+Value ReduceAnyOp::combine(OpBuilder &b, Location loc, Value x, Value y) { return arith::OrIOp::create(b, loc, x, y); }
+Value ReduceAllOp::combine(OpBuilder &b, Location loc, Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
+
+/// Walks the axis from its start and keeps the first of equals: an element takes the place if it is larger, or if it is
+/// the first NaN.
+void ArgmaxOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
+  int64_t axis = getAxis(), size = getX().getType().getDimSize(axis);
+  forEach(b, loc, getType().getShape(), [&](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+    auto elementAt = [&](OpBuilder &b, Value place) {
+      SmallVector<Value> full(at);
+      full.insert(full.begin() + axis, place);
+      return memory.load(b, loc, 0, full);
+    };
+    Value first = arith::ConstantIndexOp::create(b, loc, 0), step = arith::ConstantIndexOp::create(b, loc, 1);
+    Value end = arith::ConstantIndexOp::create(b, loc, size);
+    auto loop = scf::ForOp::create(b, loc, step, end, step, ValueRange{elementAt(b, first), first},
+                                   [&](OpBuilder &b, Location loc, Value place, ValueRange best) {
+      Value element = elementAt(b, place), better = compare(b, loc, Order::greater, element, best[0]);
+      if (isFloat(element)) {
+        Value firstNan = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, element, element),
+                                               compare(b, loc, Order::equal, best[0], best[0]));
+        better = arith::OrIOp::create(b, loc, better, firstNan);
+      }
+      scf::YieldOp::create(b, loc, ValueRange{arith::SelectOp::create(b, loc, better, element, best[0]),
+                                              arith::SelectOp::create(b, loc, better, place, best[1])});
+    });
+    memory.store(b, loc, at, arith::IndexCastOp::create(b, loc, getType().getElementType(), loop.getResult(1)));
+  });
+}
+
+//===- Derivatives ------------------------------------------------------------------------------------------===//
+
+/// y = sum of x, so dx = ct, repeated along the axes.
+SmallVector<Value> ReduceSumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return {unreduce(b, loc, ct[0], getAxes(), getX())};
+}
+
+/// y = an extreme of x: the elements equal to y share ct equally, the others get 0. Reads y.
+static SmallVector<Value> shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes, Value ct) {
+  Type element = cast<RankedTensorType>(x.getType()).getElementType();
+  Value tied = EqualOp::create(b, loc, x, unreduce(b, loc, y, axes, x));
+  Value count = ReduceSumOp::create(b, loc, CastOp::create(b, loc, tied, element), axes);
+  Value share = unreduce(b, loc, DivOp::create(b, loc, ct, count), axes, x);
+  return {SelectOp::create(b, loc, tied, share, zerosLike(b, loc, x))};
+}
+
+/// y = max of x: equal shares of ct to the elements that are y.
+SmallVector<Value> ReduceMaxOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
+}
+
+/// y = min of x: equal shares of ct to the elements that are y.
+SmallVector<Value> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
+}
+
+/// x moved by `distance` along the second axis, ones following: the factors before (distance > 0) or after each element.
+static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape(); // [outer, n]
+  int64_t gap = std::abs(distance), from = distance > 0 ? 0 : gap;
+  Value rest = SliceOp::create(b, loc, x, {0, from}, {shape[0], from + shape[1] - gap}, {1, 1});
+  Value ones = onesLike(b, loc, SliceOp::create(b, loc, x, {0, 0}, {shape[0], gap}, {1, 1}));
+  return ConcatOp::create(b, loc, distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
+}
+
+/// For x of [outer, n], the product of the other elements of each row: what stands before times what stands after, each by
+/// a scan that doubles its reach (Hillis and Steele 1986). No division: exact where factors are 0.
+static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
+  int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1);
+  if (n <= 1)
+    return onesLike(b, loc, x);
+  Value before = shifted(b, loc, x, 1), after = shifted(b, loc, x, -1);
+  for (int64_t reach = 1; reach < n; reach *= 2) {
+    before = MulOp::create(b, loc, before, shifted(b, loc, before, reach));
+    after = MulOp::create(b, loc, after, shifted(b, loc, after, -reach));
+  }
+  return MulOp::create(b, loc, before, after);
+}
+
+/// The same along one axis of any size: row i of a square holds x with its element i replaced by 1. Costs the square of the size.
+static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_t axis) {
+  auto type = cast<RankedTensorType>(x.getType());
+  SmallVector<int64_t> shape(type.getShape()), dims = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank() + 1));
+  shape.insert(shape.begin() + axis, type.getDimSize(axis));
+  dims.erase(dims.begin() + axis);
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i)
+    if (ShapedType::isDynamic(shape[i]))
+      sizes.push_back(DimOp::create(b, loc, x, i <= axis ? i : i - 1));
+  Value square = BroadcastOp::create(b, loc, x, shape, dims, sizes);
+  auto placeAlong = [&](int64_t i) { return IotaOp::create(b, loc, shape, i, b.getI64Type(), sizes).getResult(); };
+  Value self = EqualOp::create(b, loc, placeAlong(axis), placeAlong(axis + 1));
+  return ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square), ArrayRef<int64_t>{axis + 1});
+}
+
+/// y = product of x, so dx_i = ct * product of the other x_j. Static shapes: the reduced axes are brought together as one.
+/// Dynamic: axis by axis, y = prod over the last of the prods over the others.
+SmallVector<Value> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  RankedTensorType type = getX().getType();
+  ArrayRef<int64_t> axes = getAxes();
+  if (type.hasStaticShape()) {
+    SmallVector<int64_t> order, inverse(type.getRank());
+    int64_t outer = 1, n = 1;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+      if (!llvm::is_contained(axes, axis)) {
+        order.push_back(axis);
+        outer *= type.getDimSize(axis);
+      }
+    for (int64_t axis : axes) {
+      order.push_back(axis);
+      n *= type.getDimSize(axis);
+    }
+    for (auto [to, from] : llvm::enumerate(order))
+      inverse[from] = static_cast<int64_t>(to);
+    Value together = transpose(b, loc, getX(), order);
+    Value rows = ReshapeOp::create(b, loc, together, {outer, n}, ValueRange());
+    Value others = transpose(b, loc, reshapeLike(b, loc, productOfOthers(b, loc, rows), together), inverse);
+    return {MulOp::create(b, loc, unreduce(b, loc, ct[0], axes, getX()), others)};
+  }
+  if (type.getRank() == 8) {
+    emitOpError("has no derivative for rank 8 with dynamic sizes; 7 is the highest");
+    return {Value()};
+  }
+  SmallVector<Value> factors{getX()}; // x, reduced over no axis, over the last, over the last two, ...
+  for (int64_t axis : llvm::reverse(axes.drop_front(axes.empty() ? 0 : 1)))
+    factors.push_back(ReduceProdOp::create(b, loc, factors.back(), ArrayRef<int64_t>{axis}));
+  Value dx = ct[0];
+  for (auto [axis, x] : llvm::zip_equal(axes, llvm::reverse(ArrayRef(factors).take_front(axes.size()))))
+    dx = MulOp::create(b, loc, unreduce(b, loc, dx, {axis}, x), productOfOthersBySquare(b, loc, x, axis));
+  return {dx};
+}
+
+//===- Folding ----------------------------------------------------------------------------------------------===//
+
+/// Over no axes, y = x.
+static OpFoldResult foldNoAxes(Value x, ArrayRef<int64_t> axes) { return axes.empty() ? OpFoldResult(x) : OpFoldResult(); }
+
+OpFoldResult ReduceSumOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
+OpFoldResult ReduceProdOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
+OpFoldResult ReduceMaxOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
+OpFoldResult ReduceMinOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
+OpFoldResult ReduceAnyOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
+OpFoldResult ReduceAllOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
+
+} // namespace wg::ir

@@ -1,0 +1,368 @@
+// Constants, sizes, and the same elements in another place.
+#include "ir/Build.h"
+#include "ir/ops/Loops.h"
+#include "ir/ops/Scalar.h"
+
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+using namespace mlir;
+
+namespace wg::ir {
+
+//===- Where elements come from -----------------------------------------------------------------------------===//
+
+/// An axis of size 1 is repeated: its coordinate is 0. The others are the result's at dims[i].
+AffineMap BroadcastOp::viewMap() {
+  SmallVector<AffineExpr> coordinates;
+  for (auto [size, dim] : llvm::zip_equal(getX().getType().getShape(), getDims()))
+    coordinates.push_back(size == 1 ? getAffineConstantExpr(0, getContext()) : getAffineDimExpr(dim, getContext()));
+  return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
+}
+
+/// Axis i of y is axis permutation[i] of x.
+AffineMap TransposeOp::viewMap() {
+  SmallVector<AffineExpr> coordinates(getPermutation().size());
+  for (auto [i, axis] : llvm::enumerate(getPermutation()))
+    coordinates[axis] = getAffineDimExpr(i, getContext());
+  return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
+}
+
+AffineMap SliceOp::viewMap() {
+  SmallVector<AffineExpr> coordinates;
+  for (auto [i, start, stride] : llvm::enumerate(getStarts(), getStrides()))
+    coordinates.push_back(getAffineDimExpr(i, getContext()) * stride + start);
+  return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
+}
+
+/// `place` if the lanes allow it to stay strided, moved by `offset`.
+static Coordinate moved(OpBuilder &b, Location loc, const Coordinate &at, int64_t offset) {
+  Value by = constant(b, loc, at.base.getType(), static_cast<double>(offset));
+  return {arith::AddIOp::create(b, loc, at.base, by), at.laneStride};
+}
+
+/// `at`, forced into [0, size), and whether it was there before.
+static std::pair<Coordinate, Value> clamped(OpBuilder &b, Location loc, const Coordinate &at, int64_t size, int64_t lanes) {
+  // An axis that is the same in all lanes stays a scalar.
+  Value place = at.laneStride == 0 ? at.base : placeOf(b, loc, at, lanes);
+  Value zero = constant(b, loc, place.getType(), 0.0), last = constant(b, loc, place.getType(), static_cast<double>(size - 1));
+  Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, zero);
+  Value inside = arith::AndIOp::create(b, loc, above, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, place, last));
+  Value near = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, place, zero), last);
+  return {Coordinate{near, 0}, inside};
+}
+
+/// A condition on scalars or vectors, in `lanes` lanes.
+static Value inLanes(OpBuilder &b, Location loc, Value condition, int64_t lanes) {
+  if (lanes == 0 || isa<VectorType>(condition.getType()))
+    return condition;
+  return vector::BroadcastOp::create(b, loc, VectorType::get({lanes}, b.getI1Type()), condition);
+}
+
+static Value elementConstant(OpBuilder &b, Location loc, Type element, int64_t lanes, double value) {
+  Type type = signless(element);
+  if (lanes > 0)
+    type = VectorType::get({lanes}, type);
+  return constant(b, loc, type, value);
+}
+
+/// x's element at (at - low) / (interior + 1) where that is a place of x, else 0.
+Value PadOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
+  ArrayRef<int64_t> shape = getX().getType().getShape();
+  Value zero = elementConstant(b, loc, getType().getElementType(), lanes, 0), inside;
+  if (llvm::is_contained(shape, 0))
+    return zero;
+  auto require = [&](Value condition) {
+    condition = inLanes(b, loc, condition, lanes);
+    inside = inside ? arith::AndIOp::create(b, loc, inside, condition).getResult() : condition;
+  };
+  SmallVector<Coordinate> source;
+  for (auto [axis, size] : llvm::enumerate(shape)) {
+    int64_t low = getLow()[axis], step = getInterior()[axis] + 1;
+    if (low == 0 && step == 1 && getHigh()[axis] == 0) {
+      source.push_back(at[axis]);
+      continue;
+    }
+    // In steps of the interior: the place is clamped to those that hold or precede an element, then divided.
+    auto [place, fits] = clamped(b, loc, moved(b, loc, at[axis], -low), (size - 1) * step + 1, lanes);
+    require(fits);
+    if (step > 1) {
+      Value divisor = constant(b, loc, place.base.getType(), static_cast<double>(step));
+      Value rest = arith::RemUIOp::create(b, loc, place.base, divisor);
+      require(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, constant(b, loc, rest.getType(), 0.0)));
+      place.base = arith::DivUIOp::create(b, loc, place.base, divisor);
+    }
+    source.push_back(place);
+  }
+  Value element = read(0, source);
+  return inside ? arith::SelectOp::create(b, loc, inside, element, zero).getResult() : element;
+}
+
+/// Of the operands that start at or before the place, the last one's element.
+Value ConcatOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
+  int64_t axis = getAxis(), offset = 0;
+  Value element;
+  for (auto [operand, x] : llvm::enumerate(getXs())) {
+    int64_t size = cast<RankedTensorType>(x.getType()).getDimSize(axis);
+    if (size == 0)
+      continue;
+    SmallVector<Coordinate> source(at);
+    Coordinate local = moved(b, loc, at[axis], -offset);
+    source[axis] = clamped(b, loc, local, size, lanes).first;
+    Value candidate = read(operand, source);
+    if (element) {
+      Value place = placeOf(b, loc, local, lanes);
+      Value started = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, constant(b, loc, place.getType(), 0.0));
+      element = arith::SelectOp::create(b, loc, started, candidate, element);
+    } else {
+      element = candidate;
+    }
+    offset += size;
+  }
+  return element ? element : elementConstant(b, loc, getType().getElementType(), lanes, 0);
+}
+
+Value IotaOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement) {
+  Type element = signless(getType().getElementType());
+  Value place = placeOf(b, loc, at[getAxis()], lanes);
+  Type integer = withLanes(isa<FloatType>(element) ? b.getI64Type() : element, place.getType());
+  Value number = arith::IndexCastOp::create(b, loc, integer, place);
+  return isa<FloatType>(element) ? arith::SIToFPOp::create(b, loc, withLanes(element, place.getType()), number).getResult() : number;
+}
+
+//===- Derivatives ------------------------------------------------------------------------------------------===//
+
+/// One cotangent for x, none for the sizes behind it.
+static SmallVector<Value> forFirst(Operation *op, Value dx) {
+  SmallVector<Value> cotangents(op->getNumOperands());
+  cotangents[0] = dx;
+  return cotangents;
+}
+
+/// y repeats x, so dx sums ct over what was repeated.
+SmallVector<Value> BroadcastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return forFirst(*this, sumTo(b, loc, ct[0], getDims(), getX()));
+}
+
+/// y is x in another shape, so dx is ct in x's.
+SmallVector<Value> ReshapeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return forFirst(*this, reshapeLike(b, loc, ct[0], getX()));
+}
+
+/// y = x with its axes permuted, so dx = ct permuted back.
+SmallVector<Value> TransposeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return {transpose(b, loc, ct[0], invertPermutationVector(getPermutation()))};
+}
+
+/// y = some elements of x, so dx = ct at their places, 0 elsewhere. A dynamic axis is taken whole.
+SmallVector<Value> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  SmallVector<int64_t> low(getStarts()), high(low.size(), 0), interior(low.size(), 0);
+  for (auto [axis, size] : llvm::enumerate(getX().getType().getShape())) {
+    int64_t taken = getType().getDimSize(axis);
+    if (ShapedType::isDynamic(size))
+      continue;
+    interior[axis] = getStrides()[axis] - 1;
+    int64_t covered = taken == 0 ? 0 : (taken - 1) * getStrides()[axis] + 1;
+    high[axis] = size - low[axis] - covered;
+  }
+  return {PadOp::create(b, loc, ct[0], low, high, interior)};
+}
+
+/// y = x between zeros, so dx = ct at x's places.
+SmallVector<Value> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  SmallVector<int64_t> limits, strides;
+  for (auto [axis, size] : llvm::enumerate(getX().getType().getShape())) {
+    strides.push_back(getInterior()[axis] + 1);
+    int64_t covered = size == 0 ? 0 : (size - 1) * strides.back() + 1;
+    limits.push_back(ShapedType::isDynamic(size) ? ShapedType::kDynamic : getLow()[axis] + covered);
+  }
+  return {SliceOp::create(b, loc, ct[0], getLow(), limits, strides)};
+}
+
+/// y = the xs one after the other, so each takes its slice of ct.
+SmallVector<Value> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  int64_t axis = getAxis(), rank = getType().getRank(), offset = 0;
+  SmallVector<Value> cotangents;
+  for (Value x : getXs()) {
+    SmallVector<int64_t> starts(rank, 0), limits(getType().getShape()), strides(rank, 1);
+    starts[axis] = offset;
+    limits[axis] = offset += cast<RankedTensorType>(x.getType()).getDimSize(axis);
+    cotangents.push_back(SliceOp::create(b, loc, ct[0], starts, limits, strides));
+  }
+  return cotangents;
+}
+
+//===- Constants and sizes ----------------------------------------------------------------------------------===//
+
+/// A constant lives as long as the context, so it is small; large data are arguments.
+LogicalResult ConstantOp::verify() {
+  constexpr int64_t most = 16;
+  auto elements = dyn_cast<DenseElementsAttr>(getValue());
+  if (!elements)
+    return emitOpError("holds no dense<...> value");
+  if (!elements.isSplat() && elements.getNumElements() > most) {
+    InFlightDiagnostic diagnostic = emitOpError("holds ") << elements.getNumElements() << " elements; a constant is a splat or holds at most " << most;
+    diagnostic.attachNote() << "try: make it an argument of the function";
+    return diagnostic;
+  }
+  return success();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+/// `value` in every place of `type`, if that is static.
+static OpFoldResult splat(RankedTensorType type, Attribute element) {
+  return type.hasStaticShape() ? OpFoldResult(DenseElementsAttr::get(type, element)) : OpFoldResult();
+}
+
+static Attribute numberOf(Type element, int64_t number) {
+  if (auto floatType = dyn_cast<FloatType>(element))
+    return FloatAttr::get(floatType, static_cast<double>(number));
+  return IntegerAttr::get(element, number);
+}
+
+OpFoldResult OnesLikeOp::fold(FoldAdaptor) { return splat(getType(), numberOf(getType().getElementType(), 1)); }
+OpFoldResult ZerosLikeOp::fold(FoldAdaptor) { return splat(getType(), numberOf(getType().getElementType(), 0)); }
+
+LogicalResult DimOp::verify() {
+  int64_t rank = getX().getType().getRank(), axis = getAxis();
+  if (axis < 0 || axis >= rank)
+    return emitOpError("axis ") << axis << " is outside the " << rank << " axes of " << getX().getType();
+  return success();
+}
+
+/// The operand of `sizes` that stands for axis `axis` of a result of type `type`: one for each `?`, in order.
+static Value sizeOperand(ValueRange sizes, RankedTensorType type, int64_t axis) {
+  return sizes[llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic)];
+}
+
+/// A static size is a constant. A dynamic one is asked of the value that it came from, so that the size of a cotangent
+/// keeps no intermediate value alive.
+OpFoldResult DimOp::fold(FoldAdaptor) {
+  RankedTensorType type = getX().getType();
+  int64_t axis = getAxis();
+  if (!type.isDynamicDim(axis))
+    return IntegerAttr::get(IndexType::get(getContext()), type.getDimSize(axis));
+  Operation *source = getX().getDefiningOp();
+  if (auto op = dyn_cast_or_null<BroadcastOp>(source))
+    return sizeOperand(op.getSizes(), type, axis);
+  if (auto op = dyn_cast_or_null<ReshapeOp>(source))
+    return sizeOperand(op.getSizes(), type, axis);
+  if (auto op = dyn_cast_or_null<TransposeOp>(source)) {
+    setAxis(op.getPermutation()[axis]);
+    setOperand(op.getX());
+    return getResult();
+  }
+  if (isa_and_nonnull<Scalar>(source)) {
+    setOperand(source->getOperand(0));
+    return getResult();
+  }
+  if (isa_and_nonnull<Reduction>(source)) {
+    for (int64_t reduced : cast<Reduction>(source).getAxes()) // ascending
+      axis += reduced <= axis;
+    setAxis(axis);
+    setOperand(source->getOperand(0));
+    return getResult();
+  }
+  return {};
+}
+
+//===- Folding ----------------------------------------------------------------------------------------------===//
+
+/// A splat is the same splat wherever its elements go.
+static OpFoldResult moveSplat(Attribute x, RankedTensorType type) {
+  auto value = dyn_cast_or_null<SplatElementsAttr>(x);
+  return value ? splat(type, value.getSplatValue<Attribute>()) : OpFoldResult();
+}
+
+/// Whether `sizes` are the dynamic sizes of x, axis by axis.
+static bool areSizesOf(ValueRange sizes, Value x) {
+  size_t i = 0;
+  for (auto [axis, size] : llvm::enumerate(cast<RankedTensorType>(x.getType()).getShape())) {
+    if (!ShapedType::isDynamic(size))
+      continue;
+    auto dim = sizes[i++].getDefiningOp<DimOp>();
+    if (!dim || dim.getX() != x || dim.getAxis() != axis)
+      return false;
+  }
+  return true;
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  if (getX().getType() == getType() && areSizesOf(getSizes(), getX()))
+    return getX(); // dims ascend, so they are 0, 1, ...
+  return moveSplat(adaptor.getX(), getType());
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getX().getType() == getType() && areSizesOf(getSizes(), getX()))
+    return getX();
+  return moveSplat(adaptor.getX(), getType());
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
+  if (isIdentityPermutation(getPermutation()))
+    return getX();
+  return moveSplat(adaptor.getX(), getType());
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
+  bool wholeAxes = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+                   llvm::all_of(getStrides(), [](int64_t stride) { return stride == 1; });
+  if (wholeAxes && getX().getType() == getType())
+    return getX(); // a dynamic axis is taken whole
+  return moveSplat(adaptor.getX(), getType());
+}
+
+//===- Canonicalisation -------------------------------------------------------------------------------------===//
+
+/// broadcast of broadcast = one broadcast. The inner one is static, so no check of sizes is lost.
+static LogicalResult joinBroadcasts(BroadcastOp op, PatternRewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<BroadcastOp>();
+  if (!inner || !inner.getType().hasStaticShape())
+    return failure();
+  SmallVector<int64_t> dims = llvm::map_to_vector(inner.getDims(), [&](int64_t axis) { return op.getDims()[axis]; });
+  rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX(), op.getShape(), dims, op.getSizes());
+  return success();
+}
+
+/// reshape of reshape = the outer one; the inner one is static, as above.
+static LogicalResult joinReshapes(ReshapeOp op, PatternRewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<ReshapeOp>();
+  if (!inner || !inner.getType().hasStaticShape())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getXMutable().assign(inner.getX()); });
+  return success();
+}
+
+/// transpose of transpose = one transpose: axis i of the outer is axis inner[outer[i]] of x.
+static LogicalResult joinTransposes(TransposeOp op, PatternRewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<TransposeOp>();
+  if (!inner)
+    return failure();
+  SmallVector<int64_t> both = llvm::map_to_vector(op.getPermutation(), [&](int64_t axis) { return inner.getPermutation()[axis]; });
+  rewriter.replaceOpWithNewOp<TransposeOp>(op, op.getType(), inner.getX(), both);
+  return success();
+}
+
+/// transpose of a contract that nobody else reads = the contract with its result's letters permuted.
+static LogicalResult absorbIntoContract(TransposeOp op, PatternRewriter &rewriter) {
+  auto contract = op.getX().getDefiningOp<ContractOp>();
+  if (!contract || !contract->hasOneUse())
+    return failure();
+  std::string letters;
+  for (int64_t axis : op.getPermutation())
+    letters += contract.lettersOfC()[axis];
+  std::string equation = (contract.lettersOfA() + "," + contract.lettersOfB() + "->" + letters).str();
+  rewriter.replaceOpWithNewOp<ContractOp>(op, op.getType(), contract.getA(), contract.getB(), equation);
+  return success();
+}
+
+void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(joinBroadcasts); }
+void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(joinReshapes); }
+void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(joinTransposes).add(absorbIntoContract);
+}
+
+} // namespace wg::ir

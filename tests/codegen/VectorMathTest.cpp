@@ -1,0 +1,155 @@
+// Every expansion against libm in higher precision: all exponents, all special values, all targets of this machine.
+#include "Compiled.h"
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+
+namespace wg::codegen {
+namespace {
+
+using Map = void(const void *, void *, int64_t);
+
+struct Function {
+  const char *op;
+  double (*f64)(double);           ///< the reference for f32
+  long double (*f80)(long double); ///< the reference for f64
+};
+
+double rsqrt64(double x) { return 1 / std::sqrt(x); }
+long double rsqrt80(long double x) { return 1 / std::sqrt(x); }
+
+const Function kFunctions[] = {
+    {"math.exp", std::exp, std::exp},       {"math.expm1", std::expm1, std::expm1}, {"math.log", std::log, std::log},
+    {"math.log1p", std::log1p, std::log1p}, {"math.tanh", std::tanh, std::tanh},    {"math.erf", std::erf, std::erf},
+    {"math.rsqrt", rsqrt64, rsqrt80},       {"math.sin", std::sin, std::sin},       {"math.cos", std::cos, std::cos},
+};
+
+/// Distance in units of the last place of the true value, which is given in higher precision. Below the normal range the unit
+/// is the smallest subnormal; a result of inf counts as the next number after the largest; a correctly rounded result as 0.5.
+template <class T, class Wide> double ulps(T got, Wide want) {
+  using Limits = std::numeric_limits<T>;
+  T rounded = static_cast<T>(want);
+  if (std::isnan(want) || std::isnan(got))
+    return std::isnan(want) && std::isnan(got) ? 0 : std::numeric_limits<double>::infinity();
+  if (got == rounded && std::signbit(got) == std::signbit(rounded))
+    return 0.5;
+  if (want == 0 || std::isinf(want))
+    return std::numeric_limits<double>::infinity();
+  if (std::signbit(got) != std::signbit(want))
+    return std::numeric_limits<double>::infinity();
+  int exponent = std::max(std::ilogb(want), Limits::min_exponent - 1);
+  Wide unit = std::ldexp(Wide(1), exponent - Limits::digits + 1);
+  Wide value = std::isinf(got) ? std::copysign(std::ldexp(Wide(1), Limits::max_exponent), Wide(got)) : Wide(got);
+  return static_cast<double>(std::abs(value - want) / unit);
+}
+
+/// Bit patterns of T: 0, subnormals, the ends of every binade, the critical points of the expansions, NaN and infinities; then
+/// a stride through all patterns, then dense ranges where the functions bend.
+template <class T> std::vector<T> samples() {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  std::vector<T> x;
+  auto both = [&](T value) { x.push_back(value), x.push_back(-value); };
+  auto around = [&](double center) {
+    Bits bits = std::bit_cast<Bits>(static_cast<T>(center));
+    for (int i = -40; i <= 40; ++i)
+      if (i >= 0 || bits >= Bits(-i))
+        both(std::bit_cast<T>(static_cast<Bits>(bits + i)));
+  };
+  for (double center : {0.0, 0.34657359027997264, 0.9375, 1.0, 0.70710678118654752, 1.4142135623730951, 2.0, 3.95, 4.0, 9.02, 17.3, 18.0, 22.0,
+                        38.0, 87.33654, 88.72284, 89.0, 103.27893, 104.0, 708.3964185322641, 709.782712893384, 745.1332191019411, 746.0})
+    around(center);
+  for (Bits bits : {Bits(1), Bits(0x7fffff)})
+    both(std::bit_cast<T>(bits));
+  both(std::numeric_limits<T>::infinity()), both(std::numeric_limits<T>::quiet_NaN()), both(std::numeric_limits<T>::max());
+  for (int e = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits; e < std::numeric_limits<T>::max_exponent; ++e)
+    around(std::ldexp(1.0, e));
+  const int count = 300'000;
+  Bits stride = static_cast<Bits>(-1) / count | 1;
+  for (int i = 0; i < count; ++i)
+    x.push_back(std::bit_cast<T>(static_cast<Bits>(stride * Bits(i))));
+  std::mt19937_64 random(1);
+  for (double range : {1.0, 10.0, 110.0, 760.0}) {
+    std::uniform_real_distribution<double> uniform(-range, range);
+    for (int i = 0; i < count / 4; ++i)
+      x.push_back(static_cast<T>(uniform(random)));
+  }
+  x.resize((x.size() + 63) / 64 * 64, T(1));
+  return x;
+}
+
+template <class T, class Wide> void check(const Target &target, Wide (*Function::*reference)(Wide), const char *element) {
+  std::vector<T> x = samples<T>(), byVector(x.size()), byScalar(x.size());
+  std::string text;
+  for (const Function &f : kFunctions) {
+    text += mapText(f.op + 5 + std::string("_vector"), f.op, element, target.lanes(sizeof(T)));
+    text += mapText(f.op + 5 + std::string("_scalar"), f.op, element, 1);
+  }
+  auto module = compiled(text, target);
+  ASSERT_TRUE(module);
+  for (const Function &f : kFunctions) {
+    module->lookup<Map>(f.op + 5 + std::string("_vector"))(x.data(), byVector.data(), x.size());
+    module->lookup<Map>(f.op + 5 + std::string("_scalar"))(x.data(), byScalar.data(), x.size());
+    double worst = 0;
+    size_t at = 0, differences = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      double error = ulps(byVector[i], (f.*reference)(x[i]));
+      if (!(error <= worst))
+        worst = error, at = i;
+      differences += std::memcmp(&byVector[i], &byScalar[i], sizeof(T)) != 0 && !(std::isnan(byVector[i]) && std::isnan(byScalar[i]));
+    }
+    std::printf("  %-12s %-4s %-16s %.2f ulp\n", f.op, element, target.cpu.c_str(), worst);
+    EXPECT_LE(worst, 4) << f.op << " " << element << " on " << target.cpu << ": x = " << std::hexfloat << x[at] << " gives " << byVector[at]
+                        << ", the true value is " << static_cast<double>((f.*reference)(x[at]));
+    EXPECT_EQ(differences, 0u) << f.op << " " << element << " on " << target.cpu << ": lanes differ from the scalar";
+  }
+}
+
+TEST(VectorMathTest, F32IsWithin4UlpOnEveryTarget) {
+  for (const Target &target : runnableTargets())
+    check<float, double>(target, &Function::f64, "f32");
+}
+
+TEST(VectorMathTest, F64IsWithin4UlpOnEveryTarget) {
+  for (const Target &target : runnableTargets())
+    check<double, long double>(target, &Function::f80, "f64");
+}
+
+/// Not a bound: what an element costs from the first-level cache, beside facts/performance.md section 3.
+TEST(VectorMathTest, PrintsNanosecondsPerElement) {
+  const Target &target = Target::host();
+  for (const char *element : {"f32", "f64"}) {
+    std::string text;
+    for (const Function &f : kFunctions)
+      text += mapText(f.op + 5 + std::string("_map"), f.op, element, target.lanes(element[1] == '3' ? 4 : 8));
+    JitTimes times;
+    auto module = compiled(text, target, &times);
+    ASSERT_TRUE(module);
+    std::printf("  %zu functions: translate %.1f, codegen %.1f, link %.1f ms\n", std::size(kFunctions), times.translate, times.codegen, times.link);
+    const int n = 2048;
+    std::vector<double> x(n, 0.5), y(n);
+    for (int i = 0; i < n; ++i) {
+      double value = 0.01 + 4.0 * i / n;
+      element[1] == '3' ? reinterpret_cast<float *>(x.data())[i] = static_cast<float>(value) : x[i] = value;
+    }
+    for (const Function &f : kFunctions) {
+      auto *run = module->lookup<Map>(f.op + 5 + std::string("_map"));
+      double best = 1e9;
+      for (int repeat = 0; repeat < 50; ++repeat) {
+        auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < 4; ++i)
+          run(x.data(), y.data(), n);
+        best = std::min(best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / (4 * n));
+      }
+      std::printf("  %-12s %s %.3f ns/element\n", f.op, element, best);
+    }
+  }
+}
+
+} // namespace
+} // namespace wg::codegen

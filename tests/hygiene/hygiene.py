@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""`hygiene.py SOURCE BUILD COMPILER REPORT`: rules of the tree that no compiler checks. One test a rule; every breach is printed as file:line: what.
+
+A rule is a function of the source tree that yields its breaches; each is also tried on a bad example, so that a rule that can never fail is found out.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.sax.saxutils as xml
+
+ROOMS = {"runtime": 0, "ir": 1, "autodiff": 2, "passes": 2, "codegen": 3, "frontend": 4, "tools": 5}
+SOURCES = (".h", ".cpp", ".td", ".inc")
+INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*[<"]([^>"]+)[>"]')
+HEAVY = re.compile(r"^(mlir|mlir-c|llvm|llvm-c|Eigen|unsupported/Eigen)(/|$)")
+
+
+def files(root, suffixes, *folders):
+    for folder in folders or [""]:
+        for directory, names, found in os.walk(os.path.join(root, folder)):
+            names[:] = [n for n in names if not n.startswith((".", "build"))]
+            for name in sorted(found):
+                if name.endswith(suffixes):
+                    yield os.path.relpath(os.path.join(directory, name), root)
+
+
+def lines(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as text:
+        return list(enumerate(text.read().splitlines(), 1))
+
+
+def includes_point_left(root):
+    """A room includes itself and rooms to its left; rooms of one rank do not know each other."""
+    for path in files(root, SOURCES, *ROOMS):
+        room = path.split(os.sep)[0]
+        for number, line in lines(root, path):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            name = match[1]
+            other = "runtime" if name.startswith("wengert/runtime/") else "frontend" if name.startswith("wengert/") else name.split("/")[0]
+            if other in ("tests", "bench", "examples") or other in ROOMS and other != room and ROOMS[other] >= ROOMS[room]:
+                yield f"{path}:{number}: {room}/ includes {name}, which is not to its left"
+
+
+def runtime_knows_no_mlir(root):
+    """runtime/ includes no MLIR and no LLVM; ir/, autodiff/, passes/, codegen/ no Eigen."""
+    for path in files(root, SOURCES, *ROOMS):
+        room = path.split(os.sep)[0]
+        banned = re.compile(r"^(mlir|llvm)") if room == "runtime" else re.compile(r"^(unsupported/)?Eigen") if room in ("ir", "autodiff", "passes", "codegen") else None
+        for number, line in lines(root, path):
+            match = INCLUDE.match(line)
+            if banned and match and banned.match(match[1]):
+                yield f"{path}:{number}: {room}/ includes {match[1]}"
+
+
+def rooms_have_readmes(root):
+    """Every room, and every other folder of the top level that holds sources, has a README.md that names its files."""
+    for folder in sorted(os.listdir(root)):
+        full = os.path.join(root, folder)
+        if not os.path.isdir(full) or folder.startswith((".", "build")) or not any(files(root, SOURCES + (".py", ".mlir", ".txt"), folder)):
+            continue
+        if folder in ("cmake", "scripts", "docs"):
+            continue
+        if not os.path.exists(os.path.join(full, "README.md")):
+            yield f"{folder}: has no README.md"
+
+
+NEAR = re.compile(r"^\s*(?://|#)\s*([A-Za-z][\w-]*?)\s*([:;])")
+DIRECTIVE = re.compile(r"^(RUN|(CHECK|[A-Z][A-Z0-9]*)(-(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+))?)$")
+MODES = ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT")
+
+
+def check_lines_are_read(root):
+    """In .mlir tests: a RUN line, a CHECK prefix that FileCheck is told of, no near miss of either, and nothing to check without FileCheck."""
+    for path in files(root, (".mlir",), "tests"):
+        if "Inputs" in path or f"{os.sep}data{os.sep}" in path:
+            continue
+        numbered = lines(root, path)
+        text = "\n".join(line for _, line in numbered)
+        runs = [line for _, line in numbered if re.match(r"^// RUN: ", line)]
+        prefixes = {"CHECK"} | {p for group in re.findall(r"--?check-prefix(?:es)?[= ]([\w,-]+)", text) for p in group.split(",")}
+        if not runs:
+            yield f"{path}:1: no `// RUN: ` line"
+        if not re.search(r"FileCheck|--verify-diagnostics|\bdiff\b|\bcmp\b|\bnot\b", "\n".join(runs)):
+            yield f"{path}:1: the RUN lines compare nothing"
+        for number, line in numbered:
+            if line.lstrip().startswith("//") and re.match(r"^\s*//\s*(run|Run|RUN)\s*[;:]", line) and not re.match(r"^// RUN: ", line):
+                yield f"{path}:{number}: near miss of `// RUN: `"
+            match = NEAR.match(line)
+            if not match or match[1] == "RUN":
+                continue
+            word, base = match[1], match[1].split("-")[0]
+            known = [p for p in prefixes if word == p or word.startswith(p + "-")]
+            if known:
+                rest = word[len(max(known, key=len)) + 1:]
+                if match[2] != ":" or rest and not re.match(r"^(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+)$", rest):
+                    yield f"{path}:{number}: `{word}{match[2]}` is no FileCheck directive"
+            elif base.upper() in {p.split("-")[0] for p in prefixes} or re.sub(r"[^A-Z]", "", base.upper()) in ("CHCEK", "CHEK", "CHECKS", "CHECKNEXT", "CHECKNOT", "CHECKSAME", "CHECKLABEL"):
+                yield f"{path}:{number}: near miss: `{word}` is not among the prefixes {', '.join(sorted(prefixes))}"
+
+
+def no_machine_paths(root):
+    """No absolute path of one machine and no way around a check in sources, tests and scripts."""
+    for path in files(root, SOURCES + (".py", ".md", ".mlir", ".cmake", "CMakeLists.txt")):
+        for number, line in lines(root, path):
+            if re.search(r"(?<![\w.])/(home|root|work)/\w", line) or re.search(r"\bDISABLED_\w", line.replace("`DISABLED_`", "")):
+                if not path.endswith("hygiene.py"):
+                    yield f"{path}:{number}: {line.strip()[:100]}"
+
+
+def op_table_is_current(root, build):
+    """ir/README.md shows the op table that the build writes from the records."""
+    table = open(os.path.join(build, "include", "ops.md"), encoding="utf-8").read().strip()
+    readme = os.path.join(root, "ir", "README.md")
+    if not os.path.exists(readme) or table not in open(readme, encoding="utf-8").read():
+        yield "ir/README.md: its op table is not that of build/include/ops.md; paste the file"
+
+
+def ops_are_complete(root, build):
+    """Every op has a derivative rule or says why not, and samples for every op but those made of structure."""
+    table = open(os.path.join(build, "include", "ops.md"), encoding="utf-8").read()
+    sampled = set(re.findall(r"WG_SAMPLE\((\w+),", open(os.path.join(build, "include", "tests", "Samples.inc"), encoding="utf-8").read()))
+    for name, derivative in re.findall(r"^\| `(\w+)` .*\| ([^|]*) \|$", table, re.M):
+        if derivative.strip() in ("", "-") and name not in ("kernel", "yield"):
+            yield f"{name}: neither a derivative rule nor a reason"
+        if name not in sampled and name not in ("call", "kernel", "yield", "constant"):
+            yield f"{name}: no samples"
+
+
+def public_headers_stand_alone(root, build, compiler):
+    """Each public header compiles alone, with nothing on the include path that is not installed, and reaches no MLIR, LLVM or Eigen header."""
+    headers = sorted(files(root, (".h",), "frontend/wengert"))
+    if not headers:
+        yield "frontend/wengert: no public headers"
+    include = [f"-I{root}/frontend", f"-I{build}/include", f"-I{root}"]
+    for header in headers:
+        name = os.path.relpath(header, "frontend")
+        with tempfile.NamedTemporaryFile("w", suffix=".cpp") as program:
+            program.write(f"#include <{name}>\n")
+            program.flush()
+            run = subprocess.run([compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-H", *include, program.name], capture_output=True, text=True)
+        if run.returncode:
+            yield f"{header}: does not compile alone: {next((l for l in run.stderr.splitlines() if 'error' in l), run.stderr[:200])}"
+        for line in run.stderr.splitlines():
+            reached = line.lstrip(". ").strip()
+            if re.match(r"^\.+ ", line) and re.search(r"/(mlir|llvm|Eigen)/|fmt/|nlohmann/", reached):
+                yield f"{header}: reaches {reached}"
+                break
+
+
+BAD = {
+    includes_point_left: {"runtime/Bad.h": '#include "ir/Dialect.h"\n'},
+    runtime_knows_no_mlir: {"runtime/Bad.cpp": '#include "mlir/IR/Value.h"\n'},
+    rooms_have_readmes: {"passes/Bad.cpp": "\n"},
+    check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
+    no_machine_paths: {"runtime/Bad.cpp": "// /home/somebody/file\n"},
+}
+
+
+def fails_on_bad(rule):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in BAD[rule].items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            open(os.path.join(root, path), "w").write(text)
+        if not list(rule(root)):
+            yield f"{rule.__name__} does not find its bad example"
+
+
+def main(root, build, compiler, report):
+    tests = [(rule.__name__, rule(root)) for rule in BAD] + [(rule.__name__ + "_can_fail", fails_on_bad(rule)) for rule in BAD]
+    tests += [("op_table_is_current", op_table_is_current(root, build)), ("ops_are_complete", ops_are_complete(root, build)),
+              ("public_headers_stand_alone", public_headers_stand_alone(root, build, compiler))]
+    failed, cases = 0, []
+    for name, breaches in tests:
+        found = list(breaches)
+        failed += bool(found)
+        print(f"{'failed' if found else 'passed'}: {name}")
+        print("".join(f"  {breach}\n" for breach in found), end="")
+        inner = f"<failure>{xml.escape(chr(10).join(found))}</failure>" if found else ""
+        cases.append(f'<testcase classname="hygiene" name="{name}">{inner}</testcase>')
+    with open(report, "w") as out:
+        out.write(f"<testsuite>{''.join(cases)}</testsuite>")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(os.path.abspath, sys.argv[1:3]), *sys.argv[3:]))
