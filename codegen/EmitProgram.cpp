@@ -139,7 +139,7 @@ private:
   }
 
   /// The entry: loads the pointers, calls the kernels in order, returns the first error.
-  void emitEntry(const MemoryPlan &plan) {
+  void emitEntry(MemoryPlan &plan) {
     Location loc = function.getLoc();
     b.setInsertionPoint(function);
     auto entry = func::FuncOp::create(b, loc, (info.name + "_entry"), FunctionType::get(b.getContext(), {pointerType, pointerType}, {b.getI32Type()}));
@@ -213,7 +213,7 @@ private:
     entry.setName(name);
   }
 
-  void emitConstants(const MemoryPlan &plan) {
+  void emitConstants(MemoryPlan &plan) {
     for (auto [i, constant] : llvm::enumerate(plan.constants)) {
       runtime::Array array = ir::arrayOf(cast<ElementsAttr>(constant.getValue()));
       StringRef bytes(static_cast<const char *>(array.buffer.data()), array.numBytes());

@@ -151,7 +151,7 @@ struct ContractEmitter {
     if (!mask)
       return LLVM::LoadOp::create(b, loc, vectorType(), pointer, alignment());
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
-    return LLVM::MaskedLoadOp::create(b, loc, vectorType(), pointer, mask, ValueRange{zero}, alignment());
+    return LLVM::MaskedLoadOp::create(b, loc, vectorType(), pointer, mask, zero, alignment());
   }
   void storeVector(Value base, Value offset, Value value) {
     LLVM::StoreOp::create(b, loc, value, pointerAt(base, offset), alignment());
@@ -255,7 +255,7 @@ struct ContractEmitter {
     SmallVector<Point> points;
     for (int r = 0; r < count; ++r)
       for (int v = 0; v < vectors; ++v) {
-        Point point{origin.at, lanes, masks[v], {}};
+        Point point(origin.at, lanes, masks[v]);
         if (i)
           place(point, m.back(), e.add(i, e.index(r)), 0);
         place(point, lane(), e.add(j, e.index(v * lanes)), 1);

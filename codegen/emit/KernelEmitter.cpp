@@ -28,7 +28,7 @@ KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilde
   planChunks();
 }
 
-bool KernelEmitter::canFail() const { return kernel.getKind() == "single"; }
+bool KernelEmitter::canFail() { return kernel.getKind() == "single"; }
 
 /// The iteration space: the operand of the reductions, the result of the contraction, or the largest value computed.
 void KernelEmitter::assignSpaces() {
@@ -184,7 +184,7 @@ void KernelEmitter::mergeAxes() {
   }
 }
 
-int KernelEmitter::nativeLanes() const {
+int KernelEmitter::nativeLanes() {
   int64_t widest = 4;
   for (Operation &op : *kernel.getBlock())
     for (Value operand : op.getOperands())
@@ -195,7 +195,7 @@ int KernelEmitter::nativeLanes() const {
 }
 
 /// Live values of the body in program order, plus what an expanded transcendental function holds.
-int KernelEmitter::interleave() const {
+int KernelEmitter::interleave() {
   int live = 0, most = 1;
   DenseMap<Value, int> uses;
   for (Operation &op : *kernel.getBlock()) {
@@ -282,7 +282,7 @@ void KernelEmitter::loop(int64_t from, int64_t to, int64_t step, llvm::function_
 SmallVector<Value> KernelEmitter::loop(int64_t from, int64_t to, int64_t step, ValueRange carried,
                                        llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   if (to <= from)
-    return llvm::to_vector(carried);
+    return SmallVector<Value>(carried);
   if (to - from <= step)
     return body(index(from), carried);
   auto forOp = scf::ForOp::create(b, loc, index(from), index(to), index(step), carried);
@@ -290,7 +290,7 @@ SmallVector<Value> KernelEmitter::loop(int64_t from, int64_t to, int64_t step, V
   b.setInsertionPointToStart(forOp.getBody());
   SmallVector<Value> next = body(forOp.getInductionVar(), forOp.getRegionIterArgs());
   scf::YieldOp::create(b, loc, next);
-  return llvm::to_vector(forOp.getResults());
+  return SmallVector<Value>(forOp.getResults());
 }
 
 // ---- Memory ----------------------------------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coo
         mask = arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), true));
       Value zero = arith::ConstantOp::create(b, e.loc, b.getZeroAttr(type));
       if (laneStride == 1 && !dataOffsets)
-        value = LLVM::MaskedLoadOp::create(b, e.loc, type, base, mask, ValueRange{zero}, alignment);
+        value = LLVM::MaskedLoadOp::create(b, e.loc, type, base, mask, zero, alignment);
       else
         value = LLVM::masked_gather::create(b, e.loc, type, lanePointers(e, base, memory, lanes, laneStride, dataOffsets), mask,
                                             ValueRange{zero}, alignment);
@@ -458,7 +458,7 @@ Value KernelEmitter::eval(Point &point, Value value) {
     if (known.count(traced.root) || spaces.lookup(traced.root) != Space::full || traced.map.isIdentity())
       return remember(eval(point, traced.root));
     // An op that computes from its place, seen through a view: its element at the mapped coordinates.
-    Point mapped{{}, point.lanes, point.mask, {}};
+    Point mapped({}, point.lanes, point.mask);
     for (AffineExpr expr : traced.map.getResults()) {
       SmallVector<int64_t> strides(sizes.size(), 0);
       int64_t offset = 0;

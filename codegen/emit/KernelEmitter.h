@@ -31,6 +31,8 @@ struct Axis {
 
 /// A place in the iteration space for which elements are computed.
 struct Point {
+  Point() = default;
+  Point(llvm::ArrayRef<ir::Coordinate> at, int lanes, mlir::Value mask) : at(at), lanes(lanes), mask(mask) {}
   llvm::SmallVector<ir::Coordinate> at; ///< one per Axis; a reduced axis has none (null base) at a row point
   int lanes = 0;                        ///< 0: scalar code; else the length of the vectors
   mlir::Value mask;                     ///< vector<lanes x i1>; null: every lane is in range
@@ -50,7 +52,7 @@ public:
   /// Bytes of scratch that emit() will address; known after construction.
   int64_t scratchBytes() const { return scratch; }
   /// Whether it can fail at run time: it then returns an error number.
-  bool canFail() const;
+  bool canFail();
 
   // -- What Map, Reduce, Contract and Single build on -------------------------------------------------------------
 
@@ -77,9 +79,9 @@ public:
   std::vector<std::string> *errorPlaces = nullptr;
 
   /// Number of lanes for this kernel's vectors: the target's register over its widest element, at least 2.
-  int nativeLanes() const;
+  int nativeLanes();
   /// How many points to interleave so that their live values fit the target's registers: 4, 2 or 1.
-  int interleave() const;
+  int interleave();
 
   // Index arithmetic, folded where constant.
   mlir::Value index(int64_t value);

@@ -72,7 +72,7 @@ private:
         });
         return;
       }
-      Point point{at, 0, {}, {}};
+      Point point(at, 0, {});
       auto saved = e.known;
       for (Operation *op : reductions)
         e.known[op->getResult(0)] = empty ? neutral(op, 0) : e.eval(point, op->getOperand(0));
@@ -115,7 +115,7 @@ private:
       e.loop(0, e.axes[keptAxes[k]].size, 1, body);
   }
 
-  Point rowPoint(int rowLanes, Value mask) { return Point{at, rowLanes, mask, {}}; }
+  Point rowPoint(int rowLanes, Value mask) { return Point(at, rowLanes, mask); }
 
   Value neutral(Operation *op, int count) {
     Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
@@ -171,7 +171,7 @@ private:
         computeRowValues(phase + 1, rowPoint);
       }
     }
-    Point point{at, rowPoint.lanes, rowPoint.mask, {}};
+    Point point(at, rowPoint.lanes, rowPoint.mask);
     for (unsigned i = 0; i < e.outputs.size(); ++i)
       if (space(i) != Space::full)
         e.store(point, i);
@@ -180,7 +180,7 @@ private:
 
   /// Elementwise ops on rows, once per row as soon as what they read is known.
   void computeRowValues(int phase, const Point &rowPoint) {
-    Point point{rowPoint.at, rowPoint.lanes, rowPoint.mask, {}};
+    Point point(rowPoint.at, rowPoint.lanes, rowPoint.mask);
     for (Operation &op : e.kernel.getBlock()->without_terminator())
       if (isa<ir::Scalar>(op) && e.spaces.lookup(op.getResult(0)) == Space::row && phases.lookup(op.getResult(0)) == phase)
         e.known[op.getResult(0)] = e.eval(point, op.getResult(0));
@@ -196,7 +196,7 @@ private:
     int64_t size = e.axes[d].size;
     SmallVector<Point> points;
     for (int64_t first = 0; first < size; first += lanes) {
-      Point point{at, lanes, e.tailMask(lanes, size - first), {}};
+      Point point(at, lanes, e.tailMask(lanes, size - first));
       point.at[d] = {e.index(first), 1};
       points.push_back(std::move(point));
     }
@@ -256,7 +256,7 @@ private:
     auto step = [&](Value first, int count, Value mask, SmallVector<Value> acc) {
       SmallVector<Point> points(count);
       for (int i = 0; i < count; ++i) {
-        points[i] = Point{at, lanes, mask, {}};
+        points[i] = Point(at, lanes, mask);
         points[i].at[d] = {e.add(first, e.index(i * lanes)), 1};
       }
       e.evalAll(points, values);
@@ -321,7 +321,7 @@ private:
     auto step = [&](Value first, int count, SmallVector<Value> acc) {
       SmallVector<Point> points(count);
       for (int i = 0; i < count; ++i) {
-        points[i] = Point{at, rowPoint.lanes, rowPoint.mask, {}};
+        points[i] = Point(at, rowPoint.lanes, rowPoint.mask);
         points[i].at[d] = {e.add(first, e.index(i)), 0};
       }
       e.evalAll(points, values);

@@ -28,18 +28,18 @@ LogicalResult KernelEmitter::emitSingle() {
   Value result = op->getResult(0);
   auto resultType = cast<RankedTensorType>(result.getType());
   auto load = [&](OpBuilder &builder, Location, unsigned operand, ValueRange at) -> Value {
-    return within(builder, [&] { return loadAt(Point{}, op->getOperand(operand), coordinates(at)); });
+    return within(builder, [&] { return loadAt(Point(), op->getOperand(operand), coordinates(at)); });
   };
   auto store = [&](OpBuilder &builder, Location, ValueRange at, Value element) {
     within(builder, [&] {
-      Point point{coordinates(at), 0, {}, {}};
+      Point point(coordinates(at), 0, {});
       storeAt(point, outputs[0], element, rowMajorStrides(resultType.getShape()), 0);
       return 0;
     });
   };
   auto reload = [&](OpBuilder &builder, Location, ValueRange at) -> Value {
     return within(builder, [&] {
-      Point point{coordinates(at), 0, {}, {}};
+      Point point(coordinates(at), 0, {});
       return this->load(point, outputs[0], resultType.getElementType(), rowMajorStrides(resultType.getShape()), 0);
     });
   };
