@@ -56,7 +56,6 @@ constexpr double kErfSmall[] = {0.12837914584350564, -0.3761246874369513,    0.1
 constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,    -0.024022625898044497,
                                0.0037728548653071561, -0.00035682816184196949, 1.4845318383029345e-5};
 
-constexpr double kLog2e = 1.4426950408889634074;
 const Format kF32 = {32, 23, 127, 0.693359375, -2.12194440054690583e-4, -104, 89, -18, 0x1p-24, 9.02, kExp32, kExpm1_32};
 const Format kF64 = {64,      52,     1023, 6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38,
                      0x1p-54, 22, kExp64, kExpm1_64};
@@ -181,54 +180,59 @@ F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), l
 
 // ---- exp, expm1 ------------------------------------------------------------------------------------------------------------
 
-/// x = n ln 2 + r with |r| <= ln 2 / 2.
-struct Reduced {
-  F n, r;
-  I exponent; ///< n as an integer
+/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset stands in its low bits.
+struct Rounded {
+  F n;        ///< as a number
+  F shifted;  ///< n + offset in the low bits
+  int offset;
 };
 
-/// Adding 1.5 * 2^mantissa leaves the rounded quotient in the low bits of the sum.
-Reduced reduce(F x) {
-  const Format &format = x.e->format;
-  double magic = std::ldexp(1.5, format.mantissa);
-  F shifted = fma(x, kLog2e, x.e->number(magic));
-  F n = shifted - magic;
-  F r = fma(n, -format.ln2Low, fma(n, -format.ln2High, x));
-  return {n, r, bits(shifted) - x.e->pattern(magic)};
+Rounded divideAndRound(F x, double step, int offset) {
+  double magic = std::ldexp(1.5, x.e->format.mantissa) + offset;
+  F shifted = fma(x, 1 / step, x.e->number(magic));
+  return {shifted - magic, shifted, offset};
 }
 
-/// 2^n for n in the range of normal exponents.
-F exp2(I n) { return fromBits((n + n.e->format.bias) << n.e->format.mantissa); }
+/// 2^(n + k), where the offset was bias + k; the sum is the exponent of a normal number.
+F power(Rounded x) { return fromBits(bits(x.shifted) << x.n.e->format.mantissa); }
+
+/// x - n ln 2 without rounding n ln 2 (Cody and Waite).
+F remainder(F x, F n) { return fma(n, -x.e->format.ln2Low, fma(n, -x.e->format.ln2High, x)); }
 
 /// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one instruction.
-F scale(F y, const Reduced &x) {
+F scale(F y, Rounded x) {
   Emitter &e = *y.e;
+  const Format &format = e.format;
   auto vector = dyn_cast<VectorType>(e.type);
-  int lanes = 512 / e.format.bits;
+  int lanes = 512 / format.bits;
   if (e.target.hasAvx512 && vector && vector.getDimSize(0) == lanes) {
     Value mask = e.constant(e.b.getIntegerType(lanes), e.b.getIntegerAttr(e.b.getIntegerType(lanes), -1));
     Value rounding = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)); // as the control register has it
-    StringRef name = e.format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
+    StringRef name = format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
     return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name), ValueRange{y.v, x.n.v, y.v, mask, rounding})
                     .getResult(0)};
   }
-  I half = x.exponent >> 1;
-  return y * exp2(half) * exp2(x.exponent - half);
+  I n = bits(x.shifted) - e.pattern(std::ldexp(1.5, format.mantissa) + x.offset), half = n >> 1;
+  auto exp2 = [&](I k) { return fromBits((k + format.bias) << format.mantissa); };
+  return y * exp2(half) * exp2(n - half);
 }
 
 F exp(F x) {
-  Reduced reduced = reduce(clamp(x, x.e->format.expMin, x.e->format.expMax));
-  F r = reduced.r, p = polynomial(r, x.e->format.exp);
-  return scale(fma(p, r * r, r + 1), reduced);
+  const Format &format = x.e->format;
+  F c = clamp(x, format.expMin, format.expMax);
+  Rounded n = divideAndRound(c, M_LN2, 0);
+  F r = remainder(c, n.n);
+  return scale(fma(polynomial(r, format.exp), r * r, r + 1), n);
 }
 
 /// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last term is 0
 /// and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own result.
 F expm1(F x) {
   const Format &format = x.e->format;
-  Reduced reduced = reduce(clamp(x, format.expm1Min, format.expMax));
-  F r = reduced.r, p = fma(polynomial(r, format.expm1), r * r, r);
-  F half = exp2(reduced.exponent - 1), y = fma(p, half, half - 0.5);
+  F c = clamp(x, format.expm1Min, format.expMax);
+  Rounded n = divideAndRound(c, M_LN2, format.bias - 1);
+  F r = remainder(c, n.n), p = fma(polynomial(r, format.expm1), r * r, r), half = power(n);
+  F y = fma(p, half, half - 0.5);
   return select(abs(x) < format.expm1Tiny, x, y + y);
 }
 
@@ -279,23 +283,28 @@ F log1p(F x) {
 
 // ---- tanh, erf, rsqrt ----------------------------------------------------------------------------------------------------------
 
-/// (e^2a - 1) / (e^2a + 1) with a = |x|, from e^2a = 2^n (1 + p): exact differences, so that nothing is lost near 0. 1 in the
-/// format beyond tanhMax. (A rational function of x^2 is a little faster, and seven roundings in a row exceed 4 ulp.)
+/// t / (t + 1) with t = (e^2a - 1) / 2, a = |x| = n ln 2 / 2 + r: from e^2r = 1 + 2 p, t = 2^n p + (2^n - 1) / 2, where nothing is
+/// lost near 0. It is 1 in the format beyond tanhMax. ln 2 / 2 needs no second part: n is large only where tanh is flat.
+/// (A rational function of x^2 has three operations less, and exceeds 4 ulp.)
 F tanh(F x) {
   const Format &format = x.e->format;
+  SmallVector<double> scaled; // (e^2r - 1 - 2r) / (2 r^2)
+  for (double c : format.expm1)
+    scaled.push_back(std::ldexp(c, static_cast<int>(scaled.size()) + 1));
   F a = clampAbove(abs(x), format.tanhMax);
-  Reduced reduced = reduce(a + a);
-  F r = reduced.r, p = fma(polynomial(r, format.expm1), r * r, r), power = exp2(reduced.exponent);
-  F t = fma(p, power, power - 1);
-  return copysign(t / (t + 2), x);
+  Rounded n = divideAndRound(a, M_LN2 / 2, format.bias);
+  F r = fma(n.n, -M_LN2 / 2, a), p = fma(polynomial(r, scaled), r * r, r), twoToN = power(n);
+  F t = fma(p, twoToN, fma(twoToN, 0.5, x.e->number(-0.5)));
+  return copysign(t / (t + 1), x);
 }
 
 /// f32 only. x (1 + P(x^2)) near 0; 1 - exp(-|x| Q(|x|)) elsewhere.
 F erf(F x) {
   F t = clampAbove(abs(x), 3.95), z = x * x;
   F near = fma(x, polynomial(z, kErfSmall), x);
-  Reduced power = reduce(t * polynomial(t, kErfTail) * -1);
-  F r = power.r, complement = fma(polynomial(r, kExp32), r * r, r + 1) * exp2(power.exponent);
+  F y = t * polynomial(t, kErfTail) * -1; // in [-17, 0]: 2^n is normal
+  Rounded n = divideAndRound(y, M_LN2, x.e->format.bias);
+  F r = remainder(y, n.n), complement = fma(polynomial(r, kExp32), r * r, r + 1) * power(n);
   return select(t < 0.9375, near, copysign(1 - complement, x));
 }
 

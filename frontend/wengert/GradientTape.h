@@ -24,6 +24,7 @@ public:
 
   bool has_value() const { return value_.defined(); }
   explicit operator bool() const { return has_value(); }
+  bool operator!() const { return !has_value(); }
   /// Throws Error with the reason if there is none.
   const Tensor &value(Where where = Where::current()) const {
     if (!has_value()) [[unlikely]]

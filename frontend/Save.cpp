@@ -1,0 +1,49 @@
+// Which tensors stand in a weights file? Those of the variables, under their names.
+#include "wengert/Save.h"
+
+#include "frontend/Arrays.h"
+#include "runtime/io/Safetensors.h"
+#include "wengert/Function.h"
+
+#include <map>
+#include <set>
+
+namespace wg {
+
+void save_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
+  runtime::NamedArrays contents;
+  std::set<std::string> names;
+  for (const auto &[name, variable] : variables) {
+    if (!names.insert(name).second)
+      detail::raise({.op = "save_weights", .message = "two variables are named `" + name + "`", .remedy = "give each its own name"}, where);
+    contents.arrays.emplace_back(name, detail::arrayOf(variable.value(where), where));
+  }
+  if (runtime::Status status = runtime::writeSafetensors(path, contents); !status.ok())
+    detail::raise(status.take(), where);
+}
+
+void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
+  runtime::Result<runtime::NamedArrays> contents = runtime::readSafetensors(path);
+  if (!contents.ok())
+    detail::raise(contents.take(), where);
+  std::map<std::string, const runtime::Array *> byName;
+  for (const auto &[name, array] : contents->arrays)
+    byName[name] = &array;
+
+  std::vector<std::pair<Variable, Tensor>> loaded;
+  for (const auto &[name, variable] : variables) {
+    auto found = byName.find(name);
+    if (found == byName.end())
+      detail::raise({.kind = ErrorKind::lookup, .op = "load_weights", .message = path + " holds no tensor `" + name + "`", .remedy = "load into the model that was saved"}, where);
+    TensorType wanted{variable.dtype(where), variable.shape(where)};
+    if (!(found->second->type == wanted))
+      detail::raise({.op = "load_weights", .message = "`" + name + "` is " + toString(found->second->type) + " in " + path + ", and " + toString(wanted) + " in the program",
+                     .remedy = "load into the model that was saved"},
+                    where);
+    loaded.emplace_back(variable, detail::tensorOf(*found->second, where));
+  }
+  for (const auto &[variable, tensor] : loaded)
+    variable.assign(Located(tensor, where));
+}
+
+} // namespace wg
