@@ -2,10 +2,10 @@
 //
 //   %y = math.exp %x : vector<16xf32>     ->     n = round(x / ln 2), r = x - n ln 2, y = 2^n (1 + r + r^2 P(r))
 //
-// Each expansion is written once, over `F`, which stands for a scalar or a vector of f32 or f64: so lanes and scalars agree
-// bit for bit. Polynomials are minimax fits of the quotient named beside each (Remez exchange in 50 digits, weighted for the
-// relative error of the whole function); the reductions are the textbook ones: Cody and Waite 1980 for exp, Tang 1990 for
-// log. Arithmetic has no fast-math flag: what is written is what runs.
+// Each expansion is written once, over `F`, which stands for a scalar or a vector of f32 or f64: so lanes and scalars
+// agree bit for bit. Polynomials are minimax fits of the quotient named beside each (Remez exchange in 50 digits,
+// weighted for the relative error of the whole function); the reductions are the textbook ones: Cody and Waite 1980 for
+// exp, Tang 1990 for log. Arithmetic has no fast-math flag: what is written is what runs.
 #include "codegen/emit/VectorMath.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -23,12 +23,12 @@ namespace {
 /// What differs between the formats.
 struct Format {
   int bits, mantissa, bias;
-  double ln2High, ln2Low;        ///< ln 2 in two parts; n * ln2High is exact for every exponent n
-  double expMin, expMax;         ///< exp is 0 below, inf above
-  double expm1Min;               ///< expm1 is -1 below
-  double expm1Tiny;              ///< expm1(x) = x where |x| is below
-  double tanhMax;                ///< tanh is 1 above
-  ArrayRef<double> exp, expm1;   ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
+  double ln2High, ln2Low;      ///< ln 2 in two parts; n * ln2High is exact for every exponent n
+  double expMin, expMax;       ///< exp is 0 below, inf above
+  double expm1Min;             ///< expm1 is -1 below
+  double expm1Tiny;            ///< expm1(x) = x where |x| is below
+  double tanhMax;              ///< tanh is 1 above
+  ArrayRef<double> exp, expm1; ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
 };
 
 // Errors relative to the function: 3e-9, 1.3e-8; 4e-18, 3e-19.
@@ -36,29 +36,33 @@ constexpr double kExp32[] = {0.49999993433718908, 0.16666520401933948, 0.0416683
                              0.0013814568877268645};
 constexpr double kExpm1_32[] = {0.50000000612608037, 0.1666654279285481, 0.041666285515145893, 0.0083666129458117264,
                                 0.0013946211800377213};
-constexpr double kExp64[] = {0.50000000000000106689,    0.16666666666666411636,    0.041666666666529724761,
-                             0.0083333333334949138845,  0.0013888888943760944026,  0.00019841269505885313223,
+constexpr double kExp64[] = {0.50000000000000106689,     0.16666666666666411636,   0.041666666666529724761,
+                             0.0083333333334949138845,   0.0013888888943760944026, 0.00019841269505885313223,
                              0.000024801492948551248292, 2.7557586719923130674e-6, 2.7630306668051005626e-7,
                              2.5000041926713552417e-8};
-constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,     0.041666666666666701839,
-                                0.0083333333333215700685,   0.0013888888888866636705,  0.00019841269886286418596,
-                                0.000024801587360908364944, 2.7557244042275528782e-6,  2.7557242484735593201e-7,
+constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,    0.041666666666666701839,
+                                0.0083333333333215700685,   0.0013888888888866636705, 0.00019841269886286418596,
+                                0.000024801587360908364944, 2.7557244042275528782e-6, 2.7557242484735593201e-7,
                                 2.5109097041578879417e-8,   2.0924522677636064103e-9};
 // (log(1 + f) - f + f^2/2) / f^3 on [sqrt 1/2 - 1, sqrt 2 - 1]; error 6e-9 f^2.
-constexpr double kLog32[] = {0.33333316722138446, -0.25000810310445857, 0.20002286387464342,  -0.16624555437283465,
+constexpr double kLog32[] = {0.33333316722138446, -0.25000810310445857, 0.20002286387464342, -0.16624555437283465,
                              0.1418119003703304,  -0.13128750693456525, 0.12881664813990258, -0.0785962839058653};
 // (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, s = f / (2 + f); error 2e-18.
-constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838, 0.22222198578901768671,
-                             0.18183564096021856645, 0.15314054720569605722, 0.14795924107346015663};
+constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838,
+                             0.22222198578901768671, 0.18183564096021856645, 0.15314054720569605722,
+                             0.14795924107346015663};
 // erf(x) / x - 1 in x^2 for |x| <= 0.9375, error 2e-8; -log(1 - erf(x)) / x up to 3.95, error 1e-9.
-constexpr double kErfSmall[] = {0.12837914584350564, -0.3761246874369513,    0.11281553052821332,
+constexpr double kErfSmall[] = {0.12837914584350564,   -0.3761246874369513,   0.11281553052821332,
                                 -0.026757044601885138, 0.0049791350937131155, -0.0005919412857762643};
-constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,    -0.024022625898044497,
-                               0.0037728548653071561, -0.00035682816184196949, 1.4845318383029345e-5};
+constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,
+                               -0.024022625898044497, 0.0037728548653071561, -0.00035682816184196949,
+                               1.4845318383029345e-5};
 
-const Format kF32 = {32, 23, 127, 0.693359375, -2.12194440054690583e-4, -104, 89, -18, 0x1p-24, 9.02, kExp32, kExpm1_32};
-const Format kF64 = {64,      52,     1023, 6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38,
-                     0x1p-54, 22, kExp64, kExpm1_64};
+const Format kF32 = {32,      23,   127,    0.693359375, -2.12194440054690583e-4, -104, 89, -18,
+                     0x1p-24, 9.02, kExp32, kExpm1_32};
+const Format kF64 = {
+    64, 52,     1023,     6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38, 0x1p-54,
+    22, kExp64, kExpm1_64};
 
 class Emitter;
 /// A number (or vector of numbers), its bit pattern, and a truth value, under construction.
@@ -133,7 +137,9 @@ I operator&(I x, int64_t y) { return make<arith::AndIOp>(x, x.e->integer(y)); }
 I operator<<(I x, int64_t y) { return make<arith::ShLIOp>(x, x.e->integer(y)); }
 I operator>>(I x, int64_t y) { return make<arith::ShRSIOp>(x, x.e->integer(y)); }
 
-B compare(arith::CmpFPredicate predicate, F x, F y) { return {x.e, arith::CmpFOp::create(x.e->b, x.e->loc, predicate, x.v, y.v)}; }
+B compare(arith::CmpFPredicate predicate, F x, F y) {
+  return {x.e, arith::CmpFOp::create(x.e->b, x.e->loc, predicate, x.v, y.v)};
+}
 B operator<(F x, double y) { return compare(arith::CmpFPredicate::OLT, x, x.e->number(y)); }
 B operator>(F x, double y) { return compare(arith::CmpFPredicate::OGT, x, x.e->number(y)); }
 B operator==(F x, double y) { return compare(arith::CmpFPredicate::OEQ, x, x.e->number(y)); }
@@ -178,12 +184,14 @@ F clampBelow(F x, double low) {
 }
 F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), low); }
 
-// ---- exp, expm1 ------------------------------------------------------------------------------------------------------------
+// ---- exp, expm1
+// ------------------------------------------------------------------------------------------------------------
 
-/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset stands in its low bits.
+/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset stands in its
+/// low bits.
 struct Rounded {
-  F n;        ///< as a number
-  F shifted;  ///< n + offset in the low bits
+  F n;       ///< as a number
+  F shifted; ///< n + offset in the low bits
   int offset;
 };
 
@@ -199,7 +207,8 @@ F power(Rounded x) { return fromBits(bits(x.shifted) << x.n.e->format.mantissa);
 /// x - n ln 2 without rounding n ln 2 (Cody and Waite).
 F remainder(F x, F n) { return fma(n, -x.e->format.ln2Low, fma(n, -x.e->format.ln2High, x)); }
 
-/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one instruction.
+/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one
+/// instruction.
 F scale(F y, Rounded x) {
   Emitter &e = *y.e;
   const Format &format = e.format;
@@ -209,7 +218,8 @@ F scale(F y, Rounded x) {
     Value mask = e.constant(e.b.getIntegerType(lanes), e.b.getIntegerAttr(e.b.getIntegerType(lanes), -1));
     Value rounding = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)); // as the control register has it
     StringRef name = format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
-    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name), ValueRange{y.v, x.n.v, y.v, mask, rounding})
+    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name),
+                                              ValueRange{y.v, x.n.v, y.v, mask, rounding})
                     .getResult(0)};
   }
   I n = bits(x.shifted) - e.pattern(std::ldexp(1.5, format.mantissa) + x.offset), half = n >> 1;
@@ -225,8 +235,9 @@ F exp(F x) {
   return scale(fma(polynomial(r, format.exp), r * r, r + 1), n);
 }
 
-/// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last term is 0
-/// and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own result.
+/// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last
+/// term is 0 and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own
+/// result.
 F expm1(F x) {
   const Format &format = x.e->format;
   F c = clamp(x, format.expm1Min, format.expMax);
@@ -236,7 +247,8 @@ F expm1(F x) {
   return select(abs(x) < format.expm1Tiny, x, y + y);
 }
 
-// ---- log, log1p --------------------------------------------------------------------------------------------------------------
+// ---- log, log1p
+// --------------------------------------------------------------------------------------------------------------
 
 /// n ln 2 + log(1 + f) for f in [sqrt 1/2 - 1, sqrt 2 - 1], small terms first.
 F logOf(F n, F f) {
@@ -267,7 +279,8 @@ F log(F x) {
   return select(ordinary, logOf(n, f), special);
 }
 
-/// 1 + x = 2^n (1 + f) with n taken from the rounded sum and f = 2^-n x + (2^-n - 1) from x itself, whose last bits the sum lost.
+/// 1 + x = 2^n (1 + f) with n taken from the rounded sum and f = 2^-n x + (2^-n - 1) from x itself, whose last bits the
+/// sum lost.
 F log1p(F x) {
   Emitter &e = *x.e;
   const Format &format = e.format;
@@ -277,15 +290,17 @@ F log1p(F x) {
   F fourth = fromBits(e.integer(e.pattern(4)) - n); // 4 * 2^-n: normal for every n
   F f = scaled + fma(fourth, 0.25, e.number(-1));
   F y = copysign(logOf(toNumber(n >> format.mantissa), f), x);
-  F special = select(x == -1, e.number(-infinity), select(x < -1, e.number(std::numeric_limits<double>::quiet_NaN()), x));
+  F special =
+      select(x == -1, e.number(-infinity), select(x < -1, e.number(std::numeric_limits<double>::quiet_NaN()), x));
   return select((x > -1) & (x < infinity), y, special);
 }
 
-// ---- tanh, erf, rsqrt ----------------------------------------------------------------------------------------------------------
+// ---- tanh, erf, rsqrt
+// ----------------------------------------------------------------------------------------------------------
 
-/// t / (t + 1) with t = (e^2a - 1) / 2, a = |x| = n ln 2 / 2 + r: from e^2r = 1 + 2 p, t = 2^n p + (2^n - 1) / 2, where nothing is
-/// lost near 0. It is 1 in the format beyond tanhMax. ln 2 / 2 needs no second part: n is large only where tanh is flat.
-/// (A rational function of x^2 has three operations less, and exceeds 4 ulp.)
+/// t / (t + 1) with t = (e^2a - 1) / 2, a = |x| = n ln 2 / 2 + r: from e^2r = 1 + 2 p, t = 2^n p + (2^n - 1) / 2, where
+/// nothing is lost near 0. It is 1 in the format beyond tanhMax. ln 2 / 2 needs no second part: n is large only where
+/// tanh is flat. (A rational function of x^2 has three operations less, and exceeds 4 ulp.)
 F tanh(F x) {
   const Format &format = x.e->format;
   SmallVector<double> scaled; // (e^2r - 1 - 2r) / (2 r^2)
@@ -310,7 +325,8 @@ F erf(F x) {
 
 F rsqrt(F x) { return 1 / sqrt(x); }
 
-// ---- Which op becomes what --------------------------------------------------------------------------------------------------
+// ---- Which op becomes what
+// --------------------------------------------------------------------------------------------------
 
 using Expansion = F (*)(F);
 
@@ -365,7 +381,8 @@ Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Typ
     callee = func::FuncOp::create(head, module.getLoc(), symbol, signature);
     callee.setPrivate();
   } else if (!callee || !callee.isExternal() || callee.getFunctionType() != signature) {
-    emitError(loc) << "the program names one of its own functions '" << symbol << "', which is the name of a function of libm that it calls";
+    emitError(loc) << "the program names one of its own functions '" << symbol
+                   << "', which is the name of a function of libm that it calls";
     return nullptr;
   }
   auto vector = dyn_cast<VectorType>(type);
@@ -409,7 +426,8 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
       continue;
     auto vector = dyn_cast<VectorType>(type);
     if ((vector && (vector.getRank() != 1 || vector.isScalable())) || !(element.isF32() || element.isF64() || half))
-      return op->emitOpError("has no machine code for ") << type << "; scalars and one-dimensional vectors of f16, bf16, f32, f64 have";
+      return op->emitOpError("has no machine code for ")
+             << type << "; scalars and one-dimensional vectors of f16, bf16, f32, f64 have";
 
     // Half precision is computed in f32 and rounded.
     SmallVector<Value> operands(op->getOperands());

@@ -138,6 +138,8 @@ template <class R, class T> static void combineColumns(const T *x, int64_t n, in
 template <class R, class T> static void reducePlain(const T *x, int64_t outer, int64_t n, int64_t inner, T *y) {
   if (inner == 1)
     return reduceRows<R>(x, outer, n, y);
+  if (inner == 0)
+    return;
   int64_t tiles = (inner + kTile - 1) / kTile;
   int64_t grain = std::max<int64_t>(1, kPart / (std::max<int64_t>(n, 1) * std::min(inner, kTile)));
   forChunks(outer * tiles, grain, [=](int64_t begin, int64_t end) {

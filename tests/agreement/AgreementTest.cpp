@@ -37,18 +37,43 @@ OwningOpRef<ModuleOp> moduleOf(const Sample &sample) {
   return module;
 }
 
+struct SampleText {
+  runtime::OpId op;
+  const char *text;
+};
+const SampleText kSamples[] = {
+#define WG_SAMPLE(op, text) {runtime::OpId::op, text},
+#include "tests/Samples.inc"
+#undef WG_SAMPLE
+};
+
+/// The dtypes in which a sample runs: those that the op accepts where its data are written in f64, else the one it is written in.
+std::vector<DType> dtypesOf(const SampleText &sample) {
+  std::string_view text = sample.text;
+  if (text.find("f64[") == std::string_view::npos)
+    return {DType::f64};
+  // A condition or an index before the data does not restrict it. Values that no integer has keep a sample to floats.
+  runtime::DTypeSet accepted = text.starts_with("f64[") ? recordOf(sample.op).dtypes : runtime::kAnyDType;
+  if (text.find("nan") != std::string_view::npos || text.find("1e20") != std::string_view::npos)
+    accepted &= runtime::kFloats;
+  std::vector<DType> dtypes;
+  for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8})
+    if (accepted & setOf(dtype))
+      dtypes.push_back(dtype);
+  return dtypes;
+}
+
 class Samples : public ::testing::TestWithParam<SampleText> {};
 
 TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
   if (GetParam().op == runtime::OpId::dim)
     return; // an index, not a tensor: it folds before anything is compiled
   for (DType dtype : dtypesOf(GetParam())) {
-    runtime::Result<Sample> sample = parseSample(GetParam().op, GetParam().text, dtype);
-    ASSERT_TRUE(sample.ok()) << toString(sample.failure());
-    OwningOpRef<ModuleOp> module = moduleOf(*sample);
+    Sample sample = parseSample(GetParam().op, GetParam().text, 1, dtype);
+    OwningOpRef<ModuleOp> module = moduleOf(sample);
     ASSERT_TRUE(module) << GetParam().text;
     SCOPED_TRACE(std::string(recordOf(GetParam().op).name) + " " + GetParam().text + " in " + std::string(nameOf(dtype)));
-    checkAgreement(*module, "f", sample->operands, 8);
+    checkAgreement(*module, "f", sample.operands, 8);
     if (HasFailure())
       return;
   }
@@ -57,7 +82,7 @@ TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
 std::string nameOfSample(const ::testing::TestParamInfo<SampleText> &info) {
   return std::string(runtime::recordOf(info.param.op).name) + "_" + std::to_string(info.index);
 }
-INSTANTIATE_TEST_SUITE_P(Every, Samples, ::testing::ValuesIn(allSamples()), nameOfSample);
+INSTANTIATE_TEST_SUITE_P(Every, Samples, ::testing::ValuesIn(kSamples), nameOfSample);
 
 class Programs : public ::testing::TestWithParam<std::string> {};
 

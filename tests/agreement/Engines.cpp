@@ -42,6 +42,17 @@ private:
   size_t length, bytes;
 };
 
+double elementOf(const Array &array, int64_t i) {
+  switch (array.dtype()) {
+  case DType::f64: return array.data<double>()[i];
+  case DType::f32: return array.data<float>()[i];
+  case DType::i64: return static_cast<double>(array.data<int64_t>()[i]);
+  case DType::i32: return array.data<int32_t>()[i];
+  case DType::u8: return array.data<uint8_t>()[i];
+  default: return array.data<bool>()[i];
+  }
+}
+
 double epsilonOf(DType dtype) { return dtype == DType::f32 ? 0x1p-23 : 0x1p-52; }
 
 void expectClose(const Array &expected, const Array &actual, double ulps, const std::string &what) {
@@ -76,18 +87,13 @@ std::vector<Array> interpreted(ModuleOp module, const std::string &function, con
 
 } // namespace
 
-Array randomArray(const runtime::TensorType &type, uint64_t seed, double lo, double hi) {
-  std::string text = (type.dtype == DType::boolean ? "f64" : std::string(nameOf(type.dtype))) + "[";
-  for (int d = 0; d < type.shape.rank(); ++d)
-    text += (d ? "," : "") + std::to_string(type.shape.dim(d));
-  text += "] in [" + std::to_string(lo) + ", " + std::to_string(hi) + "]";
-  Array array = parseSample(runtime::OpId::neg, text, DType::f64, seed)->operands[0];
-  if (type.dtype != DType::boolean)
-    return array;
-  Array bools = Array::empty(DType::boolean, type.shape);
-  for (int64_t i = 0; i < array.numElements(); ++i)
-    bools.data<bool>()[i] = array.data<double>()[i] > (lo + hi) / 2;
-  return bools;
+Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, double hi) {
+  Array array = Array::empty(type.dtype, type.shape);
+  for (int64_t i = 0; i < array.numElements(); ++i) {
+    double u = runtime::randomUniform<double>(seed, 0, i);
+    detail::store(array, i, type.dtype == DType::boolean ? u > 0.5 : lo + (hi - lo) * u);
+  }
+  return array;
 }
 
 void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, double ulps) {

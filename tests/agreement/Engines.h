@@ -18,6 +18,6 @@ namespace wg::tests {
 void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, double ulps);
 
 /// An array of `type` with elements drawn from [lo, hi).
-runtime::Array randomArray(const runtime::TensorType &type, uint64_t seed, double lo, double hi);
+runtime::Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, double hi);
 
 } // namespace wg::tests
