@@ -55,13 +55,19 @@ double elementOf(const Array &array, int64_t i) {
 
 double epsilonOf(DType dtype) { return dtype == DType::f32 ? 0x1p-23 : 0x1p-52; }
 
-void expectClose(const Array &expected, const Array &actual, double ulps, const std::string &what) {
+double largest(const Array &array) {
+  double scale = 0;
+  for (int64_t i = 0; runtime::isFloat(array.dtype()) && i < array.numElements(); ++i)
+    if (std::isfinite(elementOf(array, i)))
+      scale = std::max(scale, std::fabs(elementOf(array, i)));
+  return scale;
+}
+
+/// `terms`: the largest term of a sum that led to the result; its rounding counts where the terms cancel.
+void expectClose(const Array &expected, const Array &actual, double ulps, double terms, const std::string &what) {
   ASSERT_EQ(runtime::toString(expected.type), runtime::toString(actual.type)) << what;
   bool isFloat = runtime::isFloat(expected.dtype());
-  double scale = 0;
-  for (int64_t i = 0; isFloat && i < expected.numElements(); ++i)
-    if (std::isfinite(elementOf(expected, i)))
-      scale = std::max(scale, std::fabs(elementOf(expected, i)));
+  double scale = std::max(largest(expected), terms);
   for (int64_t i = 0; i < expected.numElements(); ++i) {
     double e = elementOf(expected, i), a = elementOf(actual, i);
     if (std::isnan(e) ? std::isnan(a) : e == a)
@@ -100,6 +106,12 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
   std::vector<Array> expected = interpreted(module, function, inputs);
   if (::testing::Test::HasFailure())
     return;
+  double terms = 0;
+  module.walk([&](Operation *op) {
+    if (isa<ir::Reduction, ir::ContractOp>(op))
+      for (const Array &input : inputs)
+        terms = std::max(terms, largest(input));
+  });
   {
     OwningOpRef<ModuleOp> fused = module.clone();
     std::string text;
@@ -116,7 +128,7 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
       return thin;
     }();
     for (size_t r = 0; r < results.size(); ++r)
-      expectClose(expected[r], results[r], expanded ? ulps : 0, "fused, result " + std::to_string(r) + "\n" + text);
+      expectClose(expected[r], results[r], expanded ? ulps : 0, terms, "fused, result " + std::to_string(r) + "\n" + text);
   }
   for (const char *cpu : {"native", "x86-64-v3", "x86-64-v2"}) {
     std::optional<codegen::Target> target = codegen::Target::named(cpu);
@@ -150,7 +162,7 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
     for (size_t r = 0; r < expected.size(); ++r) {
       Array actual = Array::empty(expected[r].dtype(), expected[r].shape());
       std::memcpy(actual.buffer.data(), args[inputs.size() + r], actual.numBytes());
-      expectClose(expected[r], actual, ulps, std::string(cpu) + ", result " + std::to_string(r));
+      expectClose(expected[r], actual, ulps, terms, std::string(cpu) + ", result " + std::to_string(r));
     }
   }
 }
