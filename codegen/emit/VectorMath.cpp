@@ -57,6 +57,11 @@ constexpr double kErfSmall[] = {0.12837914584350564,   -0.3761246874369513,   0.
 constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,
                                -0.024022625898044497, 0.0037728548653071561, -0.00035682816184196949,
                                1.4845318383029345e-5};
+// (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 in r^2 for |r| <= pi/4; errors 4e-9, 1e-10.
+constexpr double kSin[] = {-0.1666665454016442, 0.0083321561901630951, -0.00019514643754511535};
+constexpr double kCos[] = {0.04166664555466268, -0.0013887309883814856, 2.4432415113377604e-5};
+// pi/2 in two parts, the first of 33 bits.
+constexpr double kHalfPiHigh = 1.5707963267341256142, kHalfPiLow = 6.0771005065061926015e-11;
 
 const Format kF32 = {32,      23,   127,    0.693359375, -2.12194440054690583e-4, -104, 89, -18,
                      0x1p-24, 9.02, kExp32, kExpm1_32};
@@ -83,11 +88,12 @@ struct B {
 class Emitter {
 public:
   Emitter(Operation *op, Type type, const Target &target, DenseMap<Attribute, Value> &constants)
-      : b(op), loc(op->getLoc()), type(type), target(target), constants(constants),
+      : b(op), op(op), loc(op->getLoc()), type(type), target(target), constants(constants),
         entry(op->getParentOfType<func::FuncOp>()), format(getElementTypeOrSelf(type).isF64() ? kF64 : kF32),
         intType(like(b.getIntegerType(format.bits))) {}
 
   OpBuilder b;
+  Operation *op;
   Location loc;
   Type type;
   const Target &target;
@@ -134,6 +140,7 @@ I operator+(I x, int64_t y) { return make<arith::AddIOp>(x, x.e->integer(y)); }
 I operator-(I x, I y) { return make<arith::SubIOp>(x, y); }
 I operator-(I x, int64_t y) { return x + -y; }
 I operator&(I x, int64_t y) { return make<arith::AndIOp>(x, x.e->integer(y)); }
+I operator^(I x, I y) { return make<arith::XOrIOp>(x, y); }
 I operator<<(I x, int64_t y) { return make<arith::ShLIOp>(x, x.e->integer(y)); }
 I operator>>(I x, int64_t y) { return make<arith::ShRSIOp>(x, x.e->integer(y)); }
 
@@ -144,6 +151,9 @@ B operator<(F x, double y) { return compare(arith::CmpFPredicate::OLT, x, x.e->n
 B operator>(F x, double y) { return compare(arith::CmpFPredicate::OGT, x, x.e->number(y)); }
 B operator==(F x, double y) { return compare(arith::CmpFPredicate::OEQ, x, x.e->number(y)); }
 B operator&(B x, B y) { return {x.e, arith::AndIOp::create(x.e->b, x.e->loc, x.v, y.v)}; }
+B isNonzero(I x) {
+  return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ne, x.v, x.e->integer(0).v)};
+}
 B belowUnsigned(I x, int64_t y) {
   return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ult, x.v, x.e->integer(y).v)};
 }
@@ -184,6 +194,22 @@ F clampBelow(F x, double low) {
 }
 F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), low); }
 
+/// True for a vector of 512 bits where AVX-512 is: some steps are one instruction then, with the same result.
+bool fillsRegister(F x) {
+  auto vector = dyn_cast<VectorType>(x.e->type);
+  return x.e->target.hasAvx512 && vector && vector.getDimSize(0) * x.e->format.bits == 512;
+}
+
+/// That instruction, on all lanes, rounding as the control register says.
+F instruction(F x, StringRef name, SmallVector<Value> operands) {
+  Emitter &e = *x.e;
+  Type mask = e.b.getIntegerType(512 / e.format.bits);
+  operands.push_back(e.constant(mask, e.b.getIntegerAttr(mask, -1)));
+  operands.push_back(e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)));
+  auto full = e.b.getStringAttr("llvm.x86.avx512.mask." + name + (e.format.bits == 32 ? ".ps.512" : ".pd.512"));
+  return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, full, operands).getResult(0)};
+}
+
 // ---- exp, expm1
 // ------------------------------------------------------------------------------------------------------------
 
@@ -192,13 +218,12 @@ F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), l
 struct Rounded {
   F n;       ///< as a number
   F shifted; ///< n + offset in the low bits
-  int offset;
 };
 
 Rounded divideAndRound(F x, double step, int offset) {
   double magic = std::ldexp(1.5, x.e->format.mantissa) + offset;
   F shifted = fma(x, 1 / step, x.e->number(magic));
-  return {shifted - magic, shifted, offset};
+  return {shifted - magic, shifted};
 }
 
 /// 2^(n + k), where the offset was bias + k; the sum is the exponent of a normal number.
@@ -207,30 +232,21 @@ F power(Rounded x) { return fromBits(bits(x.shifted) << x.n.e->format.mantissa);
 /// x - n ln 2 without rounding n ln 2 (Cody and Waite).
 F remainder(F x, F n) { return fma(n, -x.e->format.ln2Low, fma(n, -x.e->format.ln2High, x)); }
 
-/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one
-/// instruction.
+/// y 2^n, where the offset was 2 bias; rounded once where it is subnormal: two factors, the first of which is exact.
 F scale(F y, Rounded x) {
-  Emitter &e = *y.e;
-  const Format &format = e.format;
-  auto vector = dyn_cast<VectorType>(e.type);
-  int lanes = 512 / format.bits;
-  if (e.target.hasAvx512 && vector && vector.getDimSize(0) == lanes) {
-    Value mask = e.constant(e.b.getIntegerType(lanes), e.b.getIntegerAttr(e.b.getIntegerType(lanes), -1));
-    Value rounding = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)); // as the control register has it
-    StringRef name = format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
-    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name),
-                                              ValueRange{y.v, x.n.v, y.v, mask, rounding})
-                    .getResult(0)};
-  }
-  I n = bits(x.shifted) - e.pattern(std::ldexp(1.5, format.mantissa) + x.offset), half = n >> 1;
-  auto exp2 = [&](I k) { return fromBits((k + format.bias) << format.mantissa); };
-  return y * exp2(half) * exp2(n - half);
+  if (fillsRegister(y))
+    return instruction(y, "scalef", {y.v, x.n.v, y.v});
+  // With n + 2 bias in the low bits, half of it is the exponent of 2^floor(n/2), and half of the next that of
+  // 2^ceil(n/2).
+  I low = bits(x.shifted);
+  auto halfPower = [&](I k) { return fromBits((k >> 1) << y.e->format.mantissa); };
+  return y * halfPower(low) * halfPower(low + 1);
 }
 
 F exp(F x) {
   const Format &format = x.e->format;
   F c = clamp(x, format.expMin, format.expMax);
-  Rounded n = divideAndRound(c, M_LN2, 0);
+  Rounded n = divideAndRound(c, M_LN2, 2 * format.bias);
   F r = remainder(c, n.n);
   return scale(fma(polynomial(r, format.exp), r * r, r + 1), n);
 }
@@ -268,14 +284,27 @@ F log(F x) {
   Emitter &e = *x.e;
   const Format &format = e.format;
   double smallest = std::ldexp(1.0, 1 - format.bias), infinity = std::numeric_limits<double>::infinity();
+  // The square root of 1/2 as the format has it.
+  double root = format.bits == 32 ? static_cast<float>(M_SQRT1_2) : M_SQRT1_2;
+  if (fillsRegister(x)) {
+    Value immediate = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(0));
+    F mantissa = instruction(x, "getmant", {x.v, immediate, x.v}); // in [1, 2)
+    F n = instruction(x, "getexp", {x.v, x.v});
+    B upper = compare(arith::CmpFPredicate::OGE, mantissa, e.number(2 * root));
+    F y = logOf(select(upper, n + 1, n), select(upper, mantissa * 0.5, mantissa) - 1);
+    // By class of x, from the lowest digit: quiet and signalling NaN: itself; 0: -inf; 1: y; -inf: NaN; inf: inf;
+    // negative: NaN; positive: y.
+    return instruction(x, "fixupimm", {y.v, x.v, e.integer(0x03530422).v, immediate});
+  }
   B subnormal = x < smallest;
   F scaled = select(subnormal, x * std::ldexp(1.0, format.mantissa + 2), x);
-  I offset = bits(scaled) - e.pattern(M_SQRT1_2);
+  I offset = bits(scaled) - e.pattern(root);
   F n = toNumber(offset >> format.mantissa) + select(subnormal, e.number(-format.mantissa - 2), e.number(0));
-  F f = fromBits((offset & ((int64_t(1) << format.mantissa) - 1)) + e.pattern(M_SQRT1_2)) - 1;
+  F f = fromBits((offset & ((int64_t(1) << format.mantissa) - 1)) + e.pattern(root)) - 1;
   // Positive and finite: one comparison of the bits.
   B ordinary = belowUnsigned(bits(x) - 1, e.pattern(infinity) - 1);
-  F special = select(x == 0, e.number(-infinity), select(x < 0, e.number(std::numeric_limits<double>::quiet_NaN()), x));
+  F notReal = e.number(-std::numeric_limits<double>::quiet_NaN());
+  F special = select(x == 0, e.number(-infinity), select(x < 0, notReal, x));
   return select(ordinary, logOf(n, f), special);
 }
 
@@ -325,48 +354,7 @@ F erf(F x) {
 
 F rsqrt(F x) { return 1 / sqrt(x); }
 
-// ---- Which op becomes what
-// --------------------------------------------------------------------------------------------------
-
-using Expansion = F (*)(F);
-
-/// The expansion of a unary op, or null.
-Expansion expansionOf(Operation *op, bool isF32) {
-  return llvm::TypeSwitch<Operation *, Expansion>(op)
-      .Case<math::ExpOp>([](auto) { return exp; })
-      .Case<math::ExpM1Op>([](auto) { return expm1; })
-      .Case<math::LogOp>([](auto) { return log; })
-      .Case<math::Log1pOp>([](auto) { return log1p; })
-      .Case<math::TanhOp>([](auto) { return tanh; })
-      .Case<math::ErfOp>([&](auto) -> Expansion { return isF32 ? erf : nullptr; })
-      .Case<math::RsqrtOp>([](auto) { return rsqrt; })
-      .Default([](auto) { return nullptr; });
-}
-
-/// The f64 function of libm that an op is; empty for ops that LLVM has instructions or intrinsics for.
-StringRef libraryName(Operation *op) {
-  return llvm::TypeSwitch<Operation *, StringRef>(op)
-      .Case<math::SinOp>([](auto) { return "sin"; })
-      .Case<math::CosOp>([](auto) { return "cos"; })
-      .Case<math::TanOp>([](auto) { return "tan"; })
-      .Case<math::AsinOp>([](auto) { return "asin"; })
-      .Case<math::AcosOp>([](auto) { return "acos"; })
-      .Case<math::AtanOp>([](auto) { return "atan"; })
-      .Case<math::Atan2Op>([](auto) { return "atan2"; })
-      .Case<math::SinhOp>([](auto) { return "sinh"; })
-      .Case<math::CoshOp>([](auto) { return "cosh"; })
-      .Case<math::AsinhOp>([](auto) { return "asinh"; })
-      .Case<math::AcoshOp>([](auto) { return "acosh"; })
-      .Case<math::AtanhOp>([](auto) { return "atanh"; })
-      .Case<math::CbrtOp>([](auto) { return "cbrt"; })
-      .Case<math::ErfOp>([](auto) { return "erf"; })
-      .Case<math::ErfcOp>([](auto) { return "erfc"; })
-      .Case<math::Exp2Op>([](auto) { return "exp2"; })
-      .Case<math::Log2Op>([](auto) { return "log2"; })
-      .Case<math::Log10Op>([](auto) { return "log10"; })
-      .Case<math::PowFOp>([](auto) { return "pow"; })
-      .Default([](auto) { return ""; });
-}
+// ---- sin, cos, and what only libm has -------------------------------------------------------------------------------
 
 /// One call of libm for each lane; null, with a diagnostic, if the module means something else by that name.
 Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Type type, ValueRange operands) {
@@ -396,6 +384,85 @@ Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Typ
     lanes.push_back(func::CallOp::create(b, loc, callee, arguments).getResult(0));
   }
   return vector::FromElementsOp::create(b, loc, vector, lanes);
+}
+
+/// f32 only; the sine of x + shift pi/2. x = n pi/2 + r in f64, which is exact enough while n has at most 20 bits; n
+/// modulo 4 chooses polynomial and sign. Larger arguments are rare: then their lanes, and only theirs, are taken from
+/// libm.
+F sinShifted(F x, int shift, StringRef name) {
+  Emitter &e = *x.e;
+  Emitter wide(e.op, e.like(e.b.getF64Type()), e.target, e.constants);
+  F w{&wide, arith::ExtFOp::create(e.b, e.loc, wide.type, x.v)};
+  Rounded n = divideAndRound(w, M_PI_2, 0);
+  F wideRest = fma(n.n, -kHalfPiLow, fma(n.n, -kHalfPiHigh, w));
+  F r{&e, arith::TruncFOp::create(e.b, e.loc, e.type, wideRest.v)};
+  I quadrant = I{&e, arith::TruncIOp::create(e.b, e.loc, e.intType, bits(n.shifted).v)} + shift;
+
+  F z = r * r, sine = r * fma(polynomial(z, kSin), z, 1);
+  F cosine = fma(z * z, polynomial(z, kCos), fma(z, -0.5, e.number(1)));
+  F y = select(isNonzero(quadrant & 1), cosine, sine);
+  y = fromBits(bits(y) ^ ((quadrant & 2) << 30));
+
+  B large = compare(arith::CmpFPredicate::OGE, abs(x), e.number(1e6));
+  Value any = isa<VectorType>(e.type)
+                  ? vector::ReductionOp::create(e.b, e.loc, vector::CombiningKind::OR, large.v).getResult()
+                  : large.v;
+  auto branch = scf::IfOp::create(e.b, e.loc, e.type, any, /*withElseRegion=*/true);
+  OpBuilder rare = branch.getThenBodyBuilder(), usual = branch.getElseBodyBuilder();
+  Value exact = callLanes(rare, e.loc, e.op->getParentOfType<ModuleOp>(), name, e.type, x.v);
+  if (!exact)
+    return {&e, nullptr};
+  scf::YieldOp::create(rare, e.loc, arith::SelectOp::create(rare, e.loc, large.v, exact, y.v).getResult());
+  scf::YieldOp::create(usual, e.loc, y.v);
+  return {&e, branch.getResult(0)};
+}
+
+F sin(F x) { return sinShifted(x, 0, "sin"); }
+F cos(F x) { return sinShifted(x, 1, "cos"); }
+
+// ---- Which op becomes what
+// --------------------------------------------------------------------------------------------------
+
+using Expansion = F (*)(F);
+
+/// The expansion of a unary op, or null.
+Expansion expansionOf(Operation *op, bool isF32) {
+  return llvm::TypeSwitch<Operation *, Expansion>(op)
+      .Case<math::ExpOp>([](auto) { return exp; })
+      .Case<math::ExpM1Op>([](auto) { return expm1; })
+      .Case<math::LogOp>([](auto) { return log; })
+      .Case<math::Log1pOp>([](auto) { return log1p; })
+      .Case<math::TanhOp>([](auto) { return tanh; })
+      .Case<math::ErfOp>([&](auto) -> Expansion { return isF32 ? erf : nullptr; })
+      .Case<math::RsqrtOp>([](auto) { return rsqrt; })
+      .Case<math::SinOp>([&](auto) -> Expansion { return isF32 ? sin : nullptr; })
+      .Case<math::CosOp>([&](auto) -> Expansion { return isF32 ? cos : nullptr; })
+      .Default([](auto) { return nullptr; });
+}
+
+/// The f64 function of libm that an op is; empty for ops that LLVM has instructions or intrinsics for.
+StringRef libraryName(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case<math::SinOp>([](auto) { return "sin"; })
+      .Case<math::CosOp>([](auto) { return "cos"; })
+      .Case<math::TanOp>([](auto) { return "tan"; })
+      .Case<math::AsinOp>([](auto) { return "asin"; })
+      .Case<math::AcosOp>([](auto) { return "acos"; })
+      .Case<math::AtanOp>([](auto) { return "atan"; })
+      .Case<math::Atan2Op>([](auto) { return "atan2"; })
+      .Case<math::SinhOp>([](auto) { return "sinh"; })
+      .Case<math::CoshOp>([](auto) { return "cosh"; })
+      .Case<math::AsinhOp>([](auto) { return "asinh"; })
+      .Case<math::AcoshOp>([](auto) { return "acosh"; })
+      .Case<math::AtanhOp>([](auto) { return "atanh"; })
+      .Case<math::CbrtOp>([](auto) { return "cbrt"; })
+      .Case<math::ErfOp>([](auto) { return "erf"; })
+      .Case<math::ErfcOp>([](auto) { return "erfc"; })
+      .Case<math::Exp2Op>([](auto) { return "exp2"; })
+      .Case<math::Log2Op>([](auto) { return "log2"; })
+      .Case<math::Log10Op>([](auto) { return "log10"; })
+      .Case<math::PowFOp>([](auto) { return "pow"; })
+      .Default([](auto) { return ""; });
 }
 
 } // namespace
@@ -443,9 +510,9 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
       result = expansion(F{&emitter, operands[0]}).v;
     } else {
       result = callLanes(b, loc, module, library, computed, operands);
-      if (!result)
-        return failure();
     }
+    if (!result)
+      return failure();
     if (half)
       result = arith::TruncFOp::create(b, loc, type, result);
     op->replaceAllUsesWith(ValueRange{result});

@@ -1,6 +1,9 @@
 // Compiled code reaches the closed table of symbols and nothing else, from any number of threads.
 #include "Compiled.h"
 
+#include "mlir/IR/Diagnostics.h"
+
+#include <cmath>
 #include <thread>
 
 namespace wg::codegen {
@@ -117,6 +120,35 @@ TEST(JitTest, MasksAndReductionsAndTransposesLower) {
     module->lookup<void(const float *, float *)>("transpose")(x.data(), y.data());
     EXPECT_EQ(std::vector<float>(y.begin(), y.begin() + 4), (std::vector<float>{1, 3, 2, 4}));
   }
+}
+
+TEST(JitTest, PowIsALibraryCallForEachLane) {
+  auto module = compiled(R"(
+    func.func @f(%x: !llvm.ptr, %y: !llvm.ptr, %z: !llvm.ptr) {
+      %a = llvm.load %x {alignment = 8 : i64} : !llvm.ptr -> vector<3xf64>
+      %b = llvm.load %y {alignment = 8 : i64} : !llvm.ptr -> vector<3xf64>
+      %c = math.powf %a, %b : vector<3xf64>
+      llvm.store %c, %z {alignment = 8 : i64} : vector<3xf64>, !llvm.ptr
+      return
+    })",
+                         Target::host());
+  ASSERT_TRUE(module);
+  double x[] = {2, -8, 0.3}, y[] = {10, 3, 0.7}, z[3];
+  module->lookup<void(const double *, const double *, double *)>("f")(x, y, z);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(z[i], std::pow(x[i], y[i]));
+}
+
+TEST(JitTest, AFunctionNamedLikeOneOfLibmIsToldApart) {
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(&context(), [&](mlir::Diagnostic &diagnostic) { message = diagnostic.str(); });
+  EXPECT_FALSE(lowered(mapText("pow", "math.absf", "f64", 2) + R"(
+    func.func @g(%x: f64) -> f64 {
+      %y = math.powf %x, %x : f64
+      return %y : f64
+    })",
+                       Target::host()));
+  EXPECT_NE(message.find("'pow'"), std::string::npos) << message;
 }
 
 TEST(JitTest, WithoutFmaHardwareNoLibraryCallRemains) {

@@ -98,7 +98,7 @@ template <class T> std::vector<T> samples() {
   for (int i = 0; i < count; ++i)
     x.push_back(std::bit_cast<T>(static_cast<Bits>(stride * Bits(i))));
   std::mt19937_64 random(1);
-  for (double range : {1.0, 10.0, 110.0, 760.0}) {
+  for (double range : {1.0, 10.0, 110.0, 760.0, 1.1e6}) {
     std::uniform_real_distribution<double> uniform(-range, range);
     for (int i = 0; i < count / 4; ++i)
       x.push_back(static_cast<T>(uniform(random)));
