@@ -13,7 +13,8 @@ using namespace llvm;
 
 namespace wg::codegen {
 
-static runtime::Status compile(mlir::ModuleOp module, const Target &target, bool assembly, SmallVectorImpl<char> &code) {
+static runtime::Status compile(mlir::ModuleOp module, const Target &target, bool assembly,
+                               SmallVectorImpl<char> &code) {
   LLVMContext context;
   auto ir = translate(module, target, context, isLibrarySymbol);
   return ir.ok() ? generate(**ir, target, assembly, code) : runtime::Status(ir.take());
@@ -54,7 +55,8 @@ runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &t
   return std::string(code.begin(), code.end());
 }
 
-// ---- The header ---------------------------------------------------------------------------------------------------------
+// ---- The header
+// ---------------------------------------------------------------------------------------------------------
 
 /// Text for a C comment or string literal: on one line, and ends neither.
 static std::string inComment(StringRef text) {
@@ -74,7 +76,8 @@ static std::string inString(StringRef text) {
     else if (c == '?') // no trigraphs
       result += "\\?";
     else if (c < 0x20 || c == 0x7f)
-      result += {'\\', static_cast<char>('0' + c / 64), static_cast<char>('0' + c / 8 % 8), static_cast<char>('0' + c % 8)};
+      result +=
+          {'\\', static_cast<char>('0' + c / 64), static_cast<char>('0' + c / 8 % 8), static_cast<char>('0' + c % 8)};
     else
       result += static_cast<char>(c);
   }
@@ -82,7 +85,8 @@ static std::string inString(StringRef text) {
 }
 
 static const char *cType(runtime::DType dtype) {
-  constexpr const char *names[runtime::kNumDTypes] = {"double", "float", "uint16_t", "uint16_t", "int64_t", "int32_t", "uint8_t", "uint8_t"};
+  constexpr const char *names[runtime::kNumDTypes] = {"double",  "float",   "uint16_t", "uint16_t",
+                                                      "int64_t", "int32_t", "uint8_t",  "uint8_t"};
   return names[static_cast<int>(dtype)];
 }
 
@@ -92,25 +96,29 @@ std::string cHeader(const CEntry &entry) {
   std::string upper = StringRef(entry.name).upper();
   const std::string &name = entry.name;
   out << "/* " << name << ": " << inComment(entry.summary.empty() ? "compiled by Wengert" : entry.summary) << "\n *\n"
-      << " * Link with -lm. Needs no other library, allocates nothing, keeps no state: any number of threads may call it, each\n"
+      << " * Link with -lm. Needs no other library, allocates nothing, keeps no state: any number of threads may call "
+         "it, each\n"
       << " * with its own results and workspace.\n *\n"
       << " *     args[i]  points to       holds\n";
   size_t index = 0;
   auto row = [&](const CValue &value, const char *use) {
     std::string type = runtime::toString(value.type), pointer = std::string(cType(value.type.dtype)) + " *";
-    out << " *     " << left_justify(std::to_string(index++), 9) << left_justify(pointer, 16) << inComment(value.name) << ": "
-        << inComment(type) << ", " << value.type.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(value.type.dtype)) << " bytes, "
-        << use << "\n";
+    out << " *     " << left_justify(std::to_string(index++), 9) << left_justify(pointer, 16) << inComment(value.name)
+        << ": " << inComment(type) << ", "
+        << value.type.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(value.type.dtype)) << " bytes, " << use
+        << "\n";
   };
   for (const CValue &value : entry.arguments)
     row(value, value.updated ? "read and updated in place" : "read");
   for (const CValue &value : entry.results)
     row(value, "written");
-  out << " *\n * Arrays are row-major and contiguous, aligned as their element type asks. What is written overlaps nothing else.\n"
+  out << " *\n * Arrays are row-major and contiguous, aligned as their element type asks. What is written overlaps "
+         "nothing else.\n"
       << " * `workspace` has " << upper << "_WORKSPACE_BYTES bytes, aligned to 64; it may be NULL if that is 0.\n"
       << " * Returns 0, or the number of an error: " << name << "_error(code) is its text.\n */\n"
       << "#ifndef WENGERT_" << upper << "_H\n#define WENGERT_" << upper << "_H\n\n#include <stdint.h>\n\n"
-      << "#define " << upper << "_WORKSPACE_BYTES " << entry.workspaceBytes << "\n#define " << upper << "_NUM_ARGS " << index << "\n";
+      << "#define " << upper << "_WORKSPACE_BYTES " << entry.workspaceBytes << "\n#define " << upper << "_NUM_ARGS "
+      << index << "\n";
   index = 0;
   for (ArrayRef<CValue> values : {ArrayRef<CValue>(entry.arguments), ArrayRef<CValue>(entry.results)})
     for (const CValue &value : values) {
@@ -118,12 +126,14 @@ std::string cHeader(const CEntry &entry) {
       for (char &c : id)
         if (!isAlnum(c))
           c = '_';
-      out << "#define " << upper << "_ARG" << index << "_ELEMENTS " << value.type.shape.numElements() << " /* " << inComment(value.name)
-          << " */\n";
+      out << "#define " << upper << "_ARG" << index << "_ELEMENTS " << value.type.shape.numElements() << " /* "
+          << inComment(value.name) << " */\n";
       ++index;
     }
-  out << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nint32_t " << name << "(void *const *args, void *workspace);\n\n"
-      << "/* The text of a return code of " << name << ". */\nstatic inline const char *" << name << "_error(int32_t code) {\n"
+  out << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nint32_t " << name
+      << "(void *const *args, void *workspace);\n\n"
+      << "/* The text of a return code of " << name << ". */\nstatic inline const char *" << name
+      << "_error(int32_t code) {\n"
       << "  static const char *const texts[] = {\"success\"";
   for (const std::string &error : entry.errors)
     out << ",\n                                      \"" << inString(error) << "\"";

@@ -11,8 +11,8 @@
 
 namespace wg::codegen {
 
-/// Writes a module of the llvm dialect as a position-independent ELF object: to a temporary name beside `path`, then renamed.
-/// An undefined symbol outside libm and libc is an error that names it.
+/// Writes a module of the llvm dialect as a position-independent ELF object: to a temporary name beside `path`, then
+/// renamed. An undefined symbol outside libm and libc is an error that names it.
 runtime::Status writeObject(mlir::ModuleOp module, const Target &target, const std::string &path);
 /// The same as assembly text.
 runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target);
@@ -26,15 +26,16 @@ struct CValue {
 
 /// A compiled entry `int32_t name(void *const *args, void *workspace)`.
 struct CEntry {
-  std::string name;                ///< a C identifier
-  std::string summary;             ///< one line for the comment; may be empty
-  std::vector<CValue> arguments;   ///< in the order of `args`
-  std::vector<CValue> results;     ///< follow the arguments in `args`
+  std::string name;              ///< a C identifier
+  std::string summary;           ///< one line for the comment; may be empty
+  std::vector<CValue> arguments; ///< in the order of `args`
+  std::vector<CValue> results;   ///< follow the arguments in `args`
   int64_t workspaceBytes = 0;
   std::vector<std::string> errors; ///< text of the return codes 1, 2, ...
 };
 
-/// The C header of an entry, for C99 and C++: argument order and sizes, `NAME_WORKSPACE_BYTES`, the text of each error code.
+/// The C header of an entry, for C99 and C++: argument order and sizes, `NAME_WORKSPACE_BYTES`, the text of each error
+/// code.
 std::string cHeader(const CEntry &entry);
 
 } // namespace wg::codegen

@@ -41,9 +41,14 @@ static const StringMap<void *> &library() {
 #undef WG_LIBM1
 #undef WG_LIBM2
     add("fmaf", static_cast<F3>(::fmaf)), add("fma", static_cast<D3>(::fma));
-    add("roundevenf", +[](float x) { return std::nearbyint(x); }), add("roundeven", +[](double x) { return std::nearbyint(x); });
-    add("ldexpf", +[](float x, int n) { return std::ldexp(x, n); }), add("ldexp", +[](double x, int n) { return std::ldexp(x, n); });
-    add("memcpy", &std::memcpy), add("memmove", &std::memmove), add("memset", &std::memset), add("memcmp", &std::memcmp);
+    add(
+        "roundevenf", +[](float x) { return std::nearbyint(x); }),
+        add("roundeven", +[](double x) { return std::nearbyint(x); });
+    add(
+        "ldexpf", +[](float x, int n) { return std::ldexp(x, n); }),
+        add("ldexp", +[](double x, int n) { return std::ldexp(x, n); });
+    add("memcpy", &std::memcpy), add("memmove", &std::memmove), add("memset", &std::memset),
+        add("memcmp", &std::memcmp);
     return t;
   }();
   return table;
@@ -73,8 +78,8 @@ struct Stopwatch {
 } // namespace
 
 /// Links one object; only `names` are looked up, and only the closed table and `symbols` are visible to it.
-static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, const Target &target, ArrayRef<Symbol> symbols,
-                  ArrayRef<std::string> names, std::string &reported) {
+static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, const Target &target,
+                  ArrayRef<Symbol> symbols, ArrayRef<std::string> names, std::string &reported) {
   JITTargetMachineBuilder machine{Triple(target.triple)};
   machine.setCPU(target.cpu).setRelocationModel(Reloc::PIC_);
   Expected<std::unique_ptr<LLJIT>> linker = LLJITBuilder()
@@ -90,7 +95,8 @@ static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, co
 
   SymbolMap visible;
   auto show = [&](StringRef name, void *address) {
-    visible[session.intern(name)] = {ExecutorAddr::fromPtr(address), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+    visible[session.intern(name)] = {ExecutorAddr::fromPtr(address),
+                                     JITSymbolFlags::Exported | JITSymbolFlags::Callable};
   };
   for (const auto &entry : library())
     show(entry.first(), entry.second);
@@ -116,7 +122,8 @@ static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, co
   return Error::success();
 }
 
-runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Target &target, ArrayRef<Symbol> symbols, JitTimes *times) {
+runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Target &target, ArrayRef<Symbol> symbols,
+                                                JitTimes *times) {
   Stopwatch watch;
   JitTimes spent;
   LLVMContext context;
@@ -140,7 +147,8 @@ runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Tar
   auto result = std::make_unique<LinkedModule>();
   result->bytes = code.size();
   std::string reported;
-  auto object = std::make_unique<SmallVectorMemoryBuffer>(std::move(code), "wengert.o", /*RequiresNullTerminator=*/false);
+  auto object =
+      std::make_unique<SmallVectorMemoryBuffer>(std::move(code), "wengert.o", /*RequiresNullTerminator=*/false);
   if (Error error = link(*result, std::move(object), target, symbols, names, reported)) {
     std::string message = reported + toString(std::move(error));
     // The linker's session may still report while it is torn down.

@@ -38,10 +38,10 @@ public:
 };
 
 /// Compiles a module of the llvm dialect. Its undefined symbols may be functions of libm, the few of libc that the code
-/// generator itself calls (memcpy, ...), and `symbols`; any other is an error that names it. Any number of threads may compile
-/// at once, each its own module.
-runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Target &target, llvm::ArrayRef<Symbol> symbols = {},
-                                                JitTimes *times = nullptr);
+/// generator itself calls (memcpy, ...), and `symbols`; any other is an error that names it. Any number of threads may
+/// compile at once, each its own module.
+runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Target &target,
+                                                llvm::ArrayRef<Symbol> symbols = {}, JitTimes *times = nullptr);
 
 /// True if `name` is a function of libm or libc that compiled code may call.
 bool isLibrarySymbol(llvm::StringRef name);

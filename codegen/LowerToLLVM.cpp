@@ -34,7 +34,8 @@ void registerLoweredDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-/// `create_mask n` as `iota < min(n, lanes)` in 32-bit integers, one comparison for 16 lanes. Clamped before it is narrowed.
+/// `create_mask n` as `iota < min(n, lanes)` in 32-bit integers, one comparison for 16 lanes. Clamped before it is
+/// narrowed.
 struct LowerCreateMask : OpRewritePattern<vector::CreateMaskOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(vector::CreateMaskOp op, PatternRewriter &b) const override {
@@ -52,15 +53,16 @@ struct LowerCreateMask : OpRewritePattern<vector::CreateMaskOp> {
     Value count = arith::MaxSIOp::create(b, loc, zero, arith::MinSIOp::create(b, loc, all, op.getOperand(0)));
     Value narrow = arith::IndexCastOp::create(b, loc, b.getI32Type(), count);
     Value steps = arith::ConstantOp::create(b, loc, DenseIntElementsAttr::get(ints, iota));
-    b.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::slt, steps, vector::BroadcastOp::create(b, loc, ints, narrow));
+    b.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::slt, steps,
+                                        vector::BroadcastOp::create(b, loc, ints, narrow));
     return success();
   }
 };
 
 /// Ops that the conversion to LLVM takes as they stand; all others of the vector dialect are first broken down.
 static bool isPlainVectorOp(Operation *op) {
-  if (isa<vector::BroadcastOp, vector::ExtractOp, vector::InsertOp, vector::ShuffleOp, vector::FMAOp, vector::ReductionOp,
-          vector::BitCastOp, vector::FromElementsOp, vector::ToElementsOp>(op))
+  if (isa<vector::BroadcastOp, vector::ExtractOp, vector::InsertOp, vector::ShuffleOp, vector::FMAOp,
+          vector::ReductionOp, vector::BitCastOp, vector::FromElementsOp, vector::ToElementsOp>(op))
     return llvm::all_of(op->getOperandTypes(), [](Type type) {
       auto vector = dyn_cast<VectorType>(type);
       return !vector || vector.getRank() <= 1;
@@ -70,7 +72,9 @@ static bool isPlainVectorOp(Operation *op) {
 
 static LogicalResult breakDownVectorOps(ModuleOp module) {
   bool plain = true;
-  module.walk([&](Operation *op) { plain &= !isa_and_present<vector::VectorDialect>(op->getDialect()) || isPlainVectorOp(op); });
+  module.walk([&](Operation *op) {
+    plain &= !isa_and_present<vector::VectorDialect>(op->getDialect()) || isPlainVectorOp(op);
+  });
   if (plain)
     return success();
   RewritePatternSet patterns(module.getContext());

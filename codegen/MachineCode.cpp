@@ -25,13 +25,14 @@ static std::unique_ptr<TargetMachine> targetMachine(const Target &target) {
     return nullptr;
   TargetOptions options;
   options.UseInitArray = true;
-  return std::unique_ptr<TargetMachine>(backend->createTargetMachine(triple, target.cpu, target.features, options, Reloc::PIC_,
-                                                                     std::nullopt, CodeGenOptLevel::Default));
+  return std::unique_ptr<TargetMachine>(backend->createTargetMachine(
+      triple, target.cpu, target.features, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
 }
 
 runtime::Result<std::unique_ptr<Module>> translate(mlir::ModuleOp module, const Target &target, LLVMContext &context,
                                                    function_ref<bool(StringRef)> allowed) {
-  std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(module, context, "wengert", /*disableVerification=*/true);
+  std::unique_ptr<Module> result =
+      mlir::translateModuleToLLVMIR(module, context, "wengert", /*disableVerification=*/true);
   if (!result)
     return internalError("translate", "the module is not of the llvm dialect alone");
   std::unique_ptr<TargetMachine> machine = targetMachine(target);
@@ -59,7 +60,8 @@ runtime::Result<std::unique_ptr<Module>> translate(mlir::ModuleOp module, const 
   for (GlobalVariable &variable : result->globals())
     if (variable.isDeclaration() && !allowed(variable.getName()))
       return runtime::Failure{.kind = runtime::ErrorKind::lookup,
-                              .message = "compiled code names the object '" + variable.getName().str() + "', which it does not define"};
+                              .message = "compiled code names the object '" + variable.getName().str() +
+                                         "', which it does not define"};
   return std::move(result);
 }
 
@@ -69,7 +71,8 @@ runtime::Status generate(Module &module, const Target &target, bool assembly, Sm
     return internalError("generate", "LLVM has no code generator for " + target.triple);
   raw_svector_ostream stream(code);
   legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile,
+  if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                   assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile,
                                    /*DisableVerify=*/true))
     return internalError("generate", "no object files for " + target.triple);
   passes.run(module);

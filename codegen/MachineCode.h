@@ -5,8 +5,8 @@
 #include "runtime/Status.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <memory>
 
@@ -18,11 +18,12 @@ class Module;
 namespace wg::codegen {
 
 /// Translates; sets data layout, CPU and width attributes; refuses undefined symbols unless `allowed`.
-runtime::Result<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp module, const Target &target, llvm::LLVMContext &context,
+runtime::Result<std::unique_ptr<llvm::Module>> translate(mlir::ModuleOp module, const Target &target,
+                                                         llvm::LLVMContext &context,
                                                          llvm::function_ref<bool(llvm::StringRef)> allowed);
 
-/// Machine code of `module`, an ELF object or assembly text, appended to `code`: position-independent, -O2, and no pass of
-/// LLVM's optimiser (the emitters write the vector code that it would have to find).
+/// Machine code of `module`, an ELF object or assembly text, appended to `code`: position-independent, -O2, and no pass
+/// of LLVM's optimiser (the emitters write the vector code that it would have to find).
 runtime::Status generate(llvm::Module &module, const Target &target, bool assembly, llvm::SmallVectorImpl<char> &code);
 
 /// `internal error in wengert`, with the stage.

@@ -5,10 +5,11 @@
 // Under AddressSanitizer every block is a fresh malloc of exactly the bytes asked for, so that it sees each overrun.
 #include "runtime/Buffer.h"
 
+#include <algorithm>
 #include <bit>
-#include <deque>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -81,17 +82,38 @@ static void *allocateAligned(size_t bytes) {
   return memory;
 }
 
+/// A piece of kHeader + capacity bytes.
+static void *takeSmall(int index) {
+  if (Piece *piece = small.free[index]) [[likely]] {
+    small.free[index] = piece->next;
+    --small.count[index];
+    return piece;
+  }
+  return allocateAligned(kHeader + (kSmallest << index));
+}
+
+static void keepSmall(void *memory, int index) {
+  if (small.count[index] >= small.limit) [[unlikely]] {
+    beginSmall();
+    if (small.count[index] >= small.limit)
+      return ::free(memory);
+  }
+  small.free[index] = new (memory) Piece{small.free[index]};
+  ++small.count[index];
+}
+
 // ---- Large blocks ------------------------------------------------------------------------------------------------------
 namespace {
 struct Kept {
   void *data;
   size_t capacity;
 };
-/// Freed large blocks, the oldest first.
+/// Freed large blocks, the oldest first. The list itself never grows after it is made: a step asks malloc for nothing.
 struct LargeBlocks {
   std::mutex mutex;
-  std::deque<Kept> blocks;
+  std::vector<Kept> blocks;
   size_t bytes = 0;
+  LargeBlocks() { blocks.reserve(kKeptBlocks + 1); }
 };
 } // namespace
 /// Never destroyed: buffers of static objects outlive any order of destruction.
@@ -158,7 +180,7 @@ static void keepLarge(void *data, size_t capacity) {
   kept.bytes += capacity;
   while (kept.bytes > kKeptBytes || kept.blocks.size() > kKeptBlocks) {
     Kept oldest = kept.blocks.front();
-    kept.blocks.pop_front();
+    kept.blocks.erase(kept.blocks.begin());
     kept.bytes -= oldest.capacity;
     unmapLarge(oldest.data, oldest.capacity);
   }
@@ -181,13 +203,7 @@ Buffer Buffer::allocate(size_t bytes) {
   } else if (bytes <= kSmall) {
     int index = classOf(bytes);
     capacity = kSmallest << index;
-    if (Piece *piece = small.free[index]) [[likely]] {
-      small.free[index] = piece->next;
-      --small.count[index];
-      header = piece;
-    } else {
-      header = allocateAligned(kHeader + capacity);
-    }
+    header = takeSmall(index);
     data = static_cast<char *>(header) + kHeader;
   } else if (bytes <= kMedium) {
     capacity = kMedium; // only its class matters
@@ -195,11 +211,12 @@ Buffer Buffer::allocate(size_t bytes) {
     data = static_cast<char *>(header) + kHeader;
   } else {
     capacity = largeCapacity(bytes);
-    data = takeLarge(capacity);
-    header = ::malloc(sizeof(Block));
-    if (!header) {
-      keepLarge(data, capacity);
-      throw std::bad_alloc();
+    header = takeSmall(0);
+    try {
+      data = takeLarge(capacity);
+    } catch (...) {
+      keepSmall(header, 0);
+      throw;
     }
   }
   liveTotal.fetch_add(bytes, std::memory_order_relaxed);
@@ -213,20 +230,12 @@ void Buffer::free(Block *block) {
     ::free(block->data);
     ::free(block);
   } else if (capacity <= kSmall) {
-    int index = classOf(capacity);
-    if (small.count[index] >= small.limit) [[unlikely]] {
-      beginSmall();
-      if (small.count[index] >= small.limit)
-        return ::free(block);
-    }
-    Piece *piece = new (block) Piece{small.free[index]};
-    small.free[index] = piece;
-    ++small.count[index];
+    keepSmall(block, classOf(capacity));
   } else if (capacity <= kMedium) {
     ::free(block);
   } else {
     keepLarge(block->data, capacity);
-    ::free(block);
+    keepSmall(block, 0);
   }
 }
 

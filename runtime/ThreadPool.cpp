@@ -1,5 +1,7 @@
 #include "runtime/ThreadPool.h"
 
+#include "runtime/abi.h"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -161,3 +163,7 @@ void parallelFor(int64_t count, void (*f)(void *, int64_t), void *context) {
 }
 
 } // namespace wg::runtime
+
+extern "C" void wg_parallel_for(int64_t count, void (*body)(void *context, int64_t i), void *context) {
+  wg::runtime::parallelFor(count, body, context);
+}

@@ -2,10 +2,10 @@
 //
 //   %y = math.exp %x : vector<16xf32>     ->     n = round(x / ln 2), r = x - n ln 2, y = 2^n (1 + r + r^2 P(r))
 //
-// Each expansion is written once, over `F`, which stands for a scalar or a vector of f32 or f64: so lanes and scalars agree
-// bit for bit. Polynomials are minimax fits of the quotient named beside each (Remez exchange in 50 digits, weighted for the
-// relative error of the whole function); the reductions are the textbook ones: Cody and Waite 1980 for exp, Tang 1990 for
-// log. Arithmetic has no fast-math flag: what is written is what runs.
+// Each expansion is written once, over `F`, which stands for a scalar or a vector of f32 or f64: so lanes and scalars
+// agree bit for bit. Polynomials are minimax fits of the quotient named beside each (Remez exchange in 50 digits,
+// weighted for the relative error of the whole function); the reductions are the textbook ones: Cody and Waite 1980 for
+// exp, Tang 1990 for log. Arithmetic has no fast-math flag: what is written is what runs.
 #include "codegen/emit/VectorMath.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -23,12 +23,12 @@ namespace {
 /// What differs between the formats.
 struct Format {
   int bits, mantissa, bias;
-  double ln2High, ln2Low;        ///< ln 2 in two parts; n * ln2High is exact for every exponent n
-  double expMin, expMax;         ///< exp is 0 below, inf above
-  double expm1Min;               ///< expm1 is -1 below
-  double expm1Tiny;              ///< expm1(x) = x where |x| is below
-  double tanhMax;                ///< tanh is 1 above
-  ArrayRef<double> exp, expm1;   ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
+  double ln2High, ln2Low;      ///< ln 2 in two parts; n * ln2High is exact for every exponent n
+  double expMin, expMax;       ///< exp is 0 below, inf above
+  double expm1Min;             ///< expm1 is -1 below
+  double expm1Tiny;            ///< expm1(x) = x where |x| is below
+  double tanhMax;              ///< tanh is 1 above
+  ArrayRef<double> exp, expm1; ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
 };
 
 // Errors relative to the function: 3e-9, 1.3e-8; 4e-18, 3e-19.
@@ -36,29 +36,38 @@ constexpr double kExp32[] = {0.49999993433718908, 0.16666520401933948, 0.0416683
                              0.0013814568877268645};
 constexpr double kExpm1_32[] = {0.50000000612608037, 0.1666654279285481, 0.041666285515145893, 0.0083666129458117264,
                                 0.0013946211800377213};
-constexpr double kExp64[] = {0.50000000000000106689,    0.16666666666666411636,    0.041666666666529724761,
-                             0.0083333333334949138845,  0.0013888888943760944026,  0.00019841269505885313223,
+constexpr double kExp64[] = {0.50000000000000106689,     0.16666666666666411636,   0.041666666666529724761,
+                             0.0083333333334949138845,   0.0013888888943760944026, 0.00019841269505885313223,
                              0.000024801492948551248292, 2.7557586719923130674e-6, 2.7630306668051005626e-7,
                              2.5000041926713552417e-8};
-constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,     0.041666666666666701839,
-                                0.0083333333333215700685,   0.0013888888888866636705,  0.00019841269886286418596,
-                                0.000024801587360908364944, 2.7557244042275528782e-6,  2.7557242484735593201e-7,
+constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,    0.041666666666666701839,
+                                0.0083333333333215700685,   0.0013888888888866636705, 0.00019841269886286418596,
+                                0.000024801587360908364944, 2.7557244042275528782e-6, 2.7557242484735593201e-7,
                                 2.5109097041578879417e-8,   2.0924522677636064103e-9};
 // (log(1 + f) - f + f^2/2) / f^3 on [sqrt 1/2 - 1, sqrt 2 - 1]; error 6e-9 f^2.
-constexpr double kLog32[] = {0.33333316722138446, -0.25000810310445857, 0.20002286387464342,  -0.16624555437283465,
+constexpr double kLog32[] = {0.33333316722138446, -0.25000810310445857, 0.20002286387464342, -0.16624555437283465,
                              0.1418119003703304,  -0.13128750693456525, 0.12881664813990258, -0.0785962839058653};
 // (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, s = f / (2 + f); error 2e-18.
-constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838, 0.22222198578901768671,
-                             0.18183564096021856645, 0.15314054720569605722, 0.14795924107346015663};
+constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838,
+                             0.22222198578901768671, 0.18183564096021856645, 0.15314054720569605722,
+                             0.14795924107346015663};
 // erf(x) / x - 1 in x^2 for |x| <= 0.9375, error 2e-8; -log(1 - erf(x)) / x up to 3.95, error 1e-9.
-constexpr double kErfSmall[] = {0.12837914584350564, -0.3761246874369513,    0.11281553052821332,
+constexpr double kErfSmall[] = {0.12837914584350564,   -0.3761246874369513,   0.11281553052821332,
                                 -0.026757044601885138, 0.0049791350937131155, -0.0005919412857762643};
-constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,    -0.024022625898044497,
-                               0.0037728548653071561, -0.00035682816184196949, 1.4845318383029345e-5};
+constexpr double kErfTail[] = {1.1286871052866779,    0.63498672228182109,   0.10652343151742065,
+                               -0.024022625898044497, 0.0037728548653071561, -0.00035682816184196949,
+                               1.4845318383029345e-5};
+// (sin r - r) / r^3 and (cos r - 1 + r^2/2) / r^4 in r^2 for |r| <= pi/4; errors 4e-9, 1e-10.
+constexpr double kSin[] = {-0.1666665454016442, 0.0083321561901630951, -0.00019514643754511535};
+constexpr double kCos[] = {0.04166664555466268, -0.0013887309883814856, 2.4432415113377604e-5};
+// pi/2 in two parts, the first of 33 bits.
+constexpr double kHalfPiHigh = 1.5707963267341256142, kHalfPiLow = 6.0771005065061926015e-11;
 
-const Format kF32 = {32, 23, 127, 0.693359375, -2.12194440054690583e-4, -104, 89, -18, 0x1p-24, 9.02, kExp32, kExpm1_32};
-const Format kF64 = {64,      52,     1023, 6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38,
-                     0x1p-54, 22, kExp64, kExpm1_64};
+const Format kF32 = {32,      23,   127,    0.693359375, -2.12194440054690583e-4, -104, 89, -18,
+                     0x1p-24, 9.02, kExp32, kExpm1_32};
+const Format kF64 = {
+    64, 52,     1023,     6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38, 0x1p-54,
+    22, kExp64, kExpm1_64};
 
 class Emitter;
 /// A number (or vector of numbers), its bit pattern, and a truth value, under construction.
@@ -79,11 +88,12 @@ struct B {
 class Emitter {
 public:
   Emitter(Operation *op, Type type, const Target &target, DenseMap<Attribute, Value> &constants)
-      : b(op), loc(op->getLoc()), type(type), target(target), constants(constants),
+      : b(op), op(op), loc(op->getLoc()), type(type), target(target), constants(constants),
         entry(op->getParentOfType<func::FuncOp>()), format(getElementTypeOrSelf(type).isF64() ? kF64 : kF32),
         intType(like(b.getIntegerType(format.bits))) {}
 
   OpBuilder b;
+  Operation *op;
   Location loc;
   Type type;
   const Target &target;
@@ -130,14 +140,20 @@ I operator+(I x, int64_t y) { return make<arith::AddIOp>(x, x.e->integer(y)); }
 I operator-(I x, I y) { return make<arith::SubIOp>(x, y); }
 I operator-(I x, int64_t y) { return x + -y; }
 I operator&(I x, int64_t y) { return make<arith::AndIOp>(x, x.e->integer(y)); }
+I operator^(I x, I y) { return make<arith::XOrIOp>(x, y); }
 I operator<<(I x, int64_t y) { return make<arith::ShLIOp>(x, x.e->integer(y)); }
 I operator>>(I x, int64_t y) { return make<arith::ShRSIOp>(x, x.e->integer(y)); }
 
-B compare(arith::CmpFPredicate predicate, F x, F y) { return {x.e, arith::CmpFOp::create(x.e->b, x.e->loc, predicate, x.v, y.v)}; }
+B compare(arith::CmpFPredicate predicate, F x, F y) {
+  return {x.e, arith::CmpFOp::create(x.e->b, x.e->loc, predicate, x.v, y.v)};
+}
 B operator<(F x, double y) { return compare(arith::CmpFPredicate::OLT, x, x.e->number(y)); }
 B operator>(F x, double y) { return compare(arith::CmpFPredicate::OGT, x, x.e->number(y)); }
 B operator==(F x, double y) { return compare(arith::CmpFPredicate::OEQ, x, x.e->number(y)); }
 B operator&(B x, B y) { return {x.e, arith::AndIOp::create(x.e->b, x.e->loc, x.v, y.v)}; }
+B isNonzero(I x) {
+  return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ne, x.v, x.e->integer(0).v)};
+}
 B belowUnsigned(I x, int64_t y) {
   return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ult, x.v, x.e->integer(y).v)};
 }
@@ -178,19 +194,20 @@ F clampBelow(F x, double low) {
 }
 F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), low); }
 
-// ---- exp, expm1 ------------------------------------------------------------------------------------------------------------
+// ---- exp, expm1
+// ------------------------------------------------------------------------------------------------------------
 
-/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset stands in its low bits.
+/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset stands in its
+/// low bits.
 struct Rounded {
-  F n;        ///< as a number
-  F shifted;  ///< n + offset in the low bits
-  int offset;
+  F n;       ///< as a number
+  F shifted; ///< n + offset in the low bits
 };
 
 Rounded divideAndRound(F x, double step, int offset) {
   double magic = std::ldexp(1.5, x.e->format.mantissa) + offset;
   F shifted = fma(x, 1 / step, x.e->number(magic));
-  return {shifted - magic, shifted, offset};
+  return {shifted - magic, shifted};
 }
 
 /// 2^(n + k), where the offset was bias + k; the sum is the exponent of a normal number.
@@ -199,7 +216,8 @@ F power(Rounded x) { return fromBits(bits(x.shifted) << x.n.e->format.mantissa);
 /// x - n ln 2 without rounding n ln 2 (Cody and Waite).
 F remainder(F x, F n) { return fma(n, -x.e->format.ln2Low, fma(n, -x.e->format.ln2High, x)); }
 
-/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one instruction.
+/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one
+/// instruction.
 F scale(F y, Rounded x) {
   Emitter &e = *y.e;
   const Format &format = e.format;
@@ -209,24 +227,28 @@ F scale(F y, Rounded x) {
     Value mask = e.constant(e.b.getIntegerType(lanes), e.b.getIntegerAttr(e.b.getIntegerType(lanes), -1));
     Value rounding = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)); // as the control register has it
     StringRef name = format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
-    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name), ValueRange{y.v, x.n.v, y.v, mask, rounding})
+    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name),
+                                              ValueRange{y.v, x.n.v, y.v, mask, rounding})
                     .getResult(0)};
   }
-  I n = bits(x.shifted) - e.pattern(std::ldexp(1.5, format.mantissa) + x.offset), half = n >> 1;
-  auto exp2 = [&](I k) { return fromBits((k + format.bias) << format.mantissa); };
-  return y * exp2(half) * exp2(n - half);
+  // With n + 2 bias in the low bits, half of it is the exponent of 2^floor(n/2), and half of the next that of
+  // 2^ceil(n/2).
+  I low = bits(x.shifted);
+  auto halfPower = [&](I k) { return fromBits((k >> 1) << format.mantissa); };
+  return y * halfPower(low) * halfPower(low + 1);
 }
 
 F exp(F x) {
   const Format &format = x.e->format;
   F c = clamp(x, format.expMin, format.expMax);
-  Rounded n = divideAndRound(c, M_LN2, 0);
+  Rounded n = divideAndRound(c, M_LN2, 2 * format.bias);
   F r = remainder(c, n.n);
   return scale(fma(polynomial(r, format.exp), r * r, r + 1), n);
 }
 
-/// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last term is 0
-/// and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own result.
+/// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last
+/// term is 0 and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own
+/// result.
 F expm1(F x) {
   const Format &format = x.e->format;
   F c = clamp(x, format.expm1Min, format.expMax);
@@ -236,7 +258,8 @@ F expm1(F x) {
   return select(abs(x) < format.expm1Tiny, x, y + y);
 }
 
-// ---- log, log1p --------------------------------------------------------------------------------------------------------------
+// ---- log, log1p
+// --------------------------------------------------------------------------------------------------------------
 
 /// n ln 2 + log(1 + f) for f in [sqrt 1/2 - 1, sqrt 2 - 1], small terms first.
 F logOf(F n, F f) {
@@ -267,7 +290,8 @@ F log(F x) {
   return select(ordinary, logOf(n, f), special);
 }
 
-/// 1 + x = 2^n (1 + f) with n taken from the rounded sum and f = 2^-n x + (2^-n - 1) from x itself, whose last bits the sum lost.
+/// 1 + x = 2^n (1 + f) with n taken from the rounded sum and f = 2^-n x + (2^-n - 1) from x itself, whose last bits the
+/// sum lost.
 F log1p(F x) {
   Emitter &e = *x.e;
   const Format &format = e.format;
@@ -277,15 +301,17 @@ F log1p(F x) {
   F fourth = fromBits(e.integer(e.pattern(4)) - n); // 4 * 2^-n: normal for every n
   F f = scaled + fma(fourth, 0.25, e.number(-1));
   F y = copysign(logOf(toNumber(n >> format.mantissa), f), x);
-  F special = select(x == -1, e.number(-infinity), select(x < -1, e.number(std::numeric_limits<double>::quiet_NaN()), x));
+  F special =
+      select(x == -1, e.number(-infinity), select(x < -1, e.number(std::numeric_limits<double>::quiet_NaN()), x));
   return select((x > -1) & (x < infinity), y, special);
 }
 
-// ---- tanh, erf, rsqrt ----------------------------------------------------------------------------------------------------------
+// ---- tanh, erf, rsqrt
+// ----------------------------------------------------------------------------------------------------------
 
-/// t / (t + 1) with t = (e^2a - 1) / 2, a = |x| = n ln 2 / 2 + r: from e^2r = 1 + 2 p, t = 2^n p + (2^n - 1) / 2, where nothing is
-/// lost near 0. It is 1 in the format beyond tanhMax. ln 2 / 2 needs no second part: n is large only where tanh is flat.
-/// (A rational function of x^2 has three operations less, and exceeds 4 ulp.)
+/// t / (t + 1) with t = (e^2a - 1) / 2, a = |x| = n ln 2 / 2 + r: from e^2r = 1 + 2 p, t = 2^n p + (2^n - 1) / 2, where
+/// nothing is lost near 0. It is 1 in the format beyond tanhMax. ln 2 / 2 needs no second part: n is large only where
+/// tanh is flat. (A rational function of x^2 has three operations less, and exceeds 4 ulp.)
 F tanh(F x) {
   const Format &format = x.e->format;
   SmallVector<double> scaled; // (e^2r - 1 - 2r) / (2 r^2)
@@ -310,7 +336,74 @@ F erf(F x) {
 
 F rsqrt(F x) { return 1 / sqrt(x); }
 
-// ---- Which op becomes what --------------------------------------------------------------------------------------------------
+// ---- sin, cos, and what only libm has -------------------------------------------------------------------------------
+
+/// One call of libm for each lane; null, with a diagnostic, if the module means something else by that name.
+Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Type type, ValueRange operands) {
+  Type element = getElementTypeOrSelf(type);
+  SmallVector<Type> types(operands.size(), element);
+  std::string symbol = element.isF32() ? name.str() + "f" : name.str();
+  Operation *known = module.lookupSymbol(symbol);
+  auto callee = dyn_cast_or_null<func::FuncOp>(known);
+  FunctionType signature = b.getFunctionType(types, element);
+  if (!known) {
+    OpBuilder head(module.getBodyRegion());
+    callee = func::FuncOp::create(head, module.getLoc(), symbol, signature);
+    callee.setPrivate();
+  } else if (!callee || !callee.isExternal() || callee.getFunctionType() != signature) {
+    emitError(loc) << "the program names one of its own functions '" << symbol
+                   << "', which is the name of a function of libm that it calls";
+    return nullptr;
+  }
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector)
+    return func::CallOp::create(b, loc, callee, operands).getResult(0);
+  SmallVector<Value> lanes;
+  for (int64_t i = 0; i < vector.getDimSize(0); ++i) {
+    SmallVector<Value> arguments;
+    for (Value operand : operands)
+      arguments.push_back(vector::ExtractOp::create(b, loc, operand, i));
+    lanes.push_back(func::CallOp::create(b, loc, callee, arguments).getResult(0));
+  }
+  return vector::FromElementsOp::create(b, loc, vector, lanes);
+}
+
+/// f32 only; the sine of x + shift pi/2. x = n pi/2 + r in f64, which is exact enough while n has at most 20 bits; n
+/// modulo 4 chooses polynomial and sign. Larger arguments are rare: then their lanes, and only theirs, are taken from
+/// libm.
+F sinShifted(F x, int shift, StringRef name) {
+  Emitter &e = *x.e;
+  Emitter wide(e.op, e.like(e.b.getF64Type()), e.target, e.constants);
+  F w{&wide, arith::ExtFOp::create(e.b, e.loc, wide.type, x.v)};
+  Rounded n = divideAndRound(w, M_PI_2, 0);
+  F wideRest = fma(n.n, -kHalfPiLow, fma(n.n, -kHalfPiHigh, w));
+  F r{&e, arith::TruncFOp::create(e.b, e.loc, e.type, wideRest.v)};
+  I quadrant = I{&e, arith::TruncIOp::create(e.b, e.loc, e.intType, bits(n.shifted).v)} + shift;
+
+  F z = r * r, sine = r * fma(polynomial(z, kSin), z, 1);
+  F cosine = fma(z * z, polynomial(z, kCos), fma(z, -0.5, e.number(1)));
+  F y = select(isNonzero(quadrant & 1), cosine, sine);
+  y = fromBits(bits(y) ^ ((quadrant & 2) << 30));
+
+  B large = compare(arith::CmpFPredicate::OGE, abs(x), e.number(1e6));
+  Value any = isa<VectorType>(e.type)
+                  ? vector::ReductionOp::create(e.b, e.loc, vector::CombiningKind::OR, large.v).getResult()
+                  : large.v;
+  auto branch = scf::IfOp::create(e.b, e.loc, e.type, any, /*withElseRegion=*/true);
+  OpBuilder rare = branch.getThenBodyBuilder(), usual = branch.getElseBodyBuilder();
+  Value exact = callLanes(rare, e.loc, e.op->getParentOfType<ModuleOp>(), name, e.type, x.v);
+  if (!exact)
+    return {&e, nullptr};
+  scf::YieldOp::create(rare, e.loc, arith::SelectOp::create(rare, e.loc, large.v, exact, y.v).getResult());
+  scf::YieldOp::create(usual, e.loc, y.v);
+  return {&e, branch.getResult(0)};
+}
+
+F sin(F x) { return sinShifted(x, 0, "sin"); }
+F cos(F x) { return sinShifted(x, 1, "cos"); }
+
+// ---- Which op becomes what
+// --------------------------------------------------------------------------------------------------
 
 using Expansion = F (*)(F);
 
@@ -324,6 +417,8 @@ Expansion expansionOf(Operation *op, bool isF32) {
       .Case<math::TanhOp>([](auto) { return tanh; })
       .Case<math::ErfOp>([&](auto) -> Expansion { return isF32 ? erf : nullptr; })
       .Case<math::RsqrtOp>([](auto) { return rsqrt; })
+      .Case<math::SinOp>([&](auto) -> Expansion { return isF32 ? sin : nullptr; })
+      .Case<math::CosOp>([&](auto) -> Expansion { return isF32 ? cos : nullptr; })
       .Default([](auto) { return nullptr; });
 }
 
@@ -350,35 +445,6 @@ StringRef libraryName(Operation *op) {
       .Case<math::Log10Op>([](auto) { return "log10"; })
       .Case<math::PowFOp>([](auto) { return "pow"; })
       .Default([](auto) { return ""; });
-}
-
-/// One call of libm for each lane; null, with a diagnostic, if the module means something else by that name.
-Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Type type, ValueRange operands) {
-  Type element = getElementTypeOrSelf(type);
-  SmallVector<Type> types(operands.size(), element);
-  std::string symbol = element.isF32() ? name.str() + "f" : name.str();
-  Operation *known = module.lookupSymbol(symbol);
-  auto callee = dyn_cast_or_null<func::FuncOp>(known);
-  FunctionType signature = b.getFunctionType(types, element);
-  if (!known) {
-    OpBuilder head(module.getBodyRegion());
-    callee = func::FuncOp::create(head, module.getLoc(), symbol, signature);
-    callee.setPrivate();
-  } else if (!callee || !callee.isExternal() || callee.getFunctionType() != signature) {
-    emitError(loc) << "the program names one of its own functions '" << symbol << "', which is the name of a function of libm that it calls";
-    return nullptr;
-  }
-  auto vector = dyn_cast<VectorType>(type);
-  if (!vector)
-    return func::CallOp::create(b, loc, callee, operands).getResult(0);
-  SmallVector<Value> lanes;
-  for (int64_t i = 0; i < vector.getDimSize(0); ++i) {
-    SmallVector<Value> arguments;
-    for (Value operand : operands)
-      arguments.push_back(vector::ExtractOp::create(b, loc, operand, i));
-    lanes.push_back(func::CallOp::create(b, loc, callee, arguments).getResult(0));
-  }
-  return vector::FromElementsOp::create(b, loc, vector, lanes);
 }
 
 } // namespace
@@ -409,7 +475,8 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
       continue;
     auto vector = dyn_cast<VectorType>(type);
     if ((vector && (vector.getRank() != 1 || vector.isScalable())) || !(element.isF32() || element.isF64() || half))
-      return op->emitOpError("has no machine code for ") << type << "; scalars and one-dimensional vectors of f16, bf16, f32, f64 have";
+      return op->emitOpError("has no machine code for ")
+             << type << "; scalars and one-dimensional vectors of f16, bf16, f32, f64 have";
 
     // Half precision is computed in f32 and rounded.
     SmallVector<Value> operands(op->getOperands());
@@ -425,9 +492,9 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
       result = expansion(F{&emitter, operands[0]}).v;
     } else {
       result = callLanes(b, loc, module, library, computed, operands);
-      if (!result)
-        return failure();
     }
+    if (!result)
+      return failure();
     if (half)
       result = arith::TruncFOp::create(b, loc, type, result);
     op->replaceAllUsesWith(ValueRange{result});

@@ -96,9 +96,11 @@ bool Target::hostCanRun(const Target &target) {
   if (!own || !wanted)
     return false;
   // Instruction sets that generated code may use; tuning flags do not count.
-  for (const char *set : {"+sse4.2", "+popcnt", "+avx", "+avx2", "+fma", "+f16c", "+bmi", "+bmi2", "+lzcnt", "+movbe", "+avx512f",
-                          "+avx512bw", "+avx512dq", "+avx512vl", "+avx512cd", "+avx512vbmi", "+avx512vbmi2", "+avx512vnni",
-                          "+avx512bf16", "+avx512fp16", "+avx512ifma", "+avx512bitalg", "+avx512vpopcntdq", "+gfni", "+amx-tile"})
+  for (const char *set :
+       {"+sse4.2",       "+popcnt",          "+avx",         "+avx2",       "+fma",        "+f16c",       "+bmi",
+        "+bmi2",         "+lzcnt",           "+movbe",       "+avx512f",    "+avx512bw",   "+avx512dq",   "+avx512vl",
+        "+avx512cd",     "+avx512vbmi",      "+avx512vbmi2", "+avx512vnni", "+avx512bf16", "+avx512fp16", "+avx512ifma",
+        "+avx512bitalg", "+avx512vpopcntdq", "+gfni",        "+amx-tile"})
     if (wanted->checkFeatures(set) && !own->checkFeatures(set))
       return false;
   return true;

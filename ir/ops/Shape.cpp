@@ -184,6 +184,10 @@ SmallVector<Value> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 SmallVector<Value> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   int64_t axis = getAxis(), rank = getType().getRank(), offset = 0;
   SmallVector<Value> cotangents;
+  if (getType().isDynamicDim(axis)) {
+    emitOpError("has no derivative along a dynamic axis: axis ") << axis << " of " << getType() << " has no places to slice at";
+    return SmallVector<Value>(getNumOperands());
+  }
   for (Value x : getXs()) {
     SmallVector<int64_t> starts(rank, 0), limits(getType().getShape()), strides(rank, 1);
     starts[axis] = offset;

@@ -62,14 +62,20 @@ static constexpr int64_t kLanes = 32, kGroup = 8;
 /// Elements whose total is one partial result: a row's partials are combined in order, whichever thread made them.
 static constexpr int64_t kPart = 1 << 16;
 
-/// The combination of x[0 .. n): lane l takes elements l, l + 32, ...; then the lanes are combined as a tree.
+/// The combination of x[0 .. n): lane l takes elements l, l + 32, ...; then the lanes are combined as a tree. In short rows
+/// lane l takes l, l + 4, ...
 template <class R, class T> static auto combineRow(const T *x, int64_t n) {
   using Wide = typename R::template Wide<T>;
-  if (n < kGroup) {
-    T total = R::template identity<T>;
-    for (int64_t i = 0; i < n; ++i)
-      total = R::combine(total, x[i]);
-    return static_cast<Wide>(total);
+  if (n < kLanes) { // four lanes do
+    T lanes[4];
+    std::fill_n(lanes, 4, R::template identity<T>);
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (int64_t lane = 0; lane < 4; ++lane)
+        lanes[lane] = R::combine(lanes[lane], x[i + lane]);
+    for (; i < n; ++i)
+      lanes[i & 3] = R::combine(lanes[i & 3], x[i]);
+    return static_cast<Wide>(R::combine(R::combine(lanes[0], lanes[1]), R::combine(lanes[2], lanes[3])));
   }
   Wide total = R::template identity<Wide>;
   T lanes[kLanes];
@@ -138,6 +144,8 @@ template <class R, class T> static void combineColumns(const T *x, int64_t n, in
 template <class R, class T> static void reducePlain(const T *x, int64_t outer, int64_t n, int64_t inner, T *y) {
   if (inner == 1)
     return reduceRows<R>(x, outer, n, y);
+  if (inner == 0)
+    return;
   int64_t tiles = (inner + kTile - 1) / kTile;
   int64_t grain = std::max<int64_t>(1, kPart / (std::max<int64_t>(n, 1) * std::min(inner, kTile)));
   forChunks(outer * tiles, grain, [=](int64_t begin, int64_t end) {

@@ -1,4 +1,5 @@
-// An object file from a lowered module, linked by the system's compiler into a C program that has never heard of Wengert.
+// An object file from a lowered module, linked by the system's compiler into a C program that has never heard of
+// Wengert.
 #include "Compiled.h"
 
 #include "codegen/Aot.h"
@@ -93,7 +94,8 @@ TEST_F(AotTest, AnObjectRunsInACProgram) {
     write("main.c", kMain);
     int code;
     std::string in = "cd " + directory.string() + " && ";
-    std::string text = output(in + "cc -std=c99 -pedantic -Wall -Wextra -Werror main.c step.o -o main -lm && ./main", code);
+    std::string text =
+        output(in + "cc -std=c99 -pedantic -Wall -Wextra -Werror main.c step.o -o main -lm && ./main", code);
     EXPECT_EQ(code, 0) << text;
     EXPECT_EQ(text, "no \"workspace\"?\\ at step.cpp:3") << target.cpu;
     EXPECT_EQ(output(in + "nm step.o | grep -c ' T '", code), "1\n"); // helpers are not visible
@@ -106,7 +108,8 @@ TEST_F(AotTest, TheHeaderIsCxxToo) {
   write("step.h", cHeader(entry()));
   write("use.cpp", "#include \"step.h\"\n#include \"step.h\"\nint main() { return step_error(1)[0] != 'n'; }\n");
   int code;
-  EXPECT_EQ(output("cd " + directory.string() + " && c++ -Wall -Wextra -Werror -pedantic use.cpp -o use && ./use", code), "");
+  EXPECT_EQ(
+      output("cd " + directory.string() + " && c++ -Wall -Wextra -Werror -pedantic use.cpp -o use && ./use", code), "");
   EXPECT_EQ(code, 0);
 }
 
@@ -126,7 +129,8 @@ TEST_F(AotTest, ADirectoryThatIsNotThereIsNamed) {
 }
 
 TEST_F(AotTest, ASymbolOfTheRuntimeIsRefused) {
-  auto module = lowered("func.func private @wg_print() func.func @f() { func.call @wg_print() : () -> () return }", Target::host());
+  auto module = lowered("func.func private @wg_print() func.func @f() { func.call @wg_print() : () -> () return }",
+                        Target::host());
   runtime::Status status = writeObject(*module, Target::host(), (directory / "f.o").string());
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.failure().message.find("'wg_print'"), std::string::npos);

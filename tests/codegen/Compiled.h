@@ -47,10 +47,14 @@ inline std::unique_ptr<JitModule> compiled(const std::string &text, const Target
 inline std::string mapText(const std::string &name, const std::string &op, const std::string &element, int lanes) {
   std::string type = lanes == 1 ? element : "vector<" + std::to_string(lanes) + "x" + element + ">";
   std::string align = element == "f32" ? "4" : "8";
-  return "func.func @" + name + "(%x: !llvm.ptr, %y: !llvm.ptr, %n: i64) {\n  %c0 = arith.constant 0 : i64\n  %step = arith.constant " +
-         std::to_string(lanes) + " : i64\n  scf.for %i = %c0 to %n step %step : i64 {\n    %p = llvm.getelementptr %x[%i] : (!llvm.ptr, i64) -> !llvm.ptr, " +
-         element + "\n    %q = llvm.getelementptr %y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, " + element + "\n    %v = llvm.load %p {alignment = " + align +
-         " : i64} : !llvm.ptr -> " + type + "\n    %r = " + op + " %v : " + type + "\n    llvm.store %r, %q {alignment = " + align + " : i64} : " + type +
+  return "func.func @" + name +
+         "(%x: !llvm.ptr, %y: !llvm.ptr, %n: i64) {\n  %c0 = arith.constant 0 : i64\n  %step = arith.constant " +
+         std::to_string(lanes) +
+         " : i64\n  scf.for %i = %c0 to %n step %step : i64 {\n    %p = llvm.getelementptr %x[%i] : (!llvm.ptr, i64) "
+         "-> !llvm.ptr, " +
+         element + "\n    %q = llvm.getelementptr %y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, " + element +
+         "\n    %v = llvm.load %p {alignment = " + align + " : i64} : !llvm.ptr -> " + type + "\n    %r = " + op +
+         " %v : " + type + "\n    llvm.store %r, %q {alignment = " + align + " : i64} : " + type +
          ", !llvm.ptr\n  }\n  return\n}\n";
 }
 

@@ -1,6 +1,9 @@
 // Compiled code reaches the closed table of symbols and nothing else, from any number of threads.
 #include "Compiled.h"
 
+#include "mlir/IR/Diagnostics.h"
+
+#include <cmath>
 #include <thread>
 
 namespace wg::codegen {
@@ -26,7 +29,8 @@ TEST(JitTest, AnEntryRunsAndCallsItsPrivateFunction) {
       }
       %ok = arith.constant 0 : i32
       return %ok : i32
-    })", Target::host());
+    })",
+                         Target::host());
   ASSERT_TRUE(module);
   float data[] = {1, 2, 3, 4};
   void *args[] = {data};
@@ -43,7 +47,8 @@ TEST(JitTest, AnUnknownSymbolIsRefusedByName) {
     func.func @f(%args: !llvm.ptr, %workspace: !llvm.ptr) -> i32 {
       %r = func.call @system(%args) : (!llvm.ptr) -> i32
       return %r : i32
-    })", Target::host());
+    })",
+                        Target::host());
   ASSERT_TRUE(module);
   auto result = jit(*module, Target::host());
   ASSERT_FALSE(result.ok());
@@ -57,7 +62,8 @@ TEST(JitTest, ASymbolOfTheCallerIsFound) {
     func.func @f() -> i32 {
       %r = func.call @answer() : () -> i32
       return %r : i32
-    })", Target::host());
+    })",
+                        Target::host());
   ASSERT_TRUE(module);
   int32_t (*answer)() = [] { return 42; };
   auto result = jit(*module, Target::host(), {{"answer", reinterpret_cast<void *>(answer)}});
@@ -70,8 +76,9 @@ TEST(JitTest, ThreadsCompileAtOnce) {
   std::vector<int> sums(8);
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([t, &sums] {
-      auto module = compiled(mapText("map", "math.tanh", "f32", Target::host().lanes(4)) + "func.func @number() -> i32 { %c = arith.constant " +
-                                 std::to_string(t) + " : i32 return %c : i32 }",
+      auto module = compiled(mapText("map", "math.tanh", "f32", Target::host().lanes(4)) +
+                                 "func.func @number() -> i32 { %c = arith.constant " + std::to_string(t) +
+                                 " : i32 return %c : i32 }",
                              Target::host());
       sums[t] = module ? module->lookup<int32_t()>("number")() : -1;
     });
@@ -98,7 +105,8 @@ TEST(JitTest, MasksAndReductionsAndTransposesLower) {
       %w = vector.shape_cast %t : vector<2x2xf32> to vector<4xf32>
       llvm.store %w, %y {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr
       return
-    })", target);
+    })",
+                           target);
     ASSERT_TRUE(module) << target.cpu;
     auto *tail = module->lookup<float(const float *, float *, int64_t)>("tail");
     std::vector<float> x(16), y(16, -1);
@@ -114,6 +122,35 @@ TEST(JitTest, MasksAndReductionsAndTransposesLower) {
   }
 }
 
+TEST(JitTest, PowIsALibraryCallForEachLane) {
+  auto module = compiled(R"(
+    func.func @f(%x: !llvm.ptr, %y: !llvm.ptr, %z: !llvm.ptr) {
+      %a = llvm.load %x {alignment = 8 : i64} : !llvm.ptr -> vector<3xf64>
+      %b = llvm.load %y {alignment = 8 : i64} : !llvm.ptr -> vector<3xf64>
+      %c = math.powf %a, %b : vector<3xf64>
+      llvm.store %c, %z {alignment = 8 : i64} : vector<3xf64>, !llvm.ptr
+      return
+    })",
+                         Target::host());
+  ASSERT_TRUE(module);
+  double x[] = {2, -8, 0.3}, y[] = {10, 3, 0.7}, z[3];
+  module->lookup<void(const double *, const double *, double *)>("f")(x, y, z);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(z[i], std::pow(x[i], y[i]));
+}
+
+TEST(JitTest, AFunctionNamedLikeOneOfLibmIsToldApart) {
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(&context(), [&](mlir::Diagnostic &diagnostic) { message = diagnostic.str(); });
+  EXPECT_FALSE(lowered(mapText("pow", "math.absf", "f64", 2) + R"(
+    func.func @g(%x: f64) -> f64 {
+      %y = math.powf %x, %x : f64
+      return %y : f64
+    })",
+                       Target::host()));
+  EXPECT_NE(message.find("'pow'"), std::string::npos) << message;
+}
+
 TEST(JitTest, WithoutFmaHardwareNoLibraryCallRemains) {
   std::optional<Target> target = Target::named("x86-64-v2");
   ASSERT_TRUE(target);
@@ -124,7 +161,8 @@ TEST(JitTest, WithoutFmaHardwareNoLibraryCallRemains) {
       %u = vector.fma %w, %v, %v : vector<4xf32>
       %r = vector.extract %u[2] : f32 from vector<4xf32>
       return %r : f32
-    })", *target);
+    })",
+                         *target);
   ASSERT_TRUE(module);
   EXPECT_EQ(module->lookup<float(float)>("f")(2.0f), 14.0f);
 }
@@ -132,7 +170,8 @@ TEST(JitTest, WithoutFmaHardwareNoLibraryCallRemains) {
 TEST(TargetTest, NamesAndTheirFacts) {
   EXPECT_FALSE(Target::named("no-such-cpu"));
   EXPECT_FALSE(Target::named("pentium3"));
-  std::optional<Target> v2 = Target::named("x86-64-v2"), v3 = Target::named("x86-64-v3"), v4 = Target::named("x86-64-v4");
+  std::optional<Target> v2 = Target::named("x86-64-v2"), v3 = Target::named("x86-64-v3"),
+                        v4 = Target::named("x86-64-v4");
   ASSERT_TRUE(v2 && v3 && v4);
   EXPECT_EQ(v2->vectorBytes, 16);
   EXPECT_FALSE(v2->hasFma);

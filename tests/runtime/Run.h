@@ -35,7 +35,8 @@ template <class T> std::vector<T> values(Result<Array> result) {
     return {};
   }
   EXPECT_EQ(nameOf(result->dtype()), nameOf(dtypeOf<T>));
-  return {result->template data<T>(), result->template data<T>() + result->numElements()};
+  const T *data = result->template data<T>();
+  return std::vector<T>(data, data + result->numElements());
 }
 
 /// The message of a failure, remedy after a bar: "f32[2] and f64[2] have different dtypes | cast one of them: ...".

@@ -1,0 +1,222 @@
+// Specialises a function to argument types and refines every type that follows.
+//
+//   func @f(%x: tensor<?x3xf32>)                                func @f(%x: tensor<8x3xf32>)
+//     %n = wg.dim %x axis 0                             ->        %y = wg.broadcast %b to [8, 3] dims [1]
+//     %y = wg.broadcast %b to [?, 3] dims [1] sizes %n
+//
+// Legal because a type with `?` promises nothing that the refined type breaks: the shape rules are asked again, on the new
+// operand types, and a size that contradicts an op is an error at its place. Callees follow: in place where they have one
+// caller, as a copy otherwise. Linear in the ops.
+#include "ir/Bridge.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace wg::passes {
+
+#define GEN_PASS_DEF_INFERSHAPES
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// `?x3` may become `8x3`, of the same dtype and rank; a static size stays.
+bool refines(Type from, Type to) {
+  auto a = dyn_cast<RankedTensorType>(from), b = dyn_cast<RankedTensorType>(to);
+  if (!a || !b)
+    return from == to;
+  if (a.getElementType() != b.getElementType() || a.getRank() != b.getRank())
+    return false;
+  return llvm::all_of(llvm::zip_equal(a.getShape(), b.getShape()),
+                      [](auto sizes) { return ShapedType::isDynamic(std::get<0>(sizes)) || std::get<0>(sizes) == std::get<1>(sizes); });
+}
+
+/// `x` is f32[2,3], `?` a dynamic size: the types of the option, separated by `;`.
+std::optional<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text) {
+  SmallVector<Type> types;
+  SmallVector<StringRef> parts;
+  text.split(parts, ';', -1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [name, rest] = part.trim().split('[');
+    std::optional<runtime::DType> dtype = runtime::parseDType(std::string_view(name.data(), name.size()));
+    if (!dtype || !rest.consume_back("]"))
+      return std::nullopt;
+    SmallVector<StringRef> numbers;
+    rest.split(numbers, ',', -1, /*KeepEmpty=*/false);
+    SmallVector<int64_t> shape;
+    for (StringRef number : numbers) {
+      int64_t size = ShapedType::kDynamic;
+      if (number.trim() != "?" && (number.trim().getAsInteger(10, size) || size < 0))
+        return std::nullopt;
+      shape.push_back(size);
+    }
+    types.push_back(RankedTensorType::get(shape, ir::elementTypeOf(context, *dtype)));
+  }
+  return types;
+}
+
+class Specialiser {
+public:
+  explicit Specialiser(ModuleOp module) : symbols(module) {}
+
+  /// Gives `function` the argument types and visits its ops in order. Its result types are those of what it returns.
+  LogicalResult specialise(func::FuncOp function, ArrayRef<Type> types) {
+    if (types.size() != function.getNumArguments())
+      return function.emitOpError("has ") << function.getNumArguments() << " arguments, got " << types.size() << " types";
+    for (auto [argument, type] : llvm::zip_equal(function.getArguments(), types)) {
+      if (!refines(argument.getType(), type))
+        return function.emitOpError("argument ") << argument.getArgNumber() << " is " << argument.getType() << " and cannot become " << type;
+      argument.setType(type);
+    }
+    done.push_back({function, SmallVector<Type>(types)});
+    SmallVector<Type> results(function.getResultTypes());
+    for (Block &block : function.getBody()) {
+      if (failed(visit(block)))
+        return failure();
+      if (auto last = dyn_cast<func::ReturnOp>(block.getTerminator()))
+        results.assign(last.getOperandTypes().begin(), last.getOperandTypes().end());
+    }
+    function.setFunctionType(FunctionType::get(function.getContext(), types, results));
+    return success();
+  }
+
+private:
+  struct Entry {
+    func::FuncOp function;
+    SmallVector<Type> types;
+  };
+
+  LogicalResult visit(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (failed(visit(&op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto call = dyn_cast<ir::CallOp>(op))
+      return visitCall(call);
+    if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
+      for (auto [argument, input] : llvm::zip_equal(kernel.getBlock()->getArguments(), kernel.getInputs()))
+        argument.setType(input.getType());
+      if (failed(visit(*kernel.getBlock())))
+        return failure();
+      return setResultTypes(op, kernel.getYield().getOperandTypes());
+    }
+    takeSizes(op);
+    if (auto inferring = dyn_cast<InferTypeOpInterface>(op); inferring && ir::opIdOf(op)) {
+      SmallVector<Type> types;
+      if (failed(inferring.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(), op->getDiscardableAttrDictionary(),
+                                            op->getPropertiesStorage(), op->getRegions(), types)))
+        return failure();
+      (void)setResultTypes(op, types);
+    }
+    if (op->getNumResults() > 0 && llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIndex(); }))
+      foldSize(op);
+    return success();
+  }
+
+  static LogicalResult setResultTypes(Operation *op, TypeRange types) {
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
+      result.setType(type);
+    return success();
+  }
+
+  /// `to [?, 3] sizes %n` with a constant %n is `to [8, 3]`. The sizes are the last operands, one for each `?`.
+  void takeSizes(Operation *op) {
+    auto shape = dyn_cast_or_null<DenseI64ArrayAttr>(op->getInherentAttr("shape").value_or(Attribute()));
+    if (!shape)
+      return;
+    SmallVector<int64_t> sizes(shape.asArrayRef());
+    unsigned operand = op->getNumOperands() - llvm::count_if(sizes, ShapedType::isDynamic);
+    for (int64_t &size : sizes) {
+      APInt value;
+      if (!ShapedType::isDynamic(size))
+        continue;
+      if (matchPattern(op->getOperand(operand), m_ConstantInt(&value))) {
+        size = value.getSExtValue();
+        op->eraseOperand(operand);
+      } else {
+        ++operand;
+      }
+    }
+    op->setInherentAttr(StringAttr::get(op->getContext(), "shape"), DenseI64ArrayAttr::get(op->getContext(), sizes));
+  }
+
+  /// wg.dim of a static axis, and what is computed from such sizes.
+  void foldSize(Operation *op) {
+    OpBuilder b(op);
+    SmallVector<Value> values;
+    if (failed(b.tryFold(op, values)) || values.size() != op->getNumResults() || values.front() == op->getResult(0))
+      return;
+    op->replaceAllUsesWith(values);
+    op->erase();
+  }
+
+  /// The callee for these operand types: itself where they are its own, or where it is private and has no other caller; else a
+  /// copy, one for each list of types.
+  LogicalResult visitCall(ir::CallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (!callee)
+      return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
+    SmallVector<Type> types(call.getOperandTypes());
+    func::FuncOp target = find(callee, types);
+    if (!target) {
+      target = callee;
+      auto uses = SymbolTable::getSymbolUses(callee, symbols.getOp());
+      bool own = llvm::equal(callee.getArgumentTypes(), types) || (callee.isPrivate() && uses && llvm::range_size(*uses) == 1);
+      if (!own) {
+        target = callee.clone();
+        target.setPrivate();
+        symbols.insert(target); // takes a free name
+        copies.push_back({callee, target});
+      }
+      if (!target.isExternal() && failed(specialise(target, types)))
+        return failure();
+    }
+    call.setCallee(target.getSymName());
+    return setResultTypes(call, target.getResultTypes());
+  }
+
+  /// A function that is, or is a copy of, `callee`, and has these types already.
+  func::FuncOp find(func::FuncOp callee, ArrayRef<Type> types) {
+    for (const Entry &entry : done) {
+      bool same = entry.function == callee || llvm::is_contained(copies, std::pair(callee, entry.function));
+      if (same && entry.types == types)
+        return entry.function;
+    }
+    return {};
+  }
+
+  SymbolTable symbols;
+  SmallVector<Entry> done;                                    // a program has few functions
+  SmallVector<std::pair<func::FuncOp, func::FuncOp>> copies;  // original, copy
+};
+
+struct InferShapes : impl::InferShapesBase<InferShapes> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto target = getOperation().lookupSymbol<func::FuncOp>(function);
+    if (!target) {
+      getOperation().emitError("wg-infer-shapes: no function @") << function << " in this module";
+      return signalPassFailure();
+    }
+    std::optional<SmallVector<Type>> wanted = parseTypes(&getContext(), types);
+    if (!wanted) {
+      getOperation().emitError("wg-infer-shapes: cannot read types '") << types << "'; write them as f32[2,3];i64[4]";
+      return signalPassFailure();
+    }
+    if (failed(inferShapes(target, *wanted)))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types) {
+  SmallVector<Type> own(function.getArgumentTypes());
+  return Specialiser(function->getParentOfType<ModuleOp>()).specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
+}
+
+} // namespace wg::passes

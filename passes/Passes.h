@@ -1,0 +1,23 @@
+// Better programs, IR -> IR, still in our dialect. One pass, one file.
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace wg::passes {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+/// Canonicalise, merge common subexpressions, fold constants: the clean-up between the stages.
+void addSimplify(mlir::OpPassManager &manager);
+
+/// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
+/// wg-infer-shapes. An empty `types` re-infers from the types as they are.
+mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types);
+
+/// All passes of this room by name, and `wg-simplify`. For tools that read pipelines.
+void registerPasses();
+
+} // namespace wg::passes

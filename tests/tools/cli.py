@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""`cli.py WENGERT SOURCE REPORT`: runs the program as a person would and checks what it prints, writes and returns. A test is a function `test_*`."""
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.sax.saxutils as xml
+
+WENGERT, SOURCE = sys.argv[1:3]
+
+PRODUCT = """
+func.func @product(%a: tensor<?xf64>, %b: tensor<?xf64>) -> tensor<?xf64> {
+  %c = wg.mul %a, %b : tensor<?xf64>
+  return %c : tensor<?xf64>
+}
+"""
+
+
+def wengert(*args, cwd=None):
+    return subprocess.run([WENGERT, *args], capture_output=True, text=True, timeout=300, cwd=cwd)
+
+
+def write_npy(path, values):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(values)},), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as out:
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}d", *values))
+
+
+def read_npy(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<H", data[8:10])[0]
+    return list(struct.unpack(f"<{(len(data) - 10 - size) // 8}d", data[10 + size:]))
+
+
+def usage(run, *phrases):
+    """One line that says what is wrong, and exit status 2."""
+    assert run.returncode == 2, run
+    assert run.stdout == "" and run.stderr.count("\n") == 1 and run.stderr.startswith("wengert: "), run
+    for phrase in phrases:
+        assert phrase in run.stderr, (phrase, run.stderr)
+
+
+def failure(run, *phrases):
+    """An error in three parts, and exit status 1."""
+    assert run.returncode == 1 and run.stderr.startswith("error: "), run
+    for phrase in phrases:
+        assert phrase in run.stderr, (phrase, run.stderr)
+
+
+def program(folder, text=PRODUCT):
+    path = os.path.join(folder, "product.mlir")
+    open(path, "w").write(text)
+    return path
+
+
+def test_unknown_command_is_a_usage_error(folder):
+    usage(wengert("trian", "digits"), "there is no command `trian`", "train, run, compile")
+
+
+def test_unknown_option_is_a_usage_error(folder):
+    usage(wengert("train", "digits", "--epoch", "3"), "--epoch")
+
+
+def test_unknown_data_set_is_a_usage_error(folder):
+    usage(wengert("train", "cats"), "cats", "digits", "mnist")
+
+
+def test_wrong_number_is_a_usage_error(folder):
+    usage(wengert("train", "digits", "--batch", "-3"), "batch")
+
+
+def test_no_command_is_a_usage_error(folder):
+    usage(wengert(), "subcommand")
+
+
+def test_mnist_without_its_files_is_a_usage_error(folder):
+    usage(wengert("train", "mnist"), "--data")
+
+
+def test_missing_file_is_a_usage_error(folder):
+    usage(wengert("run", os.path.join(folder, "none.mlir")), "none.mlir")
+
+
+def test_unknown_stage_is_a_usage_error(folder):
+    usage(wengert("train", "digits", "--dump-ir", "melted"), "melted", "fused")
+
+
+def test_help_and_version(folder):
+    run = wengert("--help")
+    assert run.returncode == 0 and "train" in run.stdout and "compile" in run.stdout, run
+    run = wengert("--version")
+    assert run.returncode == 0 and re.fullmatch(r"wengert \d+\.\d+\.\d+\n", run.stdout), run
+
+
+def test_missing_mnist_file_is_named(folder):
+    failure(wengert("train", "mnist", "--data", folder), "train-images-idx3-ubyte")
+
+
+def test_run_compiled_and_interpreted_agree(folder):
+    path, a, b = program(folder), os.path.join(folder, "a.npy"), os.path.join(folder, "b.npy")
+    write_npy(a, [1, 2, -3.5]), write_npy(b, [4, 0.5, 2])
+    for extra in ([], ["--interpret"]):
+        out = os.path.join(folder, "c.npy")
+        run = wengert("run", path, "--in", a, b, "--out", out, *extra)
+        assert run.returncode == 0, run
+        assert read_npy(out) == [4, 1, -7], read_npy(out)
+
+
+def test_run_prints_without_out(folder):
+    path, a = program(folder), os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2])
+    run = wengert("run", path, "--entry", "product", "--in", a, a)
+    assert run.returncode == 0 and run.stdout.startswith("f64[2] [1"), run
+
+
+def test_unequal_sizes_are_an_error(folder):
+    path, a, b = program(folder), os.path.join(folder, "a.npy"), os.path.join(folder, "b.npy")
+    write_npy(a, [1, 2, 3]), write_npy(b, [1, 2])
+    for extra in ([], ["--interpret"]):
+        failure(wengert("run", path, "--in", a, b, *extra), "3", "2")
+
+
+def test_wrong_number_of_inputs_is_an_error(folder):
+    path, a = program(folder), os.path.join(folder, "a.npy")
+    write_npy(a, [1])
+    failure(wengert("run", path, "--in", a), "takes 2 inputs, got 1", "try: ")
+
+
+def test_wrong_dtype_is_an_error(folder):
+    path, a = program(folder, PRODUCT.replace("f64", "f32")), os.path.join(folder, "a.npy")
+    write_npy(a, [1])
+    failure(wengert("run", path, "--in", a, a), "argument 0 is f32[?]", "f64[1]")
+
+
+def test_damaged_array_is_an_error(folder):
+    path, a = program(folder), os.path.join(folder, "a.npy")
+    open(a, "wb").write(b"\x93NUMPY\x01\x00\xff\xff{'descr'")
+    failure(wengert("run", path, "--in", a, a), "a.npy")
+
+
+def test_malformed_text_is_an_error_with_its_line(folder):
+    failure(wengert("run", program(folder, "func.func @f( {\n")), "product.mlir:1")
+
+
+def test_unknown_op_is_an_error_with_its_line(folder):
+    failure(wengert("run", program(folder, PRODUCT.replace("wg.mul", "wg.mull"))), "mull")
+
+
+def test_unknown_entry_is_an_error(folder):
+    failure(wengert("run", program(folder), "--entry", "f"), "no public function `f`", "product")
+
+
+def test_compile_writes_what_c_can_call(folder):
+    path = program(folder, PRODUCT.replace("?xf64", "3xf64"))
+    out = os.path.join(folder, "out")
+    run = wengert("compile", path, "--entry", "product", "-o", out)
+    assert run.returncode == 0, run
+    main = os.path.join(folder, "main.c")
+    open(main, "w").write("""
+#include "product.h"
+#include <stdio.h>
+_Alignas(64) static char workspace[PRODUCT_WORKSPACE_BYTES + 64];
+int main(void) {
+  double a[3] = {1, 2, 3}, b[3] = {4, 5, 6}, c[3];
+  void *args[PRODUCT_NUM_ARGS] = {a, b, c};
+  int32_t code = product(args, workspace);
+  printf("%d %g %g %g\\n", code, c[0], c[1], c[2]);
+  return 0;
+}
+""")
+    cc = shutil.which("cc") or shutil.which("clang-22")
+    subprocess.run([cc, "-Wall", "-Werror", f"-I{out}", main, os.path.join(out, "product.o"), "-lm", "-o", os.path.join(folder, "main")], check=True)
+    printed = subprocess.run([os.path.join(folder, "main")], capture_output=True, text=True, check=True).stdout
+    assert printed == "0 4 10 18\n", printed
+
+
+def test_compile_for_an_unknown_processor_is_an_error(folder):
+    failure(wengert("compile", program(folder, PRODUCT.replace("?", "3")), "-o", folder, "--cpu", "z80"), "z80", "x86-64-v3")
+
+
+def test_train_learns_the_digits(folder):
+    run = wengert("train", "digits", "--epochs", "12", "--seed", "3")
+    assert run.returncode == 0, run
+    accuracy = float(re.findall(r"accuracy ([\d.]+) %", run.stdout)[-1])
+    assert accuracy > 93, run.stdout
+    assert "steps/s" in run.stdout and "s left" in run.stdout, run.stdout
+
+
+def test_train_report_tells_what_happened(folder):
+    run = wengert("train", "digits", "--epochs", "1", "--report")
+    assert run.returncode == 0, run
+    for phrase in ("gradients that are not computed", "not requested", "kernels:", "compile time by stage", "eager", "compiled"):
+        assert phrase in run.stdout, (phrase, run.stdout)
+
+
+def test_eager_and_compiled_training_agree(folder):
+    lines = []
+    for extra in ([], ["--eager"]):
+        run = wengert("train", "digits", "--epochs", "2", "--dtype", "f64", "--optimizer", "momentum", *extra)
+        assert run.returncode == 0, run
+        lines.append(re.findall(r"loss ([\d.]+)  accuracy ([\d.]+)", run.stdout))
+    assert len(lines[0]) == 2 and lines[0] == lines[1], lines
+
+
+def test_every_stage_prints_and_parses_back(folder):
+    for stage in ("traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"):
+        run = wengert("train", "digits", "--dump-ir", stage)
+        assert run.returncode == 0 and "train_step" in run.stdout, run
+        opt = os.path.join(os.path.dirname(WENGERT), "wengert-opt")
+        if stage not in ("llvm", "assembly") and os.path.exists(opt):
+            back = subprocess.run([opt], input=run.stdout, capture_output=True, text=True)
+            assert back.returncode == 0, back.stderr
+
+
+def main(report):
+    failed, cases = 0, []
+    for name, test in list(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(folder)
+                problem = ""
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"
+        failed += bool(problem)
+        print(f"{'failed' if problem else 'passed'}: {name}\n{problem}".rstrip())
+        inner = f"<failure>{xml.escape(''.join(c for c in problem if c.isprintable() or c.isspace()))}</failure>" if problem else ""
+        cases.append(f'<testcase classname="cli" name="{name}">{inner}</testcase>')
+    with open(report, "w") as out:
+        out.write(f"<testsuite>{''.join(cases)}</testsuite>")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[3]))

@@ -1,0 +1,46 @@
+// `wengert compile FILE.mlir -o DIR`: an object file and its C header, ahead of time.
+#include "tools/Commands.h"
+#include "tools/Program.h"
+
+#include "codegen/Compile.h"
+
+#include <filesystem>
+#include <iostream>
+
+namespace wg::tools {
+namespace {
+
+struct Options {
+  std::string file, entry, directory = ".", name, cpu = "x86-64-v2";
+};
+
+int compile(const Options &options) {
+  Program program = orFail(readProgram(options.file, options.entry));
+  std::optional<codegen::Target> target = codegen::Target::named(options.cpu);
+  if (!target)
+    fail({.message = "LLVM knows no x86-64 processor `" + options.cpu + "`", .remedy = "--cpu x86-64-v2, x86-64-v3, x86-64-v4 or native"});
+  std::error_code problem;
+  std::filesystem::create_directories(options.directory, problem);
+  if (problem)
+    fail({.kind = runtime::ErrorKind::io, .message = options.directory + ": " + problem.message()});
+  std::string name = options.name.empty() ? program.entry : options.name;
+  orFail(codegen::compileToObject(*program.module, program.entry, *target, options.directory, name, {}, {}, program.stage));
+  std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
+  std::cout << object.string() << " (" << std::filesystem::file_size(object) << " bytes), " << name << ".h\n";
+  return 0;
+}
+
+} // namespace
+
+void addCompile(CLI::App &app, Action &action) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("compile", "compile a program in the dialect's text to an object file and a C header");
+  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered")->required()->check(CLI::ExistingFile);
+  command->add_option("--entry", options->entry, "the function to compile [the only public one]");
+  command->add_option("-o,--output", options->directory, "directory of the two files")->capture_default_str();
+  command->add_option("--name", options->name, "of the C function and of the files [the entry's]");
+  command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")->capture_default_str();
+  command->callback([options, &action] { action = [options] { return compile(*options); }; });
+}
+
+} // namespace wg::tools

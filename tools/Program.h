@@ -1,0 +1,35 @@
+// A program in the dialect's text, read from a file: what `wengert run` and `wengert compile` begin with.
+#pragma once
+
+#include "codegen/Pipeline.h"
+#include "runtime/Status.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace wg::tools {
+
+struct Program {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string entry;
+  codegen::Stage stage; ///< how far on its way to machine code the text is
+  /// The entry as a function of wg ops; null once lowered.
+  mlir::func::FuncOp function() { return module->lookupSymbol<mlir::func::FuncOp>(entry); }
+};
+
+/// Parses and verifies. Without a name, the entry is the file's only function that is not private.
+runtime::Result<Program> readProgram(const std::string &path, std::string entry);
+
+/// Throws wg::Error.
+[[noreturn]] void fail(runtime::Failure failure);
+template <class T> T orFail(runtime::Result<T> result) {
+  if (!result.ok())
+    fail(result.take());
+  return std::move(*result);
+}
+inline void orFail(runtime::Status status) {
+  if (!status.ok())
+    fail(status.take());
+}
+
+} // namespace wg::tools

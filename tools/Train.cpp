@@ -1,0 +1,235 @@
+// `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and compiled step; and what
+// became of that step on the way.
+#include "tools/Commands.h"
+
+#include <wengert/wengert.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+namespace wg::tools {
+namespace {
+
+struct Options {
+  std::string what, optimizer = "adam", data, dumpIr, objects, cpu, dtype = "f32";
+  int epochs = 0, threads = 1;
+  int64_t batch = 0, hidden = 0, seed = 1;
+  double lr = 0;
+  bool eager = false, report = false;
+};
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// The network, its optimiser, and the two functions of a training run.
+class Trainer {
+public:
+  using Step = Function<Tensor(const Tensor &, const Tensor &)>;
+
+  Trainer(const Options &options, int64_t inputs)
+      : dtype_(*runtime::parseDType(options.dtype)),
+        model_(nn::Dense(inputs, options.hidden, nn::relu(), dense(options.seed * 2)), nn::Dense(options.hidden, 10, {}, dense(options.seed * 2 + 1))) {
+    if (options.optimizer == "sgd")
+      optimizer_ = std::make_unique<optim::SGD>(options.lr);
+    else if (options.optimizer == "momentum")
+      optimizer_ = std::make_unique<optim::Momentum>(options.lr);
+    else
+      optimizer_ = std::make_unique<optim::Adam>(options.lr);
+  }
+
+  Tensor loss(const Tensor &x, const Tensor &y) const { return nn::cross_entropy(model_(x), y); }
+
+  Step step = Step("train_step", [this](const Tensor &x, const Tensor &y) {
+    GradientTape tape;
+    Tensor value = loss(x, y);
+    optimizer_->apply(tape.gradient(value, model_.trainable_variables()), model_.trainable_variables());
+    return value;
+  }, {.argument_names = {"x", "y"}});
+  Step accuracy = Step("accuracy", [this](const Tensor &x, const Tensor &y) { return nn::accuracy(model_(x), y); }, {.argument_names = {"x", "y"}});
+
+  const nn::Sequential &model() const { return model_; }
+  /// Parameters and slots: everything that a step changes.
+  std::vector<Variable> state() const {
+    std::vector<Variable> all = model_.variables();
+    all.insert(all.end(), optimizer_->slots().begin(), optimizer_->slots().end());
+    return all;
+  }
+
+private:
+  nn::DenseOptions dense(int64_t seed) const { return {.dtype = dtype_, .weight = nn::glorot_uniform(seed)}; }
+  DType dtype_;
+  nn::Sequential model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+/// `12,345`
+std::string grouped(double number) {
+  std::string digits = fmt::format("{:.0f}", number);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+void train(Trainer &trainer, const Options &options, const data::Split &split) {
+  data::Dataset batches = data::Dataset(split.train).shuffle(static_cast<uint64_t>(options.seed)).batch(options.batch);
+  double start = seconds();
+  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
+    double begun = seconds(), sum = 0;
+    for (const auto &[x, y] : batches)
+      sum += trainer.step(x, y).item<double>() * static_cast<double>(y.size());
+    double rate = static_cast<double>(batches.batches()) / (seconds() - begun);
+    double hits = trainer.accuracy(split.test.x, split.test.y).item<double>();
+    double left = (seconds() - start) / epoch * (options.epochs - epoch);
+    fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs, sum / static_cast<double>(batches.size()),
+               100 * hits, grouped(rate), left);
+    std::fflush(stdout);
+  }
+  fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
+}
+
+/// Steps a second on one batch; the state is put back afterwards.
+double stepsPerSecond(Trainer &trainer, const data::Examples &batch, bool eager) {
+  std::vector<Variable> state = trainer.state();
+  std::vector<Tensor> before(state.begin(), state.end());
+  set_run_functions_eagerly(eager);
+  int steps = 0;
+  trainer.step(batch.x, batch.y);
+  double start = seconds();
+  for (; steps < 10 || seconds() - start < 0.3; ++steps)
+    trainer.step(batch.x, batch.y);
+  double rate = steps / (seconds() - start);
+  set_run_functions_eagerly(false);
+  for (size_t i = 0; i < state.size(); ++i)
+    state[i].assign(before[i]);
+  return rate;
+}
+
+void report(Trainer &trainer, const data::Examples &batch) {
+  fmt::print("\n---- the train step ----\n{}\n", trainer.step.report());
+  fmt::print("\n---- its last trace ----\n{}\n", trainer.step.explain_last_trace());
+  ConcreteFunction step = trainer.step.trace(batch.x, batch.y);
+  std::vector<DroppedGradient> dropped = step.certificate();
+  fmt::print("\n---- gradients that are not computed: {} ----\n", dropped.size());
+  for (const DroppedGradient &each : dropped)
+    fmt::print("  operand {} of {} at {}: {}\n", each.operand, each.op, each.where, each.reason);
+  std::vector<KernelInfo> kernels = step.kernels();
+  fmt::print("\n---- kernels: {} ----\n", kernels.size());
+  for (const KernelInfo &kernel : kernels)
+    fmt::print("  {:<10} {:<9} {:3} ops  {:10.0f} flop  {:10.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops, kernel.flops, kernel.bytes, kernel.summary);
+  fmt::print("\n---- compile time by stage ----\n");
+  double total = 0;
+  for (const StageTime &stage : step.timings()) {
+    fmt::print("  {:<12} {:8.2f} ms\n", stage.stage, stage.seconds * 1e3);
+    total += stage.seconds;
+  }
+  fmt::print("  {:<12} {:8.2f} ms\n", "all", total * 1e3);
+  double compiled = stepsPerSecond(trainer, batch, false), eager = stepsPerSecond(trainer, batch, true);
+  fmt::print("\neager {} steps/s, compiled {} steps/s: {:.1f} times\n", grouped(eager), grouped(compiled), compiled / eager);
+}
+
+void append(std::ofstream &out, const Tensor &tensor) {
+  auto put = [&]<class T>(std::span<const T> data) { out.write(reinterpret_cast<const char *>(data.data()), static_cast<std::streamsize>(data.size_bytes())); };
+  switch (tensor.dtype()) {
+  case DType::f64: return put(tensor.data<double>());
+  case DType::f32: return put(tensor.data<float>());
+  case DType::i64: return put(tensor.data<int64_t>());
+  default: return put(tensor.data<int32_t>());
+  }
+}
+
+/// The gradient function and the train step as object files with their headers, and the raw bytes of the inputs of each: the batch, then the
+/// variables, in the order of the header's arguments.
+void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &options) {
+  namespace fs = std::filesystem;
+  fs::create_directories(options.objects);
+  auto both = function("gradient", [&](const Tensor &x, const Tensor &y) {
+    GradientTape tape;
+    Tensor value = trainer.loss(x, y);
+    std::vector<Tensor> results = {value};
+    for (const Grad &grad : tape.gradient(value, trainer.model().trainable_variables()))
+      results.push_back(grad);
+    return results;
+  }, {.argument_names = {"x", "y"}});
+  auto write = [&](const ConcreteFunction &concrete, const std::string &name) {
+    concrete.write_object(options.objects, {.name = name, .cpu = options.cpu});
+    std::ofstream out(fs::path(options.objects) / (name + ".bin"), std::ios::binary);
+    append(out, batch.x), append(out, batch.y);
+    for (const Variable &variable : concrete.variables())
+      append(out, variable.value());
+    if (!out.flush())
+      detail::raise({.kind = ErrorKind::io, .message = "could not write " + (fs::path(options.objects) / (name + ".bin")).string()});
+    fmt::print("wrote {}/{}.o ({} bytes), .h, .bin\n", options.objects, name, grouped(static_cast<double>(fs::file_size(fs::path(options.objects) / (name + ".o")))));
+  };
+  write(both.trace(batch.x, batch.y), options.what + "_gradient");
+  write(trainer.step.trace(batch.x, batch.y), options.what + "_step");
+  fmt::print("the same batch by JIT: loss {:.6f}\n", trainer.loss(batch.x, batch.y).item<double>());
+}
+
+int run(Options options) {
+  bool digits = options.what == "digits";
+  if (!options.batch)
+    options.batch = digits ? 32 : 64;
+  if (!options.epochs)
+    options.epochs = digits ? 30 : 5;
+  if (!options.hidden)
+    options.hidden = digits ? 32 : 128;
+  if (options.lr == 0)
+    options.lr = options.optimizer == "adam" ? 0.001 : options.optimizer == "momentum" ? 0.02 : 0.1;
+  if (!digits && options.data.empty())
+    throw CLI::ValidationError("--data", "train mnist needs --data DIR, the directory with MNIST's four IDX files");
+
+  set_num_threads(options.threads);
+  data::Split split = digits ? data::digits() : data::load_mnist(options.data);
+  if (options.dtype == "f64")
+    for (data::Examples *part : {&split.train, &split.test})
+      part->x = cast(part->x, f64);
+  Trainer trainer(options, split.train.x.shape()[1]);
+  data::Examples batch = *data::Dataset(split.train).batch(std::min(options.batch, split.train.size())).begin();
+
+  if (!options.dumpIr.empty()) {
+    for (Stage stage : {Stage::traced, Stage::dropped, Stage::simplified, Stage::fused, Stage::lowered, Stage::llvm, Stage::assembly})
+      if (options.dumpIr == to_string(stage))
+        std::cout << trainer.step.trace(batch.x, batch.y).text(stage);
+    return 0;
+  }
+  fmt::print("{}: {} examples for training, {} for testing; {}-{}-10, {}, {} at {}, batches of {}\n", options.what, grouped(static_cast<double>(split.train.size())),
+             grouped(static_cast<double>(split.test.size())), split.train.x.shape()[1], options.hidden, options.dtype, options.optimizer, options.lr, options.batch);
+  set_run_functions_eagerly(options.eager);
+  train(trainer, options, split);
+  set_run_functions_eagerly(false);
+  if (options.report)
+    report(trainer, batch);
+  if (!options.objects.empty())
+    writeObjects(trainer, batch, options);
+  return 0;
+}
+
+} // namespace
+
+void addTrain(CLI::App &app, Action &action) {
+  auto options = std::make_shared<Options>();
+  CLI::App *command = app.add_subcommand("train", "train a classifier of handwritten digits");
+  command->add_option("what", options->what, "digits (8x8, carried by the program) or mnist")->required()->check(CLI::IsMember({"digits", "mnist"}));
+  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")->check(CLI::PositiveNumber);
+  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")->check(CLI::PositiveNumber);
+  command->add_option("--hidden", options->hidden, "hidden units [32, mnist: 128]")->check(CLI::PositiveNumber);
+  command->add_option("--optimizer", options->optimizer, "sgd, momentum or adam")->check(CLI::IsMember({"sgd", "momentum", "adam"}))->capture_default_str();
+  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "of the weights and of the order of the examples")->capture_default_str();
+  command->add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
+  command->add_option("--threads", options->threads, "threads that a kernel may use")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--data", options->data, "directory of MNIST's four IDX files");
+  command->add_flag("--eager", options->eager, "run op by op instead of compiling");
+  command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
+      ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
+  command->add_flag("--report", options->report, "tell what happened to the train step");
+  command->add_option("--write-object", options->objects, "compile gradient and train step ahead of time into this directory");
+  command->add_option("--cpu", options->cpu, "with --write-object: LLVM's name of the processor, or `native` [x86-64-v2]");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+} // namespace wg::tools

@@ -1,0 +1,35 @@
+// wengert-opt: runs passes over textual IR. For people who work on the compiler and for the tests.
+#include "ir/Dialect.h"
+#include "passes/Passes.h"
+#if __has_include("autodiff/Passes.h")
+#include "autodiff/Passes.h"
+#define WENGERT_HAS_AUTODIFF
+#endif
+#if __has_include("codegen/Passes.h")
+#include "codegen/Passes.h"
+#define WENGERT_HAS_CODEGEN
+#endif
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<wg::ir::WGDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
+                  mlir::cf::ControlFlowDialect, mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect, mlir::ub::UBDialect>();
+  mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, inline, ...
+  wg::passes::registerPasses();
+#ifdef WENGERT_HAS_AUTODIFF
+  wg::autodiff::registerPasses();
+#endif
+#ifdef WENGERT_HAS_CODEGEN
+  wg::codegen::registerPasses();
+#endif
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Wengert's optimiser driver\n", registry));
+}
