@@ -84,4 +84,7 @@ Tensor operandOf(const Located &operand, DType dtype);
 [[noreturn]] void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands, const Where &where,
                           ErrorKind kind = ErrorKind::value);
 
+/// A symbolic tensor in eager code or in another trace.
+[[noreturn]] void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where);
+
 } // namespace wg::detail

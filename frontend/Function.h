@@ -14,6 +14,10 @@
 #include <thread>
 #include <unordered_map>
 
+namespace wg::codegen {
+class Executable;
+}
+
 namespace wg::detail {
 
 /// Unique numbers for things that caches refer to: an address may be used again, these are not.
@@ -42,6 +46,10 @@ public:
   const Compiled *only() const { return only_.load(std::memory_order_acquire); }
   double compileSeconds() const { return compileSeconds_; }
   bool interpreted() const { return interpret_; }
+  /// All executables made so far, with the sizes that they are for.
+  std::vector<std::shared_ptr<const codegen::Executable>> executables();
+  /// A copy of the module with the function's types made static; fails if a size is open.
+  mlir::OwningOpRef<mlir::ModuleOp> staticModule(const Where &where) const;
 
 private:
   const codegen::Program &program(const Where &where);
@@ -104,6 +112,9 @@ private:
 /// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the tensors
 /// and variables of the signature.
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, const Where &where);
+
+/// The same after a check of the number and kinds of the leaves.
+std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
 
 /// One cached signature of a function.
 struct Entry {

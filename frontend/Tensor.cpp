@@ -1,8 +1,6 @@
 // Tensors as values: made from C++ data, read back, printed.
 #include "frontend/Apply.h"
 
-#include "frontend/Trace.h"
-
 #include <ostream>
 
 namespace wg {

@@ -36,8 +36,8 @@ Diagnostics::Diagnostics() : thread_(thisThread()) {
     failure_.message = diagnostic.str();
     failure_.where = toString(codegen::placeOf(diagnostic.getLocation()));
     for (Diagnostic &note : diagnostic.getNotes())
-      if (StringRef text = note.str(); text.consume_front("try: "))
-        failure_.remedy = text.str();
+      if (std::string text = note.str(); StringRef(text).starts_with("try: "))
+        failure_.remedy = text.substr(5);
     // 'wg.add' op sizes differ  ->  op add, message `sizes differ`
     StringRef text = failure_.message;
     if (text.consume_front("'wg.")) {

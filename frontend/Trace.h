@@ -5,6 +5,8 @@
 #include "frontend/Apply.h"
 #include "frontend/Tape.h"
 
+#include <wengert/Function.h>
+
 #include "autodiff/Reverse.h"
 #include "ir/Bridge.h"
 
@@ -15,9 +17,6 @@
 #include <vector>
 
 namespace wg::detail {
-
-/// A symbolic tensor in eager code or in another trace.
-[[noreturn]] void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where);
 
 /// Collects this thread's MLIR diagnostics while it lives; those of other threads pass by.
 class Diagnostics {
