@@ -32,3 +32,8 @@ add_custom_command(OUTPUT ${gen}/ops.stamp BYPRODUCTS ${written}
   COMMAND ${CMAKE_COMMAND} -E touch ${gen}/ops.stamp
   DEPENDS ${gen}/ir/Ops.json ${CMAKE_SOURCE_DIR}/tools/gen_ops.py VERBATIM)
 add_custom_target(wg_generated DEPENDS ${WENGERT_GENERATED} ${gen}/ops.stamp)
+
+# The digits that the library carries, as one string literal (frontend/data/Digits.cpp).
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/data/digits.txt)
+file(READ ${CMAKE_SOURCE_DIR}/data/digits.txt digits)
+file(CONFIGURE OUTPUT ${gen}/frontend/Digits.inc CONTENT "R\"(${digits})\"\n" @ONLY)

@@ -4,10 +4,13 @@
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/InliningUtils.h"
 
 using namespace mlir;
@@ -40,7 +43,9 @@ MLIRContext *context() {
   static MLIRContext *theContext = [] {
     DialectRegistry registry;
     registry.insert<WGDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
-                    vector::VectorDialect, LLVM::LLVMDialect, ub::UBDialect>();
+                    vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
+    registerBuiltinDialectTranslation(registry);
+    registerLLVMDialectTranslation(registry);
     auto *context = new MLIRContext(registry); // outlives every static destructor that may still hold a Value
     context->loadAllAvailableDialects();
     return context;

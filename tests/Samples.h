@@ -61,15 +61,16 @@ inline void store(runtime::Array &array, int64_t i, double value) {
   case runtime::DType::f32: array.data<float>()[i] = static_cast<float>(value); break;
   case runtime::DType::i64: array.data<int64_t>()[i] = static_cast<int64_t>(value); break;
   case runtime::DType::i32: array.data<int32_t>()[i] = static_cast<int32_t>(value); break;
-  case runtime::DType::u8: array.data<uint8_t>()[i] = static_cast<uint8_t>(value); break;
+  case runtime::DType::u8: array.data<uint8_t>()[i] = static_cast<uint8_t>(std::fabs(value)); break;
   default: array.data<bool>()[i] = value != 0; break;
   }
 }
 
-/// `f64[2,3] in [-3, 3]` or `f64[3] = [1, 2, nan]`.
-inline runtime::Array operand(std::string_view text, int64_t seed, int64_t position) {
+/// `f64[2,3] in [-3, 3]` or `f64[3] = [1, 2, nan]`; f64 becomes `dtype`.
+inline runtime::Array operand(std::string_view text, int64_t seed, int64_t position, runtime::DType dtype) {
   size_t open = text.find('['), close = text.find(']');
-  runtime::Array array = runtime::Array::empty(*runtime::parseDType(text.substr(0, open)), runtime::Shape(integers(text)));
+  runtime::DType written = *runtime::parseDType(text.substr(0, open));
+  runtime::Array array = runtime::Array::empty(written == runtime::DType::f64 ? dtype : written, runtime::Shape(integers(text)));
   std::string_view rest = trim(text.substr(close + 1));
   std::vector<std::string_view> items = list(rest);
   for (int64_t i = 0; i < array.numElements(); ++i) {
@@ -97,12 +98,12 @@ inline runtime::AttrValue attribute(std::string_view text, runtime::AttrKind kin
 
 } // namespace detail
 
-/// Reads `operand; operand | attribute = value; attribute = value`.
-inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1) {
+/// Reads `operand; operand | attribute = value; attribute = value`. Operands written in f64 are made in `dtype`.
+inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1, runtime::DType dtype = runtime::DType::f64) {
   Sample sample{op, std::string(text), {}, {}};
   size_t bar = std::min(text.find('|'), text.size());
   for (std::string_view part : detail::split(text.substr(0, bar), ';'))
-    sample.operands.push_back(detail::operand(part, seed, static_cast<int64_t>(sample.operands.size())));
+    sample.operands.push_back(detail::operand(part, seed, static_cast<int64_t>(sample.operands.size()), dtype));
   std::vector<runtime::AttrValue> values;
   std::vector<std::string_view> given = detail::split(text.substr(std::min(bar + 1, text.size())), ';');
   for (const runtime::AttrRecord &attr : runtime::recordOf(op).attrs)

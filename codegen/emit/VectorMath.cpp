@@ -194,6 +194,22 @@ F clampBelow(F x, double low) {
 }
 F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), low); }
 
+/// True for a vector of 512 bits where AVX-512 is: some steps are one instruction then, with the same result.
+bool fillsRegister(F x) {
+  auto vector = dyn_cast<VectorType>(x.e->type);
+  return x.e->target.hasAvx512 && vector && vector.getDimSize(0) * x.e->format.bits == 512;
+}
+
+/// That instruction, on all lanes, rounding as the control register says.
+F instruction(F x, StringRef name, SmallVector<Value> operands) {
+  Emitter &e = *x.e;
+  Type mask = e.b.getIntegerType(512 / e.format.bits);
+  operands.push_back(e.constant(mask, e.b.getIntegerAttr(mask, -1)));
+  operands.push_back(e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)));
+  auto full = e.b.getStringAttr("llvm.x86.avx512.mask." + name + (e.format.bits == 32 ? ".ps.512" : ".pd.512"));
+  return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, full, operands).getResult(0)};
+}
+
 // ---- exp, expm1
 // ------------------------------------------------------------------------------------------------------------
 
@@ -216,25 +232,14 @@ F power(Rounded x) { return fromBits(bits(x.shifted) << x.n.e->format.mantissa);
 /// x - n ln 2 without rounding n ln 2 (Cody and Waite).
 F remainder(F x, F n) { return fma(n, -x.e->format.ln2Low, fma(n, -x.e->format.ln2High, x)); }
 
-/// y 2^n, rounded once where it is subnormal: two factors, the first of which is exact. AVX-512 has it as one
-/// instruction.
+/// y 2^n, where the offset was 2 bias; rounded once where it is subnormal: two factors, the first of which is exact.
 F scale(F y, Rounded x) {
-  Emitter &e = *y.e;
-  const Format &format = e.format;
-  auto vector = dyn_cast<VectorType>(e.type);
-  int lanes = 512 / format.bits;
-  if (e.target.hasAvx512 && vector && vector.getDimSize(0) == lanes) {
-    Value mask = e.constant(e.b.getIntegerType(lanes), e.b.getIntegerAttr(e.b.getIntegerType(lanes), -1));
-    Value rounding = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)); // as the control register has it
-    StringRef name = format.bits == 32 ? "llvm.x86.avx512.mask.scalef.ps.512" : "llvm.x86.avx512.mask.scalef.pd.512";
-    return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, e.b.getStringAttr(name),
-                                              ValueRange{y.v, x.n.v, y.v, mask, rounding})
-                    .getResult(0)};
-  }
+  if (fillsRegister(y))
+    return instruction(y, "scalef", {y.v, x.n.v, y.v});
   // With n + 2 bias in the low bits, half of it is the exponent of 2^floor(n/2), and half of the next that of
   // 2^ceil(n/2).
   I low = bits(x.shifted);
-  auto halfPower = [&](I k) { return fromBits((k >> 1) << format.mantissa); };
+  auto halfPower = [&](I k) { return fromBits((k >> 1) << y.e->format.mantissa); };
   return y * halfPower(low) * halfPower(low + 1);
 }
 
@@ -279,14 +284,27 @@ F log(F x) {
   Emitter &e = *x.e;
   const Format &format = e.format;
   double smallest = std::ldexp(1.0, 1 - format.bias), infinity = std::numeric_limits<double>::infinity();
+  // The square root of 1/2 as the format has it.
+  double root = format.bits == 32 ? static_cast<float>(M_SQRT1_2) : M_SQRT1_2;
+  if (fillsRegister(x)) {
+    Value immediate = e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(0));
+    F mantissa = instruction(x, "getmant", {x.v, immediate, x.v}); // in [1, 2)
+    F n = instruction(x, "getexp", {x.v, x.v});
+    B upper = compare(arith::CmpFPredicate::OGE, mantissa, e.number(2 * root));
+    F y = logOf(select(upper, n + 1, n), select(upper, mantissa * 0.5, mantissa) - 1);
+    // By class of x, from the lowest digit: quiet and signalling NaN: itself; 0: -inf; 1: y; -inf: NaN; inf: inf;
+    // negative: NaN; positive: y.
+    return instruction(x, "fixupimm", {y.v, x.v, e.integer(0x03530422).v, immediate});
+  }
   B subnormal = x < smallest;
   F scaled = select(subnormal, x * std::ldexp(1.0, format.mantissa + 2), x);
-  I offset = bits(scaled) - e.pattern(M_SQRT1_2);
+  I offset = bits(scaled) - e.pattern(root);
   F n = toNumber(offset >> format.mantissa) + select(subnormal, e.number(-format.mantissa - 2), e.number(0));
-  F f = fromBits((offset & ((int64_t(1) << format.mantissa) - 1)) + e.pattern(M_SQRT1_2)) - 1;
+  F f = fromBits((offset & ((int64_t(1) << format.mantissa) - 1)) + e.pattern(root)) - 1;
   // Positive and finite: one comparison of the bits.
   B ordinary = belowUnsigned(bits(x) - 1, e.pattern(infinity) - 1);
-  F special = select(x == 0, e.number(-infinity), select(x < 0, e.number(std::numeric_limits<double>::quiet_NaN()), x));
+  F notReal = e.number(-std::numeric_limits<double>::quiet_NaN());
+  F special = select(x == 0, e.number(-infinity), select(x < 0, notReal, x));
   return select(ordinary, logOf(n, f), special);
 }
 

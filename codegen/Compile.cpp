@@ -1,0 +1,240 @@
+#include "codegen/Compile.h"
+
+#include "codegen/Aot.h"
+#include "codegen/Jit.h"
+#include "ir/Bridge.h"
+#include "runtime/Arena.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+// ---- Diagnostics ---------------------------------------------------------------------------------------------------
+
+struct DiagnosticScope::State {
+  State(MLIRContext *context)
+      : thread(llvm::get_threadid()), handler(context, [this](Diagnostic &diagnostic) {
+          if (llvm::get_threadid() != thread)
+            return failure(); // another thread's message: its own handler takes it
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty()) {
+            message = diagnostic.str();
+            where = ir::whereOf(diagnostic.getLocation());
+            for (Diagnostic &note : diagnostic.getNotes())
+              remedy += (remedy.empty() ? "" : "; ") + note.str();
+          }
+          return success();
+        }) {}
+  uint64_t thread;
+  std::string message, where, remedy;
+  ScopedDiagnosticHandler handler;
+};
+
+DiagnosticScope::DiagnosticScope(MLIRContext *context) : state(std::make_unique<State>(context)) {}
+DiagnosticScope::~DiagnosticScope() = default;
+
+runtime::Failure DiagnosticScope::take(const char *fallback) {
+  runtime::Failure failure;
+  StringRef text = state->message;
+  failure.kind = text.empty() || text.contains("internal error") ? runtime::ErrorKind::internal : runtime::ErrorKind::value;
+  // MLIR writes `'wg.add' op message`; people read `add: message`.
+  if (text.consume_front("'wg.")) {
+    auto [op, rest] = text.split('\'');
+    failure.op = op.str();
+    text = rest.ltrim();
+    text.consume_front("op ");
+  }
+  failure.message = text.empty() ? std::string("internal error in wengert (please report): ") + fallback : text.str();
+  failure.where = state->where;
+  StringRef remedy = state->remedy;
+  remedy.consume_front("try: ");
+  failure.remedy = remedy.str();
+  return failure;
+}
+
+// ---- Executables -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+class JitExecutable : public Executable {
+public:
+  int32_t run(void *const *args, int64_t *atFault) const override {
+    size_t inputs = info.inputs.size(), results = info.results.size();
+    void *inlined[32];
+    llvm::SmallVector<void *, 0> heap;
+    void **packed = inlined;
+    if (inputs + results > 32) {
+      heap.resize(inputs + results);
+      packed = heap.data();
+    }
+    std::memcpy(packed, args, inputs * sizeof(void *));
+    size_t slot = inputs;
+    for (size_t r = 0; r < results; ++r) {
+      int64_t donor = info.donated[r];
+      if (donor < 0) {
+        packed[slot++] = args[inputs + r];
+      } else if (args[donor] != args[inputs + r]) {
+        std::memcpy(args[inputs + r], args[donor], donatedBytes[r]);
+        packed[donor] = args[inputs + r];
+      }
+    }
+    if (!needsArena) {
+      alignas(64) char small[kSmallWorkspace];
+      return finish(entry(packed, small), small, atFault);
+    }
+    runtime::Workspace workspace = runtime::acquireWorkspace(static_cast<size_t>(info.workspaceBytes));
+    return finish(entry(packed, workspace.data()), workspace.data(), atFault);
+  }
+
+  void prepare() {
+    for (const runtime::TensorType &type : info.results)
+      donatedBytes.push_back(static_cast<size_t>(type.shape.numElements()) * runtime::sizeOf(type.dtype));
+    needsArena = info.workspaceBytes > static_cast<int64_t>(kSmallWorkspace);
+  }
+
+  std::unique_ptr<JitModule> module;
+
+private:
+  /// Workspaces up to this size lie on the caller's stack.
+  static constexpr size_t kSmallWorkspace = 1024;
+  static int32_t finish(int32_t code, const void *workspace, int64_t *atFault) {
+    if (code != 0 && atFault)
+      std::memcpy(atFault, workspace, sizeof(int64_t));
+    return code;
+  }
+  std::vector<size_t> donatedBytes;
+  bool needsArena = true;
+};
+
+/// Owns the module that compile() consumes.
+struct OwnedModule {
+  ModuleOp module;
+  ~OwnedModule() { module.erase(); }
+};
+
+std::string printed(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return text;
+}
+
+} // namespace
+
+runtime::Failure Executable::failure(int32_t code, int64_t atFault) const {
+  runtime::Failure failure;
+  failure.kind = runtime::ErrorKind::invalid_argument;
+  if (code < 1 || code > static_cast<int32_t>(info.errors.size())) {
+    failure.kind = runtime::ErrorKind::internal;
+    failure.message = "internal error in wengert (please report): entry " + info.name + " returned " + std::to_string(code);
+    return failure;
+  }
+  StringRef text = info.errors[code - 1];
+  auto [op, rest] = text.split(": ");
+  if (!rest.empty() && !op.contains(' ')) {
+    failure.op = op.str();
+    text = rest;
+  }
+  auto [before, after] = text.split("{}");
+  failure.message = text.contains("{}") ? before.str() + std::to_string(atFault) + after.str() : text.str();
+  failure.where = info.errorPlaces[code - 1];
+  return failure;
+}
+
+runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, StringRef function, const CompileOptions &options, Stage from) {
+  OwnedModule owned{module};
+  DiagnosticScope diagnostics(module.getContext());
+  auto executable = std::make_shared<JitExecutable>();
+  std::string name = function.str();
+  auto keep = [&](Stage stage) {
+    if (options.keepStages)
+      executable->texts.push_back({stage, printed(module)});
+  };
+  FailureOr<EntryInfo> info = failure();
+  auto each = [&](Stage stage) {
+    keep(stage);
+    if (stage == Stage::lowered)
+      info = readEntryInfo(module, name);
+  };
+  if (failed(runPipeline(module, name, from, Stage::llvm, options.target, &executable->stages, &executable->kernels, each)))
+    return diagnostics.take("compilation failed without a message");
+  if (failed(info))
+    return diagnostics.take("the lowered entry has no description");
+  executable->info = std::move(*info);
+  JitTimes times;
+  auto start = std::chrono::steady_clock::now();
+  auto jitted = jit(module, options.target, {}, &times);
+  if (!jitted.ok())
+    return jitted.take();
+  executable->stages.push_back({Stage::assembly, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
+                                static_cast<int64_t>((*jitted)->codeBytes())});
+  executable->module = std::move(*jitted);
+  executable->codeBytes = executable->module->codeBytes();
+  executable->entry = executable->module->lookup<int32_t(void *const *, void *)>(name);
+  if (!executable->entry)
+    return runtime::Failure{.kind = runtime::ErrorKind::internal,
+                            .message = "internal error in wengert (please report): jit: no symbol " + name + " in the compiled module"};
+  executable->prepare();
+  return std::shared_ptr<const Executable>(std::move(executable));
+}
+
+runtime::Status compileToObject(ModuleOp module, StringRef function, const Target &target, const std::string &directory, const std::string &name,
+                                ArrayRef<std::string> inputNames, ArrayRef<std::string> resultNames, Stage from) {
+  OwnedModule owned{module};
+  DiagnosticScope diagnostics(module.getContext());
+  FailureOr<EntryInfo> info = failure();
+  std::string oldName = function.str();
+  auto fn = module.lookupSymbol<func::FuncOp>(function);
+  if (fn && oldName != name) {
+    if (module.lookupSymbol(name))
+      return runtime::valueError("the module already has a function @" + name, "choose another name");
+    if (failed(SymbolTable::replaceAllSymbolUses(fn, StringAttr::get(module.getContext(), name), module)))
+      return diagnostics.take("renaming the entry failed");
+    fn.setName(name);
+  }
+  if (failed(runPipeline(module, name, from, Stage::llvm, target, nullptr, nullptr,
+                         [&](Stage stage) {
+                           if (stage == Stage::lowered)
+                             info = readEntryInfo(module, name);
+                         })) ||
+      failed(info))
+    return diagnostics.take("compilation failed without a message");
+  CEntry entry;
+  entry.name = name;
+  entry.workspaceBytes = info->workspaceBytes;
+  for (auto [i, type] : llvm::enumerate(info->inputs)) {
+    bool updated = llvm::is_contained(info->donated, static_cast<int64_t>(i));
+    entry.arguments.push_back({i < inputNames.size() ? inputNames[i] : "in" + std::to_string(i), type, updated});
+  }
+  for (auto [r, type] : llvm::enumerate(info->results))
+    if (info->donated[r] < 0)
+      entry.results.push_back({r < resultNames.size() ? resultNames[r] : "out" + std::to_string(r), type, false});
+  for (auto [text, place] : llvm::zip(info->errors, info->errorPlaces))
+    entry.errors.push_back(place.empty() ? text : text + " at " + place);
+  std::error_code code;
+  std::filesystem::create_directories(directory, code);
+  if (code)
+    return runtime::Failure{.kind = runtime::ErrorKind::io, .message = "cannot make the directory " + directory + ": " + code.message()};
+  std::string base = directory + "/" + name;
+  if (runtime::Status status = writeObject(module, target, base + ".o"); !status.ok())
+    return status;
+  std::ofstream header(base + ".h.tmp");
+  header << cHeader(entry);
+  header.close();
+  std::filesystem::rename(base + ".h.tmp", base + ".h", code);
+  if (!header || code)
+    return runtime::Failure{.kind = runtime::ErrorKind::io, .message = "cannot write " + base + ".h"};
+  return {};
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,61 @@
+// The one header of codegen/ that frontend/ needs: a module and a target make an Executable.
+#pragma once
+
+#include "codegen/Pipeline.h"
+#include "runtime/Status.h"
+
+#include <memory>
+
+namespace wg::codegen {
+
+struct CompileOptions {
+  Target target = Target::host();
+  bool keepStages = false; ///< keep the text after each stage; costs its printing
+};
+
+/// A compiled function, ready to be called by any number of threads. Immutable.
+class Executable {
+public:
+  virtual ~Executable() = default;
+
+  /// Runs it. `args`: pointers of the inputs, then of all results. A donated result's pointer may equal its input's, which is then
+  /// updated in place; else the input is copied there first. All others are disjoint. The workspace comes from a pool.
+  /// \returns 0, or the number of an error for failure(); `*atFault` is then the value at fault.
+  virtual int32_t run(void *const *args, int64_t *atFault = nullptr) const = 0;
+  /// The error that `code` names.
+  runtime::Failure failure(int32_t code, int64_t atFault) const;
+
+  /// The entry itself, its ABI and what it needs: inputs, then results that are not donated.
+  using Entry = int32_t (*)(void *const *args, void *workspace);
+  Entry entry = nullptr;
+  EntryInfo info;
+  std::vector<StageReport> stages;    ///< cost and size of each stage; `llvm` to machine code last, as `assembly`
+  std::vector<KernelReport> kernels;
+  std::vector<std::pair<Stage, std::string>> texts; ///< with keepStages
+  size_t codeBytes = 0;
+};
+
+/// Compiles `function` of `module`, which is consumed. Static shapes only: passes/InferShapes comes first. Diagnostics of this
+/// thread become the Failure.
+runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module, llvm::StringRef function, const CompileOptions &options = {},
+                                                           Stage from = Stage::traced);
+
+/// Writes `<directory>/<name>.o` and `.h` for `function` of `module`, which is consumed.
+runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function, const Target &target, const std::string &directory,
+                                const std::string &name, llvm::ArrayRef<std::string> inputNames = {}, llvm::ArrayRef<std::string> resultNames = {},
+                                Stage from = Stage::traced);
+
+/// Collects this thread's MLIR diagnostics while it lives, so that they become a Failure with the user's line.
+class DiagnosticScope {
+public:
+  explicit DiagnosticScope(mlir::MLIRContext *context);
+  ~DiagnosticScope();
+  /// The first error as a Failure; `fallback` if none was emitted.
+  runtime::Failure take(const char *fallback);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace wg::codegen

@@ -1,0 +1,293 @@
+#include "codegen/EmitProgram.h"
+
+#include "codegen/PlanMemory.h"
+#include "codegen/emit/KernelEmitter.h"
+#include "ir/Bridge.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+namespace {
+
+/// Multiplications and additions of the program may contract to FMAs (docs/numbers.md); the polynomials of VectorMath, which are
+/// expanded later, may not.
+void allowContraction(func::FuncOp function) {
+  auto contract = arith::FastMathFlagsAttr::get(function.getContext(), arith::FastMathFlags::contract);
+  function.walk([&](Operation *op) {
+    if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp>(op))
+      op->setAttr("fastmath", contract);
+  });
+}
+
+/// No LLVM optimiser runs: what does not change in a loop leaves it here.
+void cleanUp(func::FuncOp function) {
+  IRRewriter rewriter(function.getContext());
+  DominanceInfo dominance(function);
+  eliminateCommonSubExpressions(rewriter, dominance, function);
+  function.walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
+}
+
+int64_t bytesOf(Type type) {
+  runtime::TensorType t = ir::runtimeTypeOf(type);
+  return t.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(t.dtype));
+}
+
+class ProgramEmitter {
+public:
+  ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, EntryInfo &info, std::vector<KernelReport> &reports)
+      : module(module), function(function), target(target), info(info), reports(reports), b(module.getContext()),
+        pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
+
+  LogicalResult run() {
+    info.name = function.getName().str();
+    for (Type type : function.getArgumentTypes())
+      info.inputs.push_back(ir::runtimeTypeOf(type));
+    for (Type type : function.getResultTypes())
+      info.results.push_back(ir::runtimeTypeOf(type));
+    Block &body = function.getBody().front();
+    b.setInsertionPoint(function);
+    DenseMap<Operation *, int64_t> scratch;
+    for (Operation &op : body.without_terminator()) {
+      if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
+        if (failed(emitKernel(kernel, scratch)))
+          return failure();
+      } else if (!isa<ir::ReshapeOp, ir::ConstantOp>(op)) {
+        return op.emitError("internal error in wengert (please report): emit: op outside of a kernel: ") << op.getName();
+      }
+    }
+    MemoryPlan plan = planMemory(function, scratch);
+    info.donated.assign(plan.donated.begin(), plan.donated.end());
+    info.workspaceBytes = plan.workspaceBytes;
+    emitEntry(plan);
+    return success();
+  }
+
+private:
+  struct Emitted {
+    func::FuncOp function;
+    int64_t chunks;
+    bool canFail;
+  };
+
+  LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
+    Location loc = kernel.getLoc();
+    unsigned pointers = kernel.getInputs().size() + kernel.getNumResults() + 1;
+    SmallVector<Type> inputs(pointers, pointerType);
+    inputs.append(2, b.getIndexType());
+    KernelEmitter emitter(kernel, target, b);
+    SmallVector<Type> results;
+    if (emitter.canFail())
+      results.push_back(b.getI32Type());
+    std::string name = (info.name + "_k" + Twine(emitted.size()) + "_" + kernel.getKind()).str();
+    OpBuilder::InsertionGuard guard(b);
+    auto fn = func::FuncOp::create(b, loc, name, FunctionType::get(b.getContext(), inputs, results));
+    fn.setPrivate();
+    Block *block = fn.addEntryBlock();
+    b.setInsertionPointToStart(block);
+    ValueRange arguments = block->getArguments();
+    emitter.errors = &info.errors;
+    emitter.errorPlaces = &info.errorPlaces;
+    if (failed(emitter.emit(arguments.take_front(pointers), arguments[pointers], arguments[pointers + 1])))
+      return failure();
+    func::ReturnOp::create(b, loc, emitter.canFail() ? ValueRange(emitter.failure) : ValueRange());
+    allowContraction(fn);
+    cleanUp(fn);
+    if (emitter.scratchBytes() > 0)
+      scratch[kernel] = emitter.scratchBytes();
+    emitted[kernel] = {fn, emitter.numChunks(), emitter.canFail()};
+    report(kernel, name);
+    return success();
+  }
+
+  void report(ir::KernelOp kernel, StringRef name) {
+    KernelReport r;
+    r.name = name.str();
+    r.kind = kernel.getKind().str();
+    r.where = ir::whereOf(kernel.getLoc());
+    for (Value input : kernel.getInputs())
+      r.bytes += bytesOf(input.getType());
+    for (Value result : kernel.getResults())
+      r.bytes += bytesOf(result.getType());
+    for (Operation &op : kernel.getBlock()->without_terminator()) {
+      if (isa<ir::ConstantOp>(op) || isa<ir::View>(op))
+        continue;
+      r.ops += (r.ops.empty() ? "" : ", ") + op.getName().stripDialect().str();
+      if (auto contract = dyn_cast<ir::ContractOp>(op)) {
+        int64_t flops = 2 * cast<RankedTensorType>(contract.getC().getType()).getNumElements();
+        for (auto [letter, size] : llvm::zip(contract.lettersOfA(), cast<RankedTensorType>(contract.getA().getType()).getShape()))
+          if (!contract.lettersOfC().contains(letter))
+            flops *= size;
+        r.flops += flops;
+      }
+    }
+    reports.push_back(std::move(r));
+  }
+
+  Value byteOffset(Value base, int64_t offset) {
+    if (offset == 0)
+      return base;
+    return LLVM::GEPOp::create(b, base.getLoc(), pointerType, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  }
+
+  /// The entry: loads the pointers, calls the kernels in order, returns the first error.
+  void emitEntry(MemoryPlan &plan) {
+    Location loc = function.getLoc();
+    b.setInsertionPoint(function);
+    auto entry = func::FuncOp::create(b, loc, (info.name + "_entry"), FunctionType::get(b.getContext(), {pointerType, pointerType}, {b.getI32Type()}));
+    Block *block = entry.addEntryBlock();
+    Value args = block->getArgument(0), workspace = block->getArgument(1);
+    emitConstants(plan);
+    b.setInsertionPointToStart(block);
+    SmallVector<int64_t> slotOfResult;
+    int64_t slot = info.inputs.size();
+    for (int64_t donated : plan.donated)
+      slotOfResult.push_back(donated >= 0 ? -1 : slot++);
+    DenseMap<int64_t, Value> loaded;
+    auto slotPointer = [&](int64_t index) {
+      Value &pointer = loaded[index];
+      if (!pointer) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(block);
+        pointer = LLVM::LoadOp::create(b, loc, pointerType, byteOffset(args, index * 8), 8);
+      }
+      return pointer;
+    };
+    auto pointerTo = [&](Place place) -> Value {
+      switch (place.kind) {
+      case Place::argument:
+        return slotPointer(place.index);
+      case Place::result:
+        return slotPointer(slotOfResult[place.index]);
+      case Place::arena:
+        return byteOffset(workspace, place.index);
+      case Place::constant:
+        return globalAddress(loc, place.index);
+      }
+      llvm_unreachable("all places are covered");
+    };
+    for (Operation &op : function.getBody().front()) {
+      auto kernel = dyn_cast<ir::KernelOp>(op);
+      if (!kernel)
+        continue;
+      const Emitted &callee = emitted[kernel];
+      SmallVector<Value> operands;
+      for (Value input : kernel.getInputs())
+        operands.push_back(pointerTo(plan.places.lookup(input)));
+      for (Value result : kernel.getResults())
+        operands.push_back(pointerTo(plan.places.lookup(result)));
+      // Without scratch of its own a kernel gets the workspace's header: where a failing one leaves the value at fault.
+      operands.push_back(byteOffset(workspace, plan.scratch.lookup(kernel)));
+      operands.push_back(arith::ConstantIndexOp::create(b, kernel.getLoc(), 0));
+      operands.push_back(arith::ConstantIndexOp::create(b, kernel.getLoc(), callee.chunks));
+      auto call = func::CallOp::create(b, kernel.getLoc(), callee.function, operands);
+      if (callee.canFail) {
+        Value code = call.getResult(0);
+        Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+        Value failed = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, code, zero);
+        Block *next = b.createBlock(&entry.getBody());
+        Block *fail = b.createBlock(&entry.getBody());
+        b.setInsertionPointToStart(fail);
+        func::ReturnOp::create(b, loc, code);
+        b.setInsertionPointAfterValue(failed);
+        cf::CondBranchOp::create(b, loc, failed, fail, ValueRange(), next, ValueRange());
+        b.setInsertionPointToStart(next);
+      }
+    }
+    for (const MemoryPlan::Copy &copy : plan.copies) {
+      Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(copy.bytes));
+      LLVM::MemcpyOp::create(b, loc, pointerTo(copy.to), pointerTo(copy.from), size, /*isVolatile=*/false);
+    }
+    func::ReturnOp::create(b, loc, Value(arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0))));
+    writeInfo(entry);
+    std::string name = info.name;
+    function.erase();
+    entry.setName(name);
+  }
+
+  void emitConstants(MemoryPlan &plan) {
+    for (auto [i, constant] : llvm::enumerate(plan.constants)) {
+      runtime::Array array = ir::arrayOf(cast<ElementsAttr>(constant.getValue()));
+      StringRef bytes(static_cast<const char *>(array.buffer.data()), array.numBytes());
+      auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
+      globals.push_back(LLVM::GlobalOp::create(b, constant.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                               (info.name + "_c" + Twine(i)).str(), b.getStringAttr(bytes), /*alignment=*/64));
+    }
+  }
+  Value globalAddress(Location loc, int64_t index) { return LLVM::AddressOfOp::create(b, loc, globals[index]); }
+
+  void writeInfo(func::FuncOp entry) {
+    auto types = [&](ArrayRef<runtime::TensorType> list) {
+      SmallVector<Attribute> attributes;
+      for (const runtime::TensorType &type : list)
+        attributes.push_back(TypeAttr::get(ir::tensorTypeOf(b.getContext(), type)));
+      return b.getArrayAttr(attributes);
+    };
+    auto strings = [&](const std::vector<std::string> &list) {
+      SmallVector<Attribute> attributes;
+      for (const std::string &text : list)
+        attributes.push_back(b.getStringAttr(text));
+      return b.getArrayAttr(attributes);
+    };
+    entry->setAttr("wg.inputs", types(info.inputs));
+    entry->setAttr("wg.results", types(info.results));
+    entry->setAttr("wg.donated", b.getDenseI64ArrayAttr(info.donated));
+    entry->setAttr("wg.workspace_bytes", b.getI64IntegerAttr(info.workspaceBytes));
+    entry->setAttr("wg.errors", strings(info.errors));
+    entry->setAttr("wg.error_places", strings(info.errorPlaces));
+  }
+
+  ModuleOp module;
+  func::FuncOp function;
+  const Target &target;
+  EntryInfo &info;
+  std::vector<KernelReport> &reports;
+  OpBuilder b;
+  LLVM::LLVMPointerType pointerType;
+  llvm::MapVector<Operation *, Emitted> emitted;
+  SmallVector<LLVM::GlobalOp> globals;
+};
+
+} // namespace
+
+LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &target, EntryInfo &info, std::vector<KernelReport> &kernels) {
+  return ProgramEmitter(module, function, target, info, kernels).run();
+}
+
+FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
+  auto fn = module.lookupSymbol(entry);
+  if (!fn)
+    return module.emitError("no function @") << entry << " in the module";
+  EntryInfo info;
+  info.name = entry.str();
+  auto types = fn->getAttrOfType<ArrayAttr>("wg.inputs"), results = fn->getAttrOfType<ArrayAttr>("wg.results");
+  auto donated = fn->getAttrOfType<DenseI64ArrayAttr>("wg.donated");
+  auto workspace = fn->getAttrOfType<IntegerAttr>("wg.workspace_bytes");
+  auto errors = fn->getAttrOfType<ArrayAttr>("wg.errors"), places = fn->getAttrOfType<ArrayAttr>("wg.error_places");
+  if (!types || !results || !donated || !workspace || !errors || !places || donated.size() != static_cast<int64_t>(results.size()))
+    return fn->emitError("@") << entry << " is no lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, wg.workspace_bytes, wg.errors";
+  for (auto [list, to] : {std::pair(types, &info.inputs), std::pair(results, &info.results)})
+    for (Attribute attribute : list) {
+      auto type = dyn_cast<TypeAttr>(attribute);
+      auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
+      if (!tensor || !tensor.hasStaticShape())
+        return fn->emitError("@") << entry << ": wg.inputs and wg.results hold static tensor types";
+      to->push_back(ir::runtimeTypeOf(tensor));
+    }
+  info.donated.assign(donated.asArrayRef().begin(), donated.asArrayRef().end());
+  info.workspaceBytes = workspace.getInt();
+  for (auto [list, to] : {std::pair(errors, &info.errors), std::pair(places, &info.errorPlaces)})
+    for (Attribute attribute : list)
+      to->push_back(cast<StringAttr>(attribute).str());
+  return info;
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,136 @@
+#include "codegen/Pipeline.h"
+
+#include "codegen/LowerToLLVM.h"
+#include "ir/Dialect.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <chrono>
+#include <cstdlib>
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+static constexpr llvm::StringLiteral kStageNames[kNumStages] = {"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"};
+
+StringRef nameOf(Stage stage) { return kStageNames[static_cast<int>(stage)]; }
+
+std::optional<Stage> parseStage(StringRef name) {
+  for (int i = 0; i < kNumStages; ++i)
+    if (name == kStageNames[i])
+      return static_cast<Stage>(i);
+  return std::nullopt;
+}
+
+std::string stageNames() {
+  std::string text;
+  for (StringRef name : kStageNames)
+    text += (text.empty() ? "" : ", ") + name.str();
+  return text;
+}
+
+/// Replaces each wg.call by its callee's body: kernels form across calls.
+static LogicalResult inlineCalls(func::FuncOp function) {
+  for (int depth = 0; depth < 1000; ++depth) {
+    SmallVector<ir::CallOp> calls;
+    function.walk([&](ir::CallOp call) { calls.push_back(call); });
+    if (calls.empty())
+      return success();
+    for (ir::CallOp call : calls) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+      if (!callee || callee.isExternal())
+        return call.emitOpError("no function @") << call.getCallee() << " in the module";
+      OpBuilder b(call);
+      IRMapping mapping;
+      mapping.map(callee.getArguments(), call.getOperands());
+      Block &body = callee.getBody().front();
+      for (Operation &op : body.without_terminator())
+        b.clone(op, mapping);
+      SmallVector<Value> results;
+      for (Value value : body.getTerminator()->getOperands())
+        results.push_back(mapping.lookupOrDefault(value));
+      call->replaceAllUsesWith(results);
+      call.erase();
+    }
+  }
+  return function.emitError("calls are nested more than 1000 deep: @") << function.getName() << " calls itself";
+}
+
+static LogicalResult runPasses(func::FuncOp function, llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager pm(function.getContext(), func::FuncOp::getOperationName());
+  pm.enableVerifier(std::getenv("WENGERT_VERIFY") != nullptr);
+  build(pm);
+  return pm.run(function);
+}
+
+static int64_t countOps(Operation *root) {
+  int64_t count = 0;
+  root->walk([&](Operation *op) { count += !isa<ModuleOp, func::FuncOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); });
+  return count;
+}
+
+LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to, const Target &target, std::vector<StageReport> *reports,
+                          std::vector<KernelReport> *kernels, llvm::function_ref<void(Stage)> each) {
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  if (!function || function.isExternal())
+    return module.emitError("no function @") << name << " in the module";
+  auto clock = [] { return std::chrono::steady_clock::now(); };
+  for (int i = static_cast<int>(from); i <= static_cast<int>(to); ++i) {
+    Stage stage = static_cast<Stage>(i);
+    if (stage != from) {
+      auto start = clock();
+      LogicalResult result = success();
+      switch (stage) {
+      case Stage::traced:
+      case Stage::assembly:
+        break;
+      case Stage::dropped:
+        // First, while each op is still the one that the rules wrote: what falls here is what the certificate lists.
+        result = inlineCalls(function);
+        if (succeeded(result))
+          result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createDropDeadGradients()); });
+        break;
+      case Stage::simplified:
+        // Before kernels form, so that none is formed of what folds away or is computed twice.
+        result = runPasses(function, [](OpPassManager &pm) {
+          pm.addPass(createCanonicalizerPass());
+          pm.addPass(passes::createFoldConstants());
+          pm.addPass(createCSEPass());
+        });
+        break;
+      case Stage::fused:
+        result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
+        break;
+      case Stage::lowered: {
+        // The last place that knows tensors: memory is planned and loops are written.
+        EntryInfo info;
+        std::vector<KernelReport> ignored;
+        for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+          if (other != function)
+            other.erase();
+        result = emitProgram(module, function, target, info, kernels ? *kernels : ignored);
+        break;
+      }
+      case Stage::llvm:
+        result = lowerToLLVM(module, target);
+        break;
+      }
+      if (failed(result))
+        return failure();
+      if (reports)
+        reports->push_back({stage, std::chrono::duration<double, std::milli>(clock() - start).count(),
+                            countOps(stage < Stage::lowered ? function.getOperation() : module.getOperation())});
+    } else if (reports && from == Stage::traced) {
+      reports->push_back({stage, 0, countOps(function)});
+    }
+    if (each)
+      each(stage);
+  }
+  return success();
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,182 @@
+#include "codegen/PlanMemory.h"
+
+#include "runtime/DType.h"
+#include "ir/Bridge.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t bytesOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * static_cast<int64_t>(runtime::sizeOf(ir::dtypeOf(type.getElementType())));
+}
+int64_t aligned(int64_t bytes) { return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment); }
+
+/// The value whose memory a value shares.
+Value storageOf(Value value) {
+  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>())
+    value = reshape.getX();
+  return value;
+}
+
+/// Whether `kernel` may write its result `index` over `argument`, which it also reads: every read is of the element that the same
+/// point writes, and comes before the write.
+bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
+  Value yielded = kernel.getYield().getValues()[index];
+  for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
+    if (storageOf(input) != argument)
+      continue;
+    BlockArgument inside = kernel.getBlock()->getArgument(i);
+    if (kernel.getKind() == "single" || inside.getType() != yielded.getType())
+      return false;
+    for (Operation *user : inside.getUsers()) {
+      if (user != kernel.getYield() && !isa<ir::Scalar>(user))
+        return false; // a view, a product, a reduction: it reads other elements too
+      if (kernel.getKind() == "reduce") {
+        // Rows are written after everything that reads them; whole elements may be read again in a later phase.
+        auto reduction = llvm::find_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Reduction>(op); });
+        if (reduction->getOperand(0).getType() == yielded.getType())
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Intervals [first, last] of kernel positions for which blocks of the arena are taken.
+struct Block {
+  int64_t first, last, offset, bytes;
+};
+
+class Planner {
+public:
+  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes) : function(function), scratchBytes(scratchBytes) {}
+
+  MemoryPlan run() {
+    mlir::Block &body = function.getBody().front();
+    Operation *terminator = body.getTerminator();
+    int64_t position = 0;
+    for (Operation &op : body)
+      positions[&op] = position++;
+    end = position;
+    for (auto [i, argument] : llvm::enumerate(body.getArguments()))
+      plan.places[argument] = {Place::argument, static_cast<int64_t>(i)};
+    plan.donated.assign(terminator->getNumOperands(), -1);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto result = function.getArgAttrOfType<IntegerAttr>(i, "wg.result"))
+        plan.donated[result.getInt()] = i;
+    placeResults(terminator);
+    placeArena(body);
+    for (Operation &op : body)
+      if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
+        plan.places[reshape.getY()] = plan.places.lookup(storageOf(reshape.getY()));
+    finishCopies(terminator);
+    return std::move(plan);
+  }
+
+private:
+  /// The last position at which the memory of `value` is read; copies at the end count as `end`.
+  int64_t lastRead(Value value) {
+    int64_t last = -1;
+    for (Operation *user : value.getUsers()) {
+      if (isa<ir::ReshapeOp>(user))
+        last = std::max(last, lastRead(user->getResult(0)));
+      else
+        last = std::max(last, user->hasTrait<OpTrait::IsTerminator>() ? end : positions.lookup(user));
+    }
+    return last;
+  }
+
+  void placeResults(Operation *terminator) {
+    for (auto [r, operand] : llvm::enumerate(terminator->getOperands())) {
+      Value root = storageOf(operand);
+      auto kernel = root.getDefiningOp<ir::KernelOp>();
+      if (!kernel || plan.places.count(root))
+        continue;
+      int64_t donated = plan.donated[r];
+      if (donated < 0) {
+        plan.places[root] = {Place::result, static_cast<int64_t>(r)};
+        continue;
+      }
+      Value argument = function.getArgument(donated);
+      if (lastRead(argument) <= positions.lookup(kernel) && readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
+        plan.places[root] = {Place::argument, donated};
+    }
+  }
+
+  int64_t take(int64_t first, int64_t last, int64_t bytes) {
+    bytes = aligned(bytes);
+    SmallVector<Block> living;
+    for (const Block &block : blocks)
+      if (block.first <= last && first <= block.last)
+        living.push_back(block);
+    llvm::sort(living, [](const Block &a, const Block &b) { return a.offset < b.offset; });
+    int64_t offset = kWorkspaceHeader;
+    for (const Block &block : living) {
+      if (block.offset - offset >= bytes)
+        break;
+      offset = std::max(offset, block.offset + block.bytes);
+    }
+    blocks.push_back({first, last, offset, bytes});
+    plan.workspaceBytes = std::max(plan.workspaceBytes, offset + bytes);
+    return offset;
+  }
+
+  void placeArena(mlir::Block &body) {
+    for (Operation &op : body) {
+      int64_t here = positions.lookup(&op);
+      if (auto constant = dyn_cast<ir::ConstantOp>(op)) {
+        plan.places[constant.getY()] = {Place::constant, static_cast<int64_t>(plan.constants.size())};
+        plan.constants.push_back(constant);
+      }
+      if (!isa<ir::KernelOp>(op))
+        continue;
+      for (Value result : op.getResults())
+        if (!plan.places.count(result))
+          plan.places[result] = {Place::arena, take(here, std::max(here, lastRead(result)), bytesOf(result))};
+      if (int64_t bytes = scratchBytes.lookup(&op))
+        plan.scratch[&op] = take(here, here, bytes);
+    }
+  }
+
+  /// Results that are not where they belong. Arguments that go to donated places are saved first, so that no copy reads what
+  /// another has overwritten.
+  void finishCopies(Operation *terminator) {
+    SmallVector<MemoryPlan::Copy> saved, moved;
+    for (auto [r, operand] : llvm::enumerate(terminator->getOperands())) {
+      int64_t donated = plan.donated[r];
+      Place to = donated >= 0 ? Place{Place::argument, donated} : Place{Place::result, static_cast<int64_t>(r)};
+      Place from = plan.places.lookup(storageOf(operand));
+      if (from.kind == to.kind && from.index == to.index)
+        continue;
+      int64_t bytes = bytesOf(operand);
+      bool overwritten = from.kind == Place::argument && llvm::is_contained(plan.donated, from.index);
+      if (overwritten) {
+        Place temporary{Place::arena, take(end, end, bytes)};
+        saved.push_back({from, temporary, bytes});
+        from = temporary;
+      }
+      moved.push_back({from, to, bytes});
+    }
+    plan.copies = std::move(saved);
+    plan.copies.append(moved);
+  }
+
+  func::FuncOp function;
+  const DenseMap<Operation *, int64_t> &scratchBytes;
+  MemoryPlan plan;
+  DenseMap<Operation *, int64_t> positions;
+  SmallVector<Block> blocks;
+  int64_t end = 0;
+};
+
+} // namespace
+
+MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes) { return Planner(function, scratchBytes).run(); }
+
+} // namespace wg::codegen

@@ -1,0 +1,366 @@
+// Contract kernels: c = sum over k of a * b, and what follows elementwise, tile by tile from registers.
+//
+// The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b); neighbours that every
+// tensor steps through as one axis are merged. n is the side whose innermost letter is c's innermost, so that c is
+// stored in vectors; a and b change roles where that is needed. Then, per batch and per panel of n:
+//
+//   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share cache sets
+//   for m in tiles of MR:           MR x NV accumulators in registers
+//     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds
+//     epilogue on each accumulator, stores
+//
+// Tile sizes follow the register file: 8 x 2 vectors of 32 registers, 6 x 2 of 16 (Goto and van de Geijn 2008).
+#include "codegen/emit/KernelEmitter.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+namespace {
+
+/// One letter, or several that every tensor steps through as one.
+struct Letter {
+  int64_t size;
+  int64_t strideA = 0, strideB = 0; ///< in elements; 0 if the tensor lacks the letter
+  SmallVector<unsigned> axesOfC;    ///< c's axes that it stands for, outermost first
+};
+
+} // namespace
+
+struct ContractEmitter {
+  KernelEmitter &e;
+  OpBuilder &b;
+  Location loc;
+  ir::ContractOp op;
+  Value a, bOperand;
+  SmallVector<Letter> batch, m, n, k;
+  Type element, accumulator;
+  int lanes;
+
+  explicit ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
+    for (Operation &inner : e.kernel.getBlock()->without_terminator())
+      if (auto contract = dyn_cast<ir::ContractOp>(inner))
+        op = contract;
+    a = op.getA();
+    bOperand = op.getB();
+    element = cast<RankedTensorType>(a.getType()).getElementType();
+    lanes = e.target.vectorBytes / (element.getIntOrFloatBitWidth() / 8);
+    sortLetters();
+  }
+
+  /// Classifies and merges the letters; exchanges a and b if c's innermost letter is one of a's.
+  void sortLetters() {
+    StringRef inA = op.lettersOfA(), inB = op.lettersOfB(), inC = op.lettersOfC();
+    if (!inC.empty() && !inB.contains(inC.back())) {
+      std::swap(a, bOperand);
+      std::swap(inA, inB);
+    }
+    SmallVector<int64_t> stridesA = rowMajorStrides(shapeOf(a)), stridesB = rowMajorStrides(shapeOf(bOperand));
+    auto add = [&](SmallVector<Letter> &group, char name, bool merge) {
+      Letter letter{1, 0, 0, {}};
+      size_t pa = inA.find(name), pb = inB.find(name), pc = inC.find(name);
+      if (pa != StringRef::npos) {
+        letter.size = shapeOf(a)[pa];
+        letter.strideA = stridesA[pa];
+      }
+      if (pb != StringRef::npos) {
+        letter.size = shapeOf(bOperand)[pb];
+        letter.strideB = stridesB[pb];
+      }
+      if (pc != StringRef::npos)
+        letter.axesOfC.push_back(pc);
+      if (merge && !group.empty()) {
+        Letter &last = group.back();
+        bool neighboursInC = last.axesOfC.empty() || (pc != StringRef::npos && last.axesOfC.back() + 1 == pc);
+        if (last.strideA == letter.strideA * letter.size && last.strideB == letter.strideB * letter.size && neighboursInC) {
+          last.size *= letter.size;
+          last.strideA = letter.strideA;
+          last.strideB = letter.strideB;
+          last.axesOfC.append(letter.axesOfC);
+          return;
+        }
+      }
+      group.push_back(letter);
+    };
+    for (char name : inC) {
+      bool isA = inA.contains(name), isB = inB.contains(name);
+      add(isA && isB ? batch : isA ? m : n, name, true);
+    }
+    for (char name : inA)
+      if (!inC.contains(name))
+        add(k, name, true);
+  }
+
+  int vectorsOfTile(int64_t columns) const { return static_cast<int>(std::min<int64_t>(2, (columns + lanes - 1) / lanes)); }
+  /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
+  int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 16 : 12) / vectors; }
+
+  const Letter &lane() const { return n.back(); }
+  int64_t sizeK() const {
+    int64_t size = 1;
+    for (const Letter &letter : k)
+      size *= letter.size;
+    return size;
+  }
+  int64_t rows() const { return m.empty() ? 1 : m.back().size; }
+
+  /// Whether a panel of b is copied before use.
+  bool packs() const {
+    if (lane().strideB != 1)
+      return lane().size > 1;
+    int64_t bytes = sizeK() * lane().size * (element.getIntOrFloatBitWidth() / 8);
+    return bytes > (int64_t(1) << 20) && rows() >= 4 * rowsOfTile(2);
+  }
+  int64_t panelBytes() const { return packs() ? sizeK() * 2 * lanes * (element.getIntOrFloatBitWidth() / 8) : 0; }
+
+  // ---- Emission -----------------------------------------------------------------------------------------------------
+
+  /// Coordinates of c's axes of a letter at `at`, the innermost with a lane stride.
+  void place(Point &point, const Letter &letter, Value at, int64_t laneStride) {
+    if (letter.axesOfC.size() == 1) {
+      point.at[letter.axesOfC[0]] = {at, laneStride};
+      return;
+    }
+    // A merged letter: the axes' coordinates are quotients and remainders. Within a vector only the innermost moves; a vector that
+    // would cross its end is the reason why lettersMayCross() forbids merging the lane letter (see mayMergeLanes).
+    Value rest = at;
+    for (unsigned axis : llvm::reverse(letter.axesOfC)) {
+      int64_t size = e.axes[axis].size;
+      bool outermost = axis == letter.axesOfC.front();
+      Value coordinate = outermost ? rest : Value(arith::RemUIOp::create(b, loc, rest, e.index(size)));
+      point.at[axis] = {coordinate, axis == letter.axesOfC.back() ? laneStride : 0};
+      if (!outermost)
+        rest = arith::DivUIOp::create(b, loc, rest, e.index(size));
+    }
+  }
+
+  Value pointerAt(Value base, Value offset) {
+    auto type = LLVM::LLVMPointerType::get(b.getContext());
+    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), offset);
+    return LLVM::GEPOp::create(b, loc, type, element, base, ArrayRef<LLVM::GEPArg>{wide});
+  }
+  unsigned alignment() const { return element.getIntOrFloatBitWidth() / 8; }
+  VectorType vectorType() const { return VectorType::get({lanes}, element); }
+
+  Value loadScalar(Value base, Value offset) { return LLVM::LoadOp::create(b, loc, element, pointerAt(base, offset), alignment()); }
+  Value loadVector(Value base, Value offset, Value mask) {
+    Value pointer = pointerAt(base, offset);
+    if (!mask)
+      return LLVM::LoadOp::create(b, loc, vectorType(), pointer, alignment());
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
+    return LLVM::MaskedLoadOp::create(b, loc, vectorType(), pointer, mask, zero, alignment());
+  }
+  void storeVector(Value base, Value offset, Value value) {
+    LLVM::StoreOp::create(b, loc, value, pointerAt(base, offset), alignment());
+  }
+
+  /// Loops over the letters of `group`, adding their strides to the offsets into a and b.
+  void nest(ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point, llvm::function_ref<void(Value, Value)> body) {
+    if (group.empty())
+      return body(offsetA, offsetB);
+    const Letter &letter = group.front();
+    e.loop(0, letter.size, 1, [&](Value i) {
+      place(point, letter, i, 0);
+      nest(group.drop_front(), e.add(offsetA, e.mul(i, letter.strideA)), e.add(offsetB, e.mul(i, letter.strideB)), point, body);
+    });
+  }
+
+  LogicalResult emit(Value begin, Value end) {
+    Point origin;
+    origin.at.assign(e.axes.size(), {e.index(0), 0});
+    bool chunkRows = batch.empty() && m.size() == 1 && e.chunks > 1;
+    (void)chunkRows;
+    nest(batch, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
+      nest(ArrayRef(n).drop_back(), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
+        int64_t width = 2 * lanes, size = lane().size, whole = size / width * width;
+        e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, 2, width, origin); });
+        if (whole < size)
+          panel(offsetA, offsetB, e.index(whole), vectorsOfTile(size - whole), size - whole, origin);
+      });
+    });
+    return success();
+  }
+
+  /// All rows of one panel: columns [j, j + columns) of c, `vectors` vectors wide.
+  void panel(Value offsetA, Value offsetB, Value j, int vectors, int64_t columns, Point &origin) {
+    Value base = e.pointerOf.lookup(bOperand);
+    Value panelOffset = e.add(offsetB, e.mul(j, lane().strideB));
+    SmallVector<int64_t> panelStrides; // of b within the panel, one per letter of k
+    for (const Letter &letter : k)
+      panelStrides.push_back(letter.strideB);
+    bool packed = packs();
+    if (packed) {
+      pack(base, panelOffset, vectors, columns);
+      base = e.scratchPointer;
+      panelOffset = e.index(0);
+      int64_t stride = static_cast<int64_t>(vectors) * lanes;
+      for (int i = static_cast<int>(k.size()) - 1; i >= 0; --i) {
+        panelStrides[i] = stride;
+        stride *= k[i].size;
+      }
+    }
+    SmallVector<Value> masks;
+    for (int v = 0; v < vectors; ++v)
+      masks.push_back(e.tailMask(lanes, columns - static_cast<int64_t>(v) * lanes));
+    SmallVector<Value> loadMasks = packed ? SmallVector<Value>(vectors) : masks;
+    auto rowTiles = [&](Value offsetA) {
+      if (m.empty())
+        return tile(offsetA, base, panelOffset, panelStrides, {}, 1, j, masks, loadMasks, origin);
+      const Letter &letter = m.back();
+      int height = rowsOfTile(vectors);
+      int64_t whole = letter.size / height * height;
+      auto emitTile = [&](Value i, int count) {
+        tile(e.add(offsetA, e.mul(i, letter.strideA)), base, panelOffset, panelStrides, i, count, j, masks, loadMasks, origin);
+      };
+      e.loop(0, whole, height, [&](Value i) { emitTile(i, height); });
+      if (whole < letter.size)
+        emitTile(e.index(whole), static_cast<int>(letter.size - whole));
+    };
+    if (m.empty())
+      rowTiles(offsetA);
+    else
+      nest(ArrayRef(m).drop_back(), offsetA, e.index(0), origin, [&](Value offsetA, Value) { rowTiles(offsetA); });
+  }
+
+  /// Accumulates over k, then the epilogue: `count` rows from i, one accumulator a row and vector.
+  void tile(Value offsetA, Value base, Value panelOffset, ArrayRef<int64_t> panelStrides, Value i, int count, Value j, ArrayRef<Value> masks,
+            ArrayRef<Value> loadMasks, Point &origin) {
+    int vectors = static_cast<int>(masks.size());
+    Value pointerA = e.pointerOf.lookup(a);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
+    SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
+    int64_t strideM = m.empty() ? 0 : m.back().strideA;
+    std::function<SmallVector<Value>(size_t, Value, Value, ValueRange)> sum = [&](size_t depth, Value atA, Value atB, ValueRange acc) {
+      if (depth == k.size()) {
+        SmallVector<Value> next, columnsOfB;
+        for (int v = 0; v < vectors; ++v)
+          columnsOfB.push_back(loadVector(base, e.add(atB, e.index(v * lanes)), loadMasks[v]));
+        for (int r = 0; r < count; ++r) {
+          Value scalar = e.splat(loadScalar(pointerA, e.add(atA, e.index(r * strideM))), lanes);
+          for (int v = 0; v < vectors; ++v)
+            next.push_back(fma(scalar, columnsOfB[v], acc[r * vectors + v]));
+        }
+        return next;
+      }
+      const Letter &letter = k[depth];
+      return e.loop(0, letter.size, 1, acc, [&](Value p, ValueRange carried) {
+        return sum(depth + 1, e.add(atA, e.mul(p, letter.strideA)), e.add(atB, e.mul(p, panelStrides[depth])), carried);
+      });
+    };
+    SmallVector<Value> acc = sum(0, offsetA, panelOffset, start);
+    // The epilogue sees the product as a value that is already computed.
+    SmallVector<Point> points;
+    for (int r = 0; r < count; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        Point point(origin.at, lanes, masks[v]);
+        if (i)
+          place(point, m.back(), e.add(i, e.index(r)), 0);
+        place(point, lane(), e.add(j, e.index(v * lanes)), 1);
+        point.values[op.getC()] = acc[r * vectors + v];
+        points.push_back(std::move(point));
+      }
+    // Only a few points at a time, so that what the epilogue holds fits beside the accumulators that wait.
+    SmallVector<Value> values = llvm::to_vector(e.kernel.getYield().getValues());
+    for (size_t first = 0; first < points.size(); first += vectors) {
+      MutableArrayRef<Point> group = MutableArrayRef(points).slice(first, vectors);
+      e.evalAll(group, values);
+      for (unsigned output = 0; output < values.size(); ++output)
+        for (Point &point : group)
+          e.store(point, output);
+    }
+  }
+
+  Value fma(Value x, Value y, Value z) {
+    if (e.target.hasFma)
+      return math::FmaOp::create(b, loc, x, y, z);
+    return arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, x, y), z);
+  }
+
+  // ---- Packing ----------------------------------------------------------------------------------------------------------
+
+  /// scratch[k][vectors * lanes] = b[k, panel]; columns out of range are zero.
+  void pack(Value base, Value panelOffset, int vectors, int64_t columns) {
+    int64_t width = static_cast<int64_t>(vectors) * lanes;
+    const Letter &inner = k.empty() ? lane() : k.back();
+    std::function<void(size_t, Value, Value)> outer = [&](size_t depth, Value from, Value row) {
+      if (depth + 1 < k.size()) {
+        e.loop(0, k[depth].size, 1, [&](Value p) {
+          outer(depth + 1, e.add(from, e.mul(p, k[depth].strideB)), e.mul(e.add(row, p), k[depth + 1].size));
+        });
+        return;
+      }
+      if (k.empty())
+        return copyRows(base, from, row, 0, 1, 0, vectors, columns, width);
+      if (lane().strideB == 1)
+        return copyRows(base, from, row, 0, inner.size, inner.strideB, vectors, columns, width);
+      int64_t whole = inner.strideB == 1 ? inner.size / lanes * lanes : 0;
+      e.loop(0, whole, lanes, [&](Value p) {
+        for (int v = 0; v < vectors; ++v)
+          transposeBlock(base, e.add(from, p), e.add(row, p), v, std::min<int64_t>(lanes, columns - static_cast<int64_t>(v) * lanes), width);
+      });
+      gatherRows(base, from, row, whole, inner.size, inner.strideB, vectors, columns, width);
+    };
+    outer(0, panelOffset, e.index(0));
+  }
+
+  void copyRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors, int64_t columns, int64_t width) {
+    e.loop(first, last, 1, [&](Value p) {
+      for (int v = 0; v < vectors; ++v) {
+        Value x = loadVector(base, e.add(e.add(from, e.mul(p, stride)), e.index(v * lanes)), e.tailMask(lanes, columns - static_cast<int64_t>(v) * lanes));
+        storeVector(e.scratchPointer, e.add(e.mul(e.add(row, p), width), e.index(v * lanes)), x);
+      }
+    });
+  }
+
+  /// Element by element: what is left over, and layouts without a contiguous axis.
+  void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors, int64_t columns, int64_t width) {
+    e.loop(first, last, 1, [&](Value p) {
+      Value rowFrom = e.add(from, e.mul(p, stride)), rowTo = e.mul(e.add(row, p), width);
+      if (columns < width)
+        storeVector(e.scratchPointer, e.add(rowTo, e.index((vectors - 1) * lanes)), arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
+      e.loop(0, columns, 1, [&](Value c) {
+        Value x = loadScalar(base, e.add(rowFrom, e.mul(c, lane().strideB)));
+        LLVM::StoreOp::create(b, loc, x, pointerAt(e.scratchPointer, e.add(rowTo, c)), alignment());
+      });
+    });
+  }
+
+  /// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers: log2(lanes) rounds of
+  /// shuffles that exchange halves at distance 1, 2, 4, ...
+  void transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width) {
+    SmallVector<Value> x(lanes);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
+    for (int c = 0; c < lanes; ++c)
+      x[c] = c < count ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane().strideB)), {}) : zero;
+    for (int distance = 1; distance < lanes; distance *= 2) {
+      SmallVector<int64_t> low, high;
+      for (int l = 0; l < lanes; ++l) {
+        bool upper = l & distance;
+        low.push_back(upper ? lanes + (l ^ distance) : l);
+        high.push_back(upper ? lanes + l : l ^ distance);
+      }
+      SmallVector<Value> y(lanes);
+      for (int r = 0; r < lanes; ++r) {
+        if (r & distance)
+          continue;
+        y[r] = vector::ShuffleOp::create(b, loc, x[r], x[r | distance], low);
+        y[r | distance] = vector::ShuffleOp::create(b, loc, x[r], x[r | distance], high);
+      }
+      x = y;
+    }
+    for (int p = 0; p < lanes; ++p)
+      storeVector(e.scratchPointer, e.add(e.mul(e.add(row, e.index(p)), width), e.index(v * lanes)), x[p]);
+  }
+};
+
+void KernelEmitter::planContract() {
+  ContractEmitter contract(*this);
+  scratch = contract.panelBytes();
+}
+
+LogicalResult KernelEmitter::emitContract(Value begin, Value end) { return ContractEmitter(*this).emit(begin, end); }
+
+} // namespace wg::codegen

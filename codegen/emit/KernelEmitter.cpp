@@ -1,0 +1,536 @@
+#include "codegen/emit/KernelEmitter.h"
+
+#include "ir/Views.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int i = static_cast<int>(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+static bool isLeaf(Value value) { return !value.getDefiningOp() || isa<ir::ConstantOp>(value.getDefiningOp()); }
+
+KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilder &b)
+    : b(b), loc(kernel.getLoc()), kernel(kernel), target(target) {
+  if (kernel.getKind() == "single")
+    return;
+  assignSpaces();
+  mergeAxes();
+  planChunks();
+}
+
+bool KernelEmitter::canFail() { return kernel.getKind() == "single"; }
+
+/// The iteration space: the operand of the reductions, the result of the contraction, or the largest value computed.
+void KernelEmitter::assignSpaces() {
+  Block &body = *kernel.getBlock();
+  Value shaped;
+  for (Operation &op : body.without_terminator()) {
+    if (auto reduction = dyn_cast<ir::Reduction>(op)) {
+      shaped = op.getOperand(0);
+      reduced.assign(reduction.getAxes().begin(), reduction.getAxes().end());
+      break;
+    }
+    if (isa<ir::ContractOp>(op)) {
+      shaped = op.getResult(0);
+      break;
+    }
+  }
+  if (!shaped)
+    for (Value value : kernel.getYield().getValues())
+      if (!shaped || shapeOf(value).size() > shapeOf(shaped).size())
+        shaped = value;
+  sizes.assign(shapeOf(shaped).begin(), shapeOf(shaped).end());
+  SmallVector<int64_t> rowSizes;
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
+    if (!llvm::is_contained(reduced, d)) {
+      kept.push_back(d);
+      rowSizes.push_back(sizes[d]);
+    }
+  auto assign = [&](Value value) {
+    ArrayRef<int64_t> shape = shapeOf(value);
+    if (shape == ArrayRef(sizes))
+      spaces[value] = Space::full;
+    else if (!reduced.empty() && shape == ArrayRef(rowSizes))
+      spaces[value] = Space::row;
+    else
+      spaces[value] = Space::uniform; // or an operand that only views and contractions read
+  };
+  for (Value argument : body.getArguments())
+    assign(argument);
+  for (Operation &op : body.without_terminator())
+    for (Value result : op.getResults())
+      assign(result);
+}
+
+/// Original coordinates of the iteration space -> coordinates of a value of one of the three spaces.
+AffineMap KernelEmitter::spaceMap(Value value) {
+  MLIRContext *context = b.getContext();
+  switch (spaces.lookup(value)) {
+  case Space::full:
+    return AffineMap::getMultiDimIdentityMap(sizes.size(), context);
+  case Space::row: {
+    SmallVector<AffineExpr> exprs;
+    for (int64_t d : kept)
+      exprs.push_back(getAffineDimExpr(d, context));
+    return AffineMap::get(sizes.size(), 0, exprs, context);
+  }
+  case Space::uniform:
+    return AffineMap::get(sizes.size(), 0, SmallVector<AffineExpr>(shapeOf(value).size(), getAffineConstantExpr(0, context)), context);
+  }
+  llvm_unreachable("all spaces are covered");
+}
+
+/// Follows views down to what they show.
+KernelEmitter::Traced KernelEmitter::trace(Value value) {
+  AffineMap map = spaceMap(value);
+  while (auto view = ir::viewMapOf(value.getDefiningOp())) {
+    map = simplifyAffineMap(view->compose(map));
+    value = value.getDefiningOp()->getOperand(0);
+  }
+  return {value, map};
+}
+
+/// Splits `expr` = sum of c_d * d_d + c into strides and offset.
+static void addAffine(AffineExpr expr, int64_t factor, MutableArrayRef<int64_t> strides, int64_t &offset) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    offset += factor * constant.getValue();
+  } else if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    strides[dim.getPosition()] += factor;
+  } else {
+    auto binary = cast<AffineBinaryOpExpr>(expr);
+    if (binary.getKind() == AffineExprKind::Add) {
+      addAffine(binary.getLHS(), factor, strides, offset);
+      addAffine(binary.getRHS(), factor, strides, offset);
+    } else { // Mul; the constant stands on the right
+      addAffine(binary.getLHS(), factor * cast<AffineConstantExpr>(binary.getRHS()).getValue(), strides, offset);
+    }
+  }
+}
+
+/// Strides over the original axes with which `map` reads a row-major root.
+static std::pair<SmallVector<int64_t>, int64_t> linearise(AffineMap map, ArrayRef<int64_t> rootShape) {
+  SmallVector<int64_t> strides(map.getNumDims(), 0);
+  int64_t offset = 0;
+  for (auto [expr, stride] : llvm::zip_equal(map.getResults(), rowMajorStrides(rootShape)))
+    addAffine(expr, stride, strides, offset);
+  return {strides, offset};
+}
+
+std::optional<KernelEmitter::Access> KernelEmitter::accessOf(Value value) {
+  auto [it, isNew] = accesses.try_emplace(value, std::nullopt);
+  if (isNew) {
+    Traced traced = trace(value);
+    if (isLeaf(traced.root)) {
+      auto [strides, offset] = linearise(traced.map, shapeOf(traced.root));
+      Access access{traced.root, {}, offset};
+      for (const Axis &axis : axes)
+        access.strides.push_back(strides[axis.dim]);
+      accesses[value] = access;
+    }
+  }
+  return accesses[value];
+}
+
+SmallVector<int64_t> KernelEmitter::outputStrides(unsigned output) {
+  Value value = kernel.getYield().getValues()[output];
+  auto [strides, offset] = linearise(spaceMap(value), shapeOf(value));
+  SmallVector<int64_t> result;
+  for (const Axis &axis : axes)
+    result.push_back(strides[axis.dim]);
+  return result;
+}
+
+/// Unit axes fall; neighbours merge if every access steps through them as through one axis.
+void KernelEmitter::mergeAxes() {
+  Block &body = *kernel.getBlock();
+  bool mayMerge = kernel.getKind() != "contract";
+  SmallVector<SmallVector<int64_t>> all;
+  for (auto [i, value] : llvm::enumerate(kernel.getYield().getValues()))
+    all.push_back(linearise(spaceMap(value), shapeOf(value)).first);
+  for (Operation &op : body.without_terminator()) {
+    if (isa<ir::Indexed>(op))
+      mayMerge = false;
+    if (ir::viewMapOf(&op))
+      continue;
+    for (Value operand : op.getOperands()) {
+      if (!isa<RankedTensorType>(operand.getType()) || isa<ir::ContractOp>(op))
+        continue;
+      Traced traced = trace(operand);
+      if (isLeaf(traced.root) && !(traced.root.getDefiningOp()))
+        all.push_back(linearise(traced.map, shapeOf(traced.root)).first);
+    }
+  }
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
+    bool isReduced = llvm::is_contained(reduced, d);
+    if (mayMerge && sizes[d] == 1)
+      continue;
+    if (mayMerge && !axes.empty() && axes.back().reduced == isReduced &&
+        llvm::all_of(all, [&](ArrayRef<int64_t> strides) { return strides[axes.back().dim] == strides[d] * sizes[d]; })) {
+      axes.back().size *= sizes[d];
+      axes.back().dim = d;
+    } else {
+      axes.push_back({sizes[d], d, isReduced});
+    }
+  }
+}
+
+int KernelEmitter::nativeLanes() {
+  int64_t widest = 4;
+  for (Operation &op : *kernel.getBlock())
+    for (Value operand : op.getOperands())
+      if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+        if (isa<Float64Type>(type.getElementType()))
+          widest = 8;
+  return std::max<int>(2, target.vectorBytes / widest);
+}
+
+/// Live values of the body in program order, plus what an expanded transcendental function holds.
+int KernelEmitter::interleave() {
+  int live = 0, most = 1;
+  DenseMap<Value, int> uses;
+  for (Operation &op : *kernel.getBlock()) {
+    if (ir::viewMapOf(&op) || isa<ir::ConstantOp>(op))
+      continue;
+    int temporaries = isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op>(op) ? 3 : 0;
+    most = std::max(most, live + temporaries);
+    for (Value operand : op.getOperands())
+      if (operand.getDefiningOp() && --uses[operand] == 0)
+        --live;
+    for (Value result : op.getResults()) {
+      uses[result] = std::distance(result.use_begin(), result.use_end());
+      ++live;
+    }
+    most = std::max(most, live);
+  }
+  int fit = target.numVectorRegisters / (most + 1);
+  return fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
+}
+
+// ---- Small builders ------------------------------------------------------------------------------------------------
+
+Value KernelEmitter::index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
+
+Value KernelEmitter::add(Value a, Value c) {
+  APInt x, y;
+  bool constantA = matchPattern(a, m_ConstantInt(&x)), constantC = matchPattern(c, m_ConstantInt(&y));
+  if (constantA && constantC)
+    return index(x.getSExtValue() + y.getSExtValue());
+  if (constantA && x.isZero())
+    return c;
+  if (constantC && y.isZero())
+    return a;
+  return arith::AddIOp::create(b, loc, a, c);
+}
+
+Value KernelEmitter::mul(Value a, int64_t c) {
+  APInt x;
+  if (c == 0)
+    return index(0);
+  if (c == 1)
+    return a;
+  if (matchPattern(a, m_ConstantInt(&x)))
+    return index(x.getSExtValue() * c);
+  return arith::MulIOp::create(b, loc, a, index(c));
+}
+
+Type KernelEmitter::computeType(Type element, int lanes) {
+  if (element.isInteger(8))
+    element = IntegerType::get(element.getContext(), 8);
+  return lanes ? Type(VectorType::get({lanes}, element)) : element;
+}
+
+Value KernelEmitter::splat(Value value, int lanes) {
+  if (lanes == 0 || isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(b, loc, VectorType::get({lanes}, value.getType()), value);
+}
+
+Value KernelEmitter::tailMask(int lanes, int64_t count) {
+  if (count >= lanes)
+    return {};
+  SmallVector<bool> on(lanes, false);
+  std::fill_n(on.begin(), count, true);
+  auto type = VectorType::get({lanes}, b.getI1Type());
+  return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, on));
+}
+
+void KernelEmitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+  auto forOp = scf::ForOp::create(b, loc, from, to, index(step));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  body(forOp.getInductionVar());
+}
+
+void KernelEmitter::loop(int64_t from, int64_t to, int64_t step, llvm::function_ref<void(Value)> body) {
+  if (to <= from)
+    return;
+  if (to - from <= step)
+    return body(index(from));
+  loop(index(from), index(to), step, body);
+}
+
+SmallVector<Value> KernelEmitter::loop(int64_t from, int64_t to, int64_t step, ValueRange carried,
+                                       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  if (to <= from)
+    return SmallVector<Value>(carried);
+  if (to - from <= step)
+    return body(index(from), carried);
+  auto forOp = scf::ForOp::create(b, loc, index(from), index(to), index(step), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(forOp.getBody());
+  SmallVector<Value> next = body(forOp.getInductionVar(), forOp.getRegionIterArgs());
+  scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(forOp.getResults());
+}
+
+// ---- Memory ----------------------------------------------------------------------------------------------------------
+
+/// The type of an element in memory: bool is a byte.
+static Type memoryType(Type element) {
+  return element.isInteger(1) || element.isInteger(8) ? IntegerType::get(element.getContext(), 8) : element;
+}
+static unsigned alignmentOf(Type memory) { return std::max(1u, memory.getIntOrFloatBitWidth() / 8); }
+
+/// Pointer to element `offset` + sum of coordinates times strides, without the lanes' own steps; and the lane stride.
+static std::pair<Value, int64_t> addressOf(KernelEmitter &e, ArrayRef<ir::Coordinate> at, Value pointer, Type memory,
+                                           ArrayRef<int64_t> strides, int64_t offset, Value *dataOffsets) {
+  OpBuilder &b = e.b;
+  auto pointerType = LLVM::LLVMPointerType::get(b.getContext());
+  Value outer = e.index(offset), inner = e.index(0);
+  int64_t laneStride = 0;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (strides[d] == 0)
+      continue;
+    if (isa<VectorType>(at[d].base.getType())) { // data-dependent places: summed as a vector
+      auto type = cast<VectorType>(at[d].base.getType());
+      Value step = e.splat(e.index(strides[d]), type.getNumElements());
+      Value term = arith::MulIOp::create(b, e.loc, at[d].base, step);
+      *dataOffsets = *dataOffsets ? Value(arith::AddIOp::create(b, e.loc, *dataOffsets, term)) : term;
+      continue;
+    }
+    laneStride += at[d].laneStride * strides[d];
+    // The innermost axis is added last, so that everything outside of it can leave its loop.
+    Value &part = d + 1 == at.size() ? inner : outer;
+    part = e.add(part, e.mul(at[d].base, strides[d]));
+  }
+  auto gep = [&](Value base, Value by) -> Value {
+    APInt constant;
+    if (matchPattern(by, m_ConstantInt(&constant))) {
+      if (constant.isZero())
+        return base;
+      return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant.getSExtValue())});
+    }
+    Value wide = arith::IndexCastOp::create(b, e.loc, b.getI64Type(), by);
+    return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base, ArrayRef<LLVM::GEPArg>{wide});
+  };
+  return {gep(gep(pointer, outer), inner), laneStride};
+}
+
+/// Pointers of the lanes of a strided or gathered access.
+static Value lanePointers(KernelEmitter &e, Value base, Type memory, int lanes, int64_t laneStride, Value dataOffsets) {
+  OpBuilder &b = e.b;
+  SmallVector<int64_t> steps;
+  for (int l = 0; l < lanes; ++l)
+    steps.push_back(l * laneStride);
+  auto type = VectorType::get({lanes}, b.getI64Type());
+  Value offsets = arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(steps)));
+  if (dataOffsets)
+    offsets = arith::AddIOp::create(b, e.loc, offsets, arith::IndexCastOp::create(b, e.loc, type, dataOffsets));
+  auto pointers = VectorType::get({lanes}, LLVM::LLVMPointerType::get(b.getContext()));
+  return LLVM::GEPOp::create(b, e.loc, pointers, memory, base, ArrayRef<LLVM::GEPArg>{offsets});
+}
+
+static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coordinate> at, Value pointer, Type element,
+                          ArrayRef<int64_t> strides, int64_t offset) {
+  OpBuilder &b = e.b;
+  Type memory = memoryType(element);
+  unsigned alignment = alignmentOf(memory);
+  Value dataOffsets;
+  auto [base, laneStride] = addressOf(e, at, pointer, memory, strides, offset, &dataOffsets);
+  int lanes = point.lanes;
+  Value value;
+  if (lanes == 0 || (laneStride == 0 && !dataOffsets)) {
+    value = LLVM::LoadOp::create(b, e.loc, memory, base, alignment);
+    lanes = 0;
+  } else {
+    auto type = VectorType::get({lanes}, memory);
+    if (laneStride == 1 && !dataOffsets && !point.mask) {
+      value = LLVM::LoadOp::create(b, e.loc, type, base, alignment);
+    } else {
+      Value mask = point.mask;
+      if (!mask)
+        mask = arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), true));
+      Value zero = arith::ConstantOp::create(b, e.loc, b.getZeroAttr(type));
+      if (laneStride == 1 && !dataOffsets)
+        value = LLVM::MaskedLoadOp::create(b, e.loc, type, base, mask, zero, alignment);
+      else
+        value = LLVM::masked_gather::create(b, e.loc, type, lanePointers(e, base, memory, lanes, laneStride, dataOffsets), mask,
+                                            ValueRange{zero}, alignment);
+    }
+  }
+  if (element.isInteger(1)) {
+    Value zero = arith::ConstantOp::create(b, e.loc, b.getZeroAttr(value.getType()));
+    value = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, value, zero);
+  }
+  return e.splat(value, point.lanes);
+}
+
+Value KernelEmitter::load(const Point &point, Value pointer, Type element, ArrayRef<int64_t> strides, int64_t offset) {
+  return loadElements(*this, point, point.at, pointer, element, strides, offset);
+}
+
+Value KernelEmitter::loadAt(const Point &point, Value root, ArrayRef<ir::Coordinate> at) {
+  auto type = cast<RankedTensorType>(root.getType());
+  if (auto constant = root.getDefiningOp<ir::ConstantOp>())
+    return eval(const_cast<Point &>(point), root);
+  return loadElements(*this, point, at, pointerOf.lookup(root), type.getElementType(), rowMajorStrides(type.getShape()), 0);
+}
+
+void KernelEmitter::storeAt(const Point &point, Value pointer, Value value, ArrayRef<int64_t> strides, int64_t offset) {
+  Type element = getElementTypeOrSelf(value.getType()), memory = memoryType(element);
+  unsigned alignment = alignmentOf(memory);
+  if (element.isInteger(1)) {
+    Type bytes = computeType(memory, isa<VectorType>(value.getType()) ? point.lanes : 0);
+    value = arith::ExtUIOp::create(b, loc, bytes, value);
+  }
+  Value dataOffsets;
+  auto [base, laneStride] = addressOf(*this, point.at, pointer, memory, strides, offset, &dataOffsets);
+  if (point.lanes == 0) {
+    LLVM::StoreOp::create(b, loc, value, base, alignment);
+    return;
+  }
+  value = splat(value, point.lanes);
+  if (laneStride == 1 && !point.mask) {
+    LLVM::StoreOp::create(b, loc, value, base, alignment);
+  } else {
+    Value mask = point.mask;
+    if (!mask)
+      mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({point.lanes}, b.getI1Type()), true));
+    if (laneStride == 1)
+      LLVM::MaskedStoreOp::create(b, loc, value, base, mask, alignment);
+    else
+      LLVM::masked_scatter::create(b, loc, value, lanePointers(*this, base, memory, point.lanes, laneStride, {}), mask, alignment);
+  }
+}
+
+void KernelEmitter::storeValue(Point &point, unsigned output, Value value) {
+  storeAt(point, outputs[output], value, outputStrides(output), 0);
+}
+
+void KernelEmitter::store(Point &point, unsigned output) { storeValue(point, output, eval(point, kernel.getYield().getValues()[output])); }
+
+// ---- Elements ----------------------------------------------------------------------------------------------------------
+
+Value KernelEmitter::eval(Point &point, Value value) {
+  if (Value done = point.values.lookup(value))
+    return done;
+  auto remember = [&](Value result) {
+    point.values[value] = result;
+    return result;
+  };
+  if (Value done = known.lookup(value))
+    return remember(splat(done, point.lanes));
+  Operation *op = value.getDefiningOp();
+  Type element = cast<RankedTensorType>(value.getType()).getElementType();
+  if (auto constant = dyn_cast_or_null<ir::ConstantOp>(op)) {
+    auto attribute = cast<DenseElementsAttr>(constant.getValue()).getSplatValue<TypedAttr>();
+    if (element.isInteger(8))
+      attribute = b.getIntegerAttr(b.getI8Type(), cast<IntegerAttr>(attribute).getValue());
+    return remember(splat(arith::ConstantOp::create(b, loc, attribute), point.lanes));
+  }
+  if (!op || ir::viewMapOf(op)) {
+    if (auto access = accessOf(value)) {
+      if (access->root.getDefiningOp())
+        return remember(eval(point, access->root)); // a splat constant
+      return remember(load(point, pointerOf.lookup(access->root), element, access->strides, access->offset));
+    }
+    Traced traced = trace(value);
+    if (known.count(traced.root) || spaces.lookup(traced.root) != Space::full || traced.map.isIdentity())
+      return remember(eval(point, traced.root));
+    // An op that computes from its place, seen through a view: its element at the mapped coordinates.
+    Point mapped({}, point.lanes, point.mask);
+    for (AffineExpr expr : traced.map.getResults()) {
+      SmallVector<int64_t> strides(sizes.size(), 0);
+      int64_t offset = 0;
+      addAffine(expr, 1, strides, offset);
+      ir::Coordinate coordinate{index(offset), 0};
+      for (auto [stride, at] : llvm::zip_equal(strides, point.at))
+        if (stride != 0) {
+          coordinate.base = add(coordinate.base, mul(at.base, stride));
+          coordinate.laneStride += at.laneStride * stride;
+        }
+      mapped.at.push_back(coordinate);
+    }
+    return remember(eval(mapped, traced.root));
+  }
+  if (auto indexed = dyn_cast<ir::Indexed>(op))
+    return remember(splat(indexed.element(b, op->getLoc(), point.at, point.lanes,
+                                          [&](unsigned operand, ArrayRef<ir::Coordinate> at) {
+                                            return loadAt(point, op->getOperand(operand), at);
+                                          }),
+                          point.lanes));
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(eval(point, operand));
+  return remember(cast<ir::Scalar>(op).scalar(b, op->getLoc(), operands));
+}
+
+void KernelEmitter::evalAll(MutableArrayRef<Point> points, ValueRange values) {
+  if (points.size() > 1) {
+    // Program order over the ops that the values need: each op for every point before the next op.
+    llvm::SetVector<Operation *> needed;
+    SmallVector<Value> pending(values.begin(), values.end());
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || known.count(value) || points.front().values.count(value) || !needed.insert(op))
+        continue;
+      if (isa<ir::Scalar>(op))
+        pending.append(op->operand_begin(), op->operand_end());
+    }
+    for (Operation &op : kernel.getBlock()->without_terminator())
+      if (needed.contains(&op) && isa<ir::Scalar>(op))
+        for (Point &point : points)
+          eval(point, op.getResult(0));
+  }
+  for (Value value : values)
+    for (Point &point : points)
+      eval(point, value);
+}
+
+LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
+  Block &body = *kernel.getBlock();
+  for (auto [argument, pointer] : llvm::zip(body.getArguments(), pointers))
+    pointerOf[argument] = pointer;
+  unsigned inputs = body.getNumArguments(), results = kernel.getYield().getValues().size();
+  for (unsigned i = 0; i < results; ++i)
+    outputs.push_back(pointers[inputs + i]);
+  scratchPointer = pointers[inputs + results];
+  // What is the same for the whole kernel is computed once, before the loops.
+  if (kernel.getKind() != "single" && !sizes.empty()) {
+    Point once;
+    once.at.assign(axes.size(), {index(0), 0});
+    for (Operation &op : body.without_terminator())
+      if (isa<ir::Scalar>(op) && spaces.lookup(op.getResult(0)) == Space::uniform)
+        known[op.getResult(0)] = eval(once, op.getResult(0));
+  }
+  if (kernel.getKind() == "map")
+    return emitMap(begin, end);
+  if (kernel.getKind() == "reduce")
+    return emitReduce(begin, end);
+  if (kernel.getKind() == "contract")
+    return emitContract(begin, end);
+  return emitSingle();
+}
+
+} // namespace wg::codegen

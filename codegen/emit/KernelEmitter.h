@@ -1,0 +1,155 @@
+// What the emitters share: a kernel's iteration space, where its values live in it, and how an element is computed.
+//
+// A kernel becomes one function `(pointers of the inputs, pointers of the outputs, scratch, begin, end)`. It walks its
+// iteration space with scf loops; at each *point* (a scalar place, or a vector of `lanes` neighbours along the innermost
+// axis) the values of the body are computed on demand and remembered. Views cost nothing: a value seen through
+// broadcasts, transposes and slices is a load with other strides.
+#pragma once
+
+#include "codegen/target/Cpu.h"
+#include "ir/Dialect.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace wg::codegen {
+
+/// Where a value of the body lives.
+enum class Space : uint8_t {
+  uniform, ///< one element for the whole kernel, while the kernel's own space has more
+  row,     ///< the kept axes of a reduce kernel
+  full,    ///< the whole iteration space
+};
+
+/// An axis of the iteration space after neighbours that no access tells apart were merged and unit axes dropped.
+struct Axis {
+  int64_t size;
+  int64_t dim;  ///< the last of the original axes that it stands for
+  bool reduced; ///< one of the axes that a reduce kernel combines
+};
+
+/// A place in the iteration space for which elements are computed.
+struct Point {
+  Point() = default;
+  Point(llvm::ArrayRef<ir::Coordinate> at, int lanes, mlir::Value mask) : at(at), lanes(lanes), mask(mask) {}
+  llvm::SmallVector<ir::Coordinate> at; ///< one per Axis; a reduced axis has none (null base) at a row point
+  int lanes = 0;                        ///< 0: scalar code; else the length of the vectors
+  mlir::Value mask;                     ///< vector<lanes x i1>; null: every lane is in range
+  llvm::DenseMap<mlir::Value, mlir::Value> values;
+};
+
+/// One kernel on its way to a function.
+class KernelEmitter {
+public:
+  KernelEmitter(ir::KernelOp kernel, const Target &target, mlir::OpBuilder &b);
+
+  /// Emits the function's body at the builder's insertion point. `pointers`: inputs, then outputs, then scratch.
+  mlir::LogicalResult emit(mlir::ValueRange pointers, mlir::Value begin, mlir::Value end);
+
+  /// The number of independent pieces that the outermost loop can be cut into; the range of begin and end.
+  int64_t numChunks() const { return chunks; }
+  /// Bytes of scratch that emit() will address; known after construction.
+  int64_t scratchBytes() const { return scratch; }
+  /// Whether it can fail at run time: it then returns an error number.
+  bool canFail();
+
+  // -- What Map, Reduce, Contract and Single build on -------------------------------------------------------------
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  ir::KernelOp kernel;
+  const Target &target;
+
+  llvm::SmallVector<int64_t> sizes;    ///< the original iteration space
+  llvm::SmallVector<int64_t> reduced;  ///< reduced axes of it, ascending
+  llvm::SmallVector<int64_t> kept;     ///< the others
+  llvm::SmallVector<Axis> axes;        ///< after merging
+  int64_t chunks = 1;
+  int64_t scratch = 0;
+
+  llvm::DenseMap<mlir::Value, Space> spaces;
+  /// Values of rows (after their reduction) and of the whole kernel that are already computed.
+  llvm::DenseMap<mlir::Value, mlir::Value> known;
+  llvm::DenseMap<mlir::Value, mlir::Value> pointerOf; ///< block argument or yielded value (by yield position) -> pointer
+  llvm::SmallVector<mlir::Value> outputs;             ///< pointer of each yielded value
+  mlir::Value scratchPointer;
+  mlir::Value failure;                            ///< i32 error number or 0, of a kernel that can fail
+  std::vector<std::string> *errors = nullptr;     ///< the entry's table: texts and places
+  std::vector<std::string> *errorPlaces = nullptr;
+
+  /// Number of lanes for this kernel's vectors: the target's register over its widest element, at least 2.
+  int nativeLanes();
+  /// How many points to interleave so that their live values fit the target's registers: 4, 2 or 1.
+  int interleave();
+
+  // Index arithmetic, folded where constant.
+  mlir::Value index(int64_t value);
+  mlir::Value add(mlir::Value a, mlir::Value c);
+  mlir::Value mul(mlir::Value a, int64_t c);
+
+  /// The element(s) of `value` at `point`, a scalar or a vector of point.lanes elements.
+  mlir::Value eval(Point &point, mlir::Value value);
+  /// Evaluates `values` at every point, op by op, so that independent points interleave.
+  void evalAll(llvm::MutableArrayRef<Point> points, mlir::ValueRange values);
+  /// Stores the value of yield operand `output` computed at `point`.
+  void store(Point &point, unsigned output);
+  /// Stores `value` for yield operand `output` at `point`, of the space that the yielded value has.
+  void storeValue(Point &point, unsigned output, mlir::Value value);
+
+  /// A load or store at base + the point's coordinates times `strides` (one per Axis) + offset, in elements.
+  mlir::Value load(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides, int64_t offset);
+  void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides, int64_t offset);
+  /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
+  mlir::Value loadAt(const Point &point, mlir::Value root, llvm::ArrayRef<ir::Coordinate> at);
+
+  /// `scf.for` from `from` to `to`; the body gets the induction variable. Emits the body alone if it runs once.
+  void loop(int64_t from, int64_t to, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  void loop(mlir::Value from, mlir::Value to, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  /// With values carried from iteration to iteration.
+  llvm::SmallVector<mlir::Value> loop(int64_t from, int64_t to, int64_t step, mlir::ValueRange carried,
+                                      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+
+  /// vector<lanes x i1> with the first `count` lanes on; null if all are.
+  mlir::Value tailMask(int lanes, int64_t count);
+  /// `value` as a vector of `lanes` equal elements; itself if lanes is 0 or it is a vector.
+  mlir::Value splat(mlir::Value value, int lanes);
+  /// The type of a value of `element` at a point with `lanes`: i1 for bool, i8 for u8.
+  static mlir::Type computeType(mlir::Type element, int lanes);
+
+  /// Strides (one per Axis) and offset with which a value seen through views reads its root; nothing if the root is
+  /// itself computed (an Indexed op).
+  struct Access {
+    mlir::Value root;
+    llvm::SmallVector<int64_t> strides;
+    int64_t offset = 0;
+  };
+  std::optional<Access> accessOf(mlir::Value value);
+  /// Row-major strides of the yielded value `output` over the axes.
+  llvm::SmallVector<int64_t> outputStrides(unsigned output);
+
+  mlir::LogicalResult emitMap(mlir::Value begin, mlir::Value end);
+  mlir::LogicalResult emitReduce(mlir::Value begin, mlir::Value end);
+  mlir::LogicalResult emitContract(mlir::Value begin, mlir::Value end);
+  mlir::LogicalResult emitSingle();
+
+private:
+  friend struct ContractEmitter;
+  void assignSpaces();
+  void mergeAxes();
+  void planChunks();
+  void planContract();
+  struct Traced {
+    mlir::Value root;
+    mlir::AffineMap map; ///< original coordinates of the iteration space -> coordinates of the root
+  };
+  Traced trace(mlir::Value value);
+  mlir::AffineMap spaceMap(mlir::Value value);
+  llvm::DenseMap<mlir::Value, std::optional<Access>> accesses;
+};
+
+/// Row-major strides, in elements.
+llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
+
+} // namespace wg::codegen

@@ -1,0 +1,386 @@
+// Reduce kernels: reductions over one set of axes, with what feeds them and what follows from them.
+//
+// For each row (the kept axes) the reduced axes are walked in *phases*: phase q reads what the reductions of the
+// phases before it found. y = softmax(x) has three: max; sum of exp(x - max); the quotient. Elementwise values are
+// computed again in each phase that needs them, unless the row fits in registers: then it is read once.
+//
+//   rows    innermost axis reduced:  vectors along it, lanes combined at the end of a phase
+//   columns innermost axis kept:     a vector is 16 rows side by side, no lane is ever combined
+//
+// Sums of f32 run in blocks of kBlock vectors whose partial results are added to a second accumulator, so the error
+// grows with kBlock + n / kBlock and not with n.
+#include "codegen/emit/KernelEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+namespace {
+
+constexpr int64_t kBlock = 256;
+constexpr int kRegisterRow = 4; ///< a row of at most so many vectors stays in registers
+
+class ReduceEmitter {
+public:
+  ReduceEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) { assignPhases(); }
+
+  LogicalResult emit(Value begin, Value end) {
+    for (auto [d, axis] : llvm::enumerate(e.axes))
+      (axis.reduced ? reducedAxes : keptAxes).push_back(d);
+    at.assign(e.axes.size(), {});
+    if (reducedAxes.empty() || e.axes[reducedAxes.back()].size == 0)
+      return emitDegenerate();
+    columns = !e.axes.back().reduced;
+    lanes = e.nativeLanes();
+    nestKept(0, begin, end);
+    return success();
+  }
+
+private:
+  /// Phase of each value: the number of loops over the reduced axes that must have ended before it can be computed.
+  void assignPhases() {
+    for (Operation &op : e.kernel.getBlock()->without_terminator()) {
+      int phase = 0;
+      for (Value operand : op.getOperands())
+        phase = std::max(phase, phases.lookup(operand));
+      if (isa<ir::Reduction>(op)) {
+        reductions.push_back(&op);
+        ++phase;
+      }
+      for (Value result : op.getResults())
+        phases[result] = phase;
+      numPhases = std::max(numPhases, phase);
+    }
+    for (Value value : e.kernel.getYield().getValues())
+      if (e.spaces.lookup(value) == Space::full)
+        numPhases = std::max(numPhases, phases.lookup(value) + 1);
+  }
+
+  /// All reduced axes have size 1 (they fell away) or one has size 0: no loop over them.
+  LogicalResult emitDegenerate() {
+    bool empty = llvm::any_of(e.axes, [](const Axis &axis) { return axis.reduced && axis.size == 0; });
+    for (auto [d, axis] : llvm::enumerate(e.axes))
+      if (axis.reduced)
+        at[d] = {e.index(0), 0};
+    std::function<void(size_t)> nest = [&](size_t k) {
+      if (k < keptAxes.size()) {
+        e.loop(0, e.axes[keptAxes[k]].size, 1, [&](Value i) {
+          at[keptAxes[k]] = {i, 0};
+          nest(k + 1);
+        });
+        return;
+      }
+      Point point(at, 0, {});
+      auto saved = e.known;
+      for (Operation *op : reductions)
+        e.known[op->getResult(0)] = empty ? neutral(op, 0) : e.eval(point, op->getOperand(0));
+      for (unsigned i = 0; i < e.outputs.size(); ++i)
+        if (!empty || space(i) != Space::full)
+          e.store(point, i);
+      e.known = saved;
+    };
+    nest(0);
+    return success();
+  }
+
+  Space space(unsigned output) { return e.spaces.lookup(e.kernel.getYield().getValues()[output]); }
+
+  void nestKept(size_t k, Value begin, Value end) {
+    bool innermost = k + 1 == keptAxes.size();
+    if (k == keptAxes.size())
+      return row(rowPoint(0, {}));
+    if (columns && innermost) {
+      // Vectors of rows: whole ones, then a masked rest.
+      unsigned d = keptAxes[k];
+      int64_t size = e.axes[d].size, whole = size / lanes * lanes;
+      e.loop(0, whole, lanes, [&](Value j) {
+        at[d] = {j, 1};
+        row(rowPoint(lanes, {}));
+      });
+      if (whole < size) {
+        at[d] = {e.index(whole), 1};
+        row(rowPoint(lanes, e.tailMask(lanes, size - whole)));
+      }
+      return;
+    }
+    auto body = [&](Value i) {
+      at[keptAxes[k]] = {i, 0};
+      nestKept(k + 1, begin, end);
+    };
+    if (k == 0 && e.chunks > 1)
+      e.loop(begin, end, 1, body);
+    else
+      e.loop(0, e.axes[keptAxes[k]].size, 1, body);
+  }
+
+  Point rowPoint(int rowLanes, Value mask) { return Point(at, rowLanes, mask); }
+
+  Value neutral(Operation *op, int count) {
+    Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+    TypedAttr attribute = cast<ir::Reduction>(op).neutral(element);
+    if (element.isInteger(8))
+      attribute = b.getIntegerAttr(b.getI8Type(), cast<IntegerAttr>(attribute).getValue());
+    return e.splat(arith::ConstantOp::create(b, loc, attribute), count);
+  }
+  Value combine(Operation *op, Value x, Value y) { return cast<ir::Reduction>(op).combine(b, loc, x, y); }
+
+  /// Combines the lanes of a vector pairwise: log2(lanes) shuffles.
+  Value combineLanes(Operation *op, Value vector) {
+    auto type = dyn_cast<VectorType>(vector.getType());
+    if (!type)
+      return vector;
+    for (int64_t width = type.getNumElements(); width > 1; width /= 2) {
+      SmallVector<int64_t> upper;
+      for (int64_t l = 0; l < width / 2; ++l)
+        upper.push_back(width / 2 + l);
+      SmallVector<int64_t> lower(llvm::to_vector(llvm::seq<int64_t>(0, width / 2)));
+      Value high = vector::ShuffleOp::create(b, loc, vector, vector, upper);
+      Value low = vector::ShuffleOp::create(b, loc, vector, vector, lower);
+      vector = combine(op, low, high);
+    }
+    return vector::ExtractOp::create(b, loc, vector, ArrayRef<int64_t>{0});
+  }
+
+  SmallVector<Operation *> reductionsOf(int phase) {
+    SmallVector<Operation *> result;
+    for (Operation *op : reductions)
+      if (phases.lookup(op->getOperand(0)) == phase)
+        result.push_back(op);
+    return result;
+  }
+  SmallVector<unsigned> fullOutputsOf(int phase) {
+    SmallVector<unsigned> result;
+    for (auto [i, value] : llvm::enumerate(e.kernel.getYield().getValues()))
+      if (e.spaces.lookup(value) == Space::full && phases.lookup(value) == phase)
+        result.push_back(i);
+    return result;
+  }
+
+  /// One row (or one vector of rows): all phases, then the row outputs.
+  void row(Point rowPoint) {
+    auto saved = e.known;
+    at = rowPoint.at;
+    computeRowValues(0, rowPoint);
+    if (!columns && inRegisters()) {
+      registerRow(rowPoint);
+    } else {
+      for (int phase = 0; phase < numPhases; ++phase) {
+        columns ? walkColumns(phase, rowPoint) : walkRow(phase);
+        computeRowValues(phase + 1, rowPoint);
+      }
+    }
+    Point point(at, rowPoint.lanes, rowPoint.mask);
+    for (unsigned i = 0; i < e.outputs.size(); ++i)
+      if (space(i) != Space::full)
+        e.store(point, i);
+    e.known = saved;
+  }
+
+  /// Elementwise ops on rows, once per row as soon as what they read is known.
+  void computeRowValues(int phase, const Point &rowPoint) {
+    Point point(rowPoint.at, rowPoint.lanes, rowPoint.mask);
+    for (Operation &op : e.kernel.getBlock()->without_terminator())
+      if (isa<ir::Scalar>(op) && e.spaces.lookup(op.getResult(0)) == Space::row && phases.lookup(op.getResult(0)) == phase)
+        e.known[op.getResult(0)] = e.eval(point, op.getResult(0));
+  }
+
+  bool inRegisters() {
+    return reducedAxes.size() == 1 && e.axes[reducedAxes[0]].size <= static_cast<int64_t>(kRegisterRow) * lanes;
+  }
+
+  /// The whole row as a few vectors that persist from phase to phase.
+  void registerRow(const Point &rowPoint) {
+    unsigned d = reducedAxes[0];
+    int64_t size = e.axes[d].size;
+    SmallVector<Point> points;
+    for (int64_t first = 0; first < size; first += lanes) {
+      Point point(at, lanes, e.tailMask(lanes, size - first));
+      point.at[d] = {e.index(first), 1};
+      points.push_back(std::move(point));
+    }
+    for (int phase = 0; phase < numPhases; ++phase) {
+      SmallVector<Operation *> ops = reductionsOf(phase);
+      for (Operation *op : ops) {
+        e.evalAll(points, op->getOperand(0));
+        Value acc;
+        for (Point &point : points) {
+          Value x = masked(point, op, e.eval(point, op->getOperand(0)));
+          acc = acc ? combine(op, acc, x) : x;
+        }
+        e.known[op->getResult(0)] = combineLanes(op, acc);
+      }
+      for (unsigned i : fullOutputsOf(phase)) {
+        e.evalAll(points, e.kernel.getYield().getValues()[i]);
+        for (Point &point : points)
+          e.store(point, i);
+      }
+      computeRowValues(phase + 1, rowPoint);
+    }
+  }
+
+  /// Lanes out of range do not count.
+  Value masked(Point &point, Operation *op, Value x) {
+    return point.mask ? Value(arith::SelectOp::create(b, loc, point.mask, x, neutral(op, point.lanes))) : x;
+  }
+
+  /// Loops over all reduced axes but the innermost, which `inner` handles; carries the accumulators.
+  SmallVector<Value> nestReduced(size_t k, ValueRange carried, llvm::function_ref<SmallVector<Value>(ValueRange)> inner) {
+    if (k + 1 >= reducedAxes.size())
+      return inner(carried);
+    unsigned d = reducedAxes[k];
+    return e.loop(0, e.axes[d].size, 1, carried, [&](Value i, ValueRange values) {
+      at[d] = {i, 0};
+      return nestReduced(k + 1, values, inner);
+    });
+  }
+
+  /// Innermost axis reduced: vectors along it.
+  void walkRow(int phase) {
+    SmallVector<Operation *> ops = reductionsOf(phase);
+    SmallVector<unsigned> full = fullOutputsOf(phase);
+    if (ops.empty() && full.empty())
+      return;
+    unsigned d = reducedAxes.back();
+    int64_t size = e.axes[d].size;
+    int u = static_cast<int>(std::min<int64_t>(e.interleave(), std::max<int64_t>(1, size / lanes)));
+    int64_t group = static_cast<int64_t>(u) * lanes, whole = size / group * group;
+    SmallVector<Value> values;
+    for (Operation *op : ops)
+      values.push_back(op->getOperand(0));
+    for (unsigned i : full)
+      values.push_back(e.kernel.getYield().getValues()[i]);
+
+    // Computes `count` vectors from `first` and adds them to accumulators [op][u].
+    auto step = [&](Value first, int count, Value mask, SmallVector<Value> acc) {
+      SmallVector<Point> points(count);
+      for (int i = 0; i < count; ++i) {
+        points[i] = Point(at, lanes, mask);
+        points[i].at[d] = {e.add(first, e.index(i * lanes)), 1};
+      }
+      e.evalAll(points, values);
+      for (auto [o, op] : llvm::enumerate(ops))
+        for (int i = 0; i < count; ++i)
+          acc[o * u + i] = combine(op, acc[o * u + i], masked(points[i], op, e.eval(points[i], op->getOperand(0))));
+      for (unsigned output : full)
+        for (Point &point : points)
+          e.store(point, output);
+      return acc;
+    };
+    auto fresh = [&] {
+      SmallVector<Value> acc;
+      for (Operation *op : ops)
+        for (int i = 0; i < u; ++i)
+          acc.push_back(neutral(op, lanes));
+      return acc;
+    };
+    auto merge = [&](ValueRange total, ValueRange part) {
+      SmallVector<Value> sum;
+      for (auto [o, op] : llvm::enumerate(ops))
+        for (int i = 0; i < u; ++i)
+          sum.push_back(combine(op, total[o * u + i], part[o * u + i]));
+      return sum;
+    };
+    auto run = [&](Value from, int64_t length, ValueRange acc) {
+      return e.loop(0, length, group, acc, [&](Value i, ValueRange carried) { return step(e.add(from, i), u, {}, llvm::to_vector(carried)); });
+    };
+    SmallVector<Value> acc = nestReduced(0, fresh(), [&](ValueRange carried) {
+      SmallVector<Value> total = llvm::to_vector(carried);
+      int64_t block = kBlock * group, blocks = whole > 2 * block ? whole / block : 0;
+      total = e.loop(0, blocks, 1, total, [&](Value i, ValueRange sums) { return merge(sums, run(e.mul(i, block), block, fresh())); });
+      SmallVector<Value> rest = run(e.index(blocks * block), whole - blocks * block, blocks ? fresh() : total);
+      total = blocks ? merge(total, rest) : rest;
+      total = e.loop(whole, size / lanes * lanes, lanes, total, [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
+      if (size % lanes)
+        total = step(e.index(size / lanes * lanes), 1, e.tailMask(lanes, size % lanes), total);
+      return total;
+    });
+    for (auto [o, op] : llvm::enumerate(ops)) {
+      Value sum = acc[o * u];
+      for (int i = 1; i < u; ++i)
+        sum = combine(op, sum, acc[o * u + i]);
+      e.known[op->getResult(0)] = combineLanes(op, sum);
+    }
+  }
+
+  /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time.
+  void walkColumns(int phase, const Point &rowPoint) {
+    SmallVector<Operation *> ops = reductionsOf(phase);
+    SmallVector<unsigned> full = fullOutputsOf(phase);
+    if (ops.empty() && full.empty())
+      return;
+    unsigned d = reducedAxes.back();
+    int64_t size = e.axes[d].size;
+    int u = static_cast<int>(std::min<int64_t>(4, size)); // rows in flight, so that the additions do not wait for each other
+    SmallVector<Value> values;
+    for (Operation *op : ops)
+      values.push_back(op->getOperand(0));
+    for (unsigned i : full)
+      values.push_back(e.kernel.getYield().getValues()[i]);
+    auto step = [&](Value first, int count, SmallVector<Value> acc) {
+      SmallVector<Point> points(count);
+      for (int i = 0; i < count; ++i) {
+        points[i] = Point(at, rowPoint.lanes, rowPoint.mask);
+        points[i].at[d] = {e.add(first, e.index(i)), 0};
+      }
+      e.evalAll(points, values);
+      for (auto [o, op] : llvm::enumerate(ops))
+        for (int i = 0; i < count; ++i)
+          acc[o * u + i] = combine(op, acc[o * u + i], e.eval(points[i], op->getOperand(0)));
+      for (unsigned output : full)
+        for (Point &point : points)
+          e.store(point, output);
+      return acc;
+    };
+    auto fresh = [&] {
+      SmallVector<Value> acc;
+      for (Operation *op : ops)
+        for (int i = 0; i < u; ++i)
+          acc.push_back(neutral(op, rowPoint.lanes));
+      return acc;
+    };
+    auto merge = [&](ValueRange total, ValueRange part) {
+      SmallVector<Value> sum;
+      for (auto [o, op] : llvm::enumerate(ops))
+        for (int i = 0; i < u; ++i)
+          sum.push_back(combine(op, total[o * u + i], part[o * u + i]));
+      return sum;
+    };
+    auto run = [&](Value from, int64_t length, ValueRange acc) {
+      return e.loop(0, length, u, acc, [&](Value i, ValueRange carried) { return step(e.add(from, i), u, llvm::to_vector(carried)); });
+    };
+    int64_t whole = size / u * u;
+    SmallVector<Value> acc = nestReduced(0, fresh(), [&](ValueRange carried) {
+      SmallVector<Value> total = llvm::to_vector(carried);
+      int64_t block = kBlock * u, blocks = whole > 2 * block ? whole / block : 0;
+      total = e.loop(0, blocks, 1, total, [&](Value i, ValueRange sums) { return merge(sums, run(e.mul(i, block), block, fresh())); });
+      SmallVector<Value> rest = run(e.index(blocks * block), whole - blocks * block, blocks ? fresh() : total);
+      total = blocks ? merge(total, rest) : rest;
+      return e.loop(whole, size, 1, total, [&](Value i, ValueRange sums) { return step(i, 1, llvm::to_vector(sums)); });
+    });
+    for (auto [o, op] : llvm::enumerate(ops)) {
+      Value sum = acc[o * u];
+      for (int i = 1; i < u; ++i)
+        sum = combine(op, sum, acc[o * u + i]);
+      e.known[op->getResult(0)] = sum;
+    }
+  }
+
+  KernelEmitter &e;
+  OpBuilder &b;
+  Location loc;
+  DenseMap<Value, int> phases;
+  int numPhases = 0;
+  SmallVector<Operation *> reductions;
+  SmallVector<unsigned> reducedAxes, keptAxes;
+  SmallVector<ir::Coordinate> at;
+  bool columns = false;
+  int lanes = 0;
+};
+
+} // namespace
+
+LogicalResult KernelEmitter::emitReduce(Value begin, Value end) { return ReduceEmitter(*this).emit(begin, end); }
+
+} // namespace wg::codegen

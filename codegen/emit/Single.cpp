@@ -1,0 +1,61 @@
+// Kernels of one op that builds its own loops: what it needs is a way to the elements.
+#include "codegen/emit/KernelEmitter.h"
+
+#include "ir/Bridge.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+LogicalResult KernelEmitter::emitSingle() {
+  auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
+  if (!op)
+    return kernel.emitError("internal error in wengert (please report): emit: no loops known for ") << kernel.getBlock()->front().getName();
+  auto coordinates = [](ValueRange at) {
+    SmallVector<ir::Coordinate> result;
+    for (Value value : at)
+      result.push_back({value, 0});
+    return result;
+  };
+  // The emitter's builder stands where the op builds, for as long as the callback runs.
+  auto within = [&](OpBuilder &builder, auto &&emit) {
+    OpBuilder::InsertionGuard guard(b);
+    b.restoreInsertionPoint(builder.saveInsertionPoint());
+    auto result = emit();
+    builder.restoreInsertionPoint(b.saveInsertionPoint());
+    return result;
+  };
+  Value result = op->getResult(0);
+  auto resultType = cast<RankedTensorType>(result.getType());
+  auto load = [&](OpBuilder &builder, Location, unsigned operand, ValueRange at) -> Value {
+    return within(builder, [&] { return loadAt(Point(), op->getOperand(operand), coordinates(at)); });
+  };
+  auto store = [&](OpBuilder &builder, Location, ValueRange at, Value element) {
+    within(builder, [&] {
+      Point point(coordinates(at), 0, {});
+      storeAt(point, outputs[0], element, rowMajorStrides(resultType.getShape()), 0);
+      return 0;
+    });
+  };
+  auto reload = [&](OpBuilder &builder, Location, ValueRange at) -> Value {
+    return within(builder, [&] {
+      Point point(coordinates(at), 0, {});
+      return this->load(point, outputs[0], resultType.getElementType(), rowMajorStrides(resultType.getShape()), 0);
+    });
+  };
+  failure = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  auto fail = [&](OpBuilder &builder, Location, Value broken, Value value, StringRef message) {
+    within(builder, [&] {
+      errors->push_back(message.str());
+      errorPlaces->push_back(ir::whereOf(op->getLoc()));
+      LLVM::StoreOp::create(b, loc, value, scratchPointer, 8);
+      Value code = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(static_cast<int32_t>(errors->size())));
+      failure = arith::SelectOp::create(b, loc, broken, code, failure);
+      return 0;
+    });
+  };
+  op.lower(b, op->getLoc(), ir::ElementAccess{load, store, reload, fail});
+  return success();
+}
+
+} // namespace wg::codegen

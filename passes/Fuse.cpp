@@ -1,0 +1,563 @@
+// Which ops become one loop nest?
+//
+//   %s = wg.add %x, %y                       %p = wg.kernel map (%a = %x, %b = %y) {
+//   %t = wg.tanh %s                  ->        %s = wg.add %a, %b   %t = wg.tanh %s   wg.yield %t }
+//   return %t                                return %p
+//
+// Every op that computes joins a group; a group is one iteration space with at most one contraction or one set of
+// reduced axes:
+//   map       elementwise ops of one shape
+//   reduce    the reductions of one shape over one set of axes, elementwise ops of that shape before and after them,
+//             and elementwise ops on the reduced shape (softmax, losses, normalisation)
+//   contract  one contraction and elementwise ops on its result (bias, activation, the optimiser's update)
+//   single    an op that builds its own loops
+// Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
+// p, m, v in one loop). Views, splats and one_hot cost nothing: each group gets its own copy. A merge is legal if no
+// path leaves the merged group and comes back. A value read by other groups becomes one more result.
+// Legal because a kernel's meaning is its body. Cost: one search of the group graph a join.
+// After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).
+#include "ir/Build.h"
+#include "ir/Dialect.h"
+#include "ir/Views.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace wg::passes {
+#define GEN_PASS_DEF_FUSE
+#include "passes/Passes.h.inc"
+
+namespace {
+
+enum class Kind { map, reduce, contract, single };
+constexpr const char *kKindNames[] = {"map", "reduce", "contract", "single"};
+
+/// Above so many elements a reduction to one value does not wait inside its kernel for what follows from it.
+constexpr int64_t kLargeReduction = 1 << 16;
+/// Ops in one kernel; bounds the search and the code of one function.
+constexpr size_t kMaxOps = 256;
+
+ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+struct Group {
+  Kind kind;
+  SmallVector<int64_t> shape;   ///< the iteration space
+  SmallVector<int64_t> axes;    ///< reduced ones, if kind is reduce
+  SmallVector<int64_t> rowShape; ///< the shape without them
+  llvm::SetVector<Operation *> ops;
+  bool isFull(Value value) const { return shapeOf(value) == ArrayRef(shape); }
+  bool isRow(Value value) const { return kind == Kind::reduce && shapeOf(value) == ArrayRef(rowShape); }
+};
+
+SmallVector<int64_t> without(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> rest;
+  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+    if (!llvm::is_contained(axes, d))
+      rest.push_back(shape[d]);
+  return rest;
+}
+
+bool isSplat(Operation *op) {
+  auto constant = dyn_cast_or_null<ir::ConstantOp>(op);
+  return constant && cast<ElementsAttr>(constant.getValue()).isSplat();
+}
+/// An op that each kernel may compute again: it reads no memory of its own, or shows another value.
+bool isCheap(Operation *op) { return op && (isSplat(op) || ir::viewMapOf(op) || isa<ir::OneHotOp, ir::IotaOp>(op)); }
+
+/// What an operand reads in the end, and whether it is read in another place than the reader's own.
+struct Root {
+  Value value;
+  bool moved;
+};
+void rootsOf(Value value, bool moved, SmallVectorImpl<Root> &roots) {
+  Operation *op = value.getDefiningOp();
+  if (!isCheap(op)) {
+    roots.push_back({value, moved});
+    return;
+  }
+  for (Value operand : op->getOperands())
+    rootsOf(operand, true, roots);
+}
+SmallVector<Root> rootsOf(Operation *op) {
+  SmallVector<Root> roots;
+  for (Value operand : op->getOperands())
+    rootsOf(operand, false, roots);
+  return roots;
+}
+
+class Fuser {
+public:
+  explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()) {}
+
+  void run() {
+    expandThinContractions();
+    for (auto [i, op] : llvm::enumerate(block))
+      place[&op] = i;
+    for (Operation &op : block)
+      group(&op);
+    materialise();
+    emitKernels();
+  }
+
+  int numKernels = 0, numFused = 0;
+
+private:
+  /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products:
+  /// memory bound, and the reduce emitter's work.
+  void expandThinContractions() {
+    for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>())) {
+      StringRef a = op.lettersOfA(), b = op.lettersOfB(), c = op.lettersOfC();
+      auto has = [&](StringRef in, StringRef notIn) { return llvm::any_of(in, [&](char l) { return c.contains(l) && !notIn.contains(l); }); };
+      bool batchInnermost = !c.empty() && a.contains(c.back()) && b.contains(c.back());
+      if (has(a, b) && has(b, a) && !batchInnermost)
+        continue;
+      // The iteration space lies as the operand that has every letter, else as c and then the summed letters.
+      std::string space;
+      auto hasAll = [&](StringRef letters) { return llvm::all_of(Twine(a + b).str(), [&](char l) { return letters.contains(l); }); };
+      if (hasAll(a)) {
+        space = a.str();
+      } else if (hasAll(b)) {
+        space = b.str();
+      } else {
+        space = c.str();
+        for (char l : a)
+          if (!c.contains(l))
+            space += l;
+      }
+      SmallVector<int64_t> sizes;
+      for (char l : space)
+        sizes.push_back(a.contains(l) ? shapeOf(op.getA())[a.find(l)] : shapeOf(op.getB())[b.find(l)]);
+      OpBuilder builder(op);
+      Location loc = op.getLoc();
+      auto spread = [&](Value x, StringRef letters) -> Value {
+        SmallVector<int64_t> permutation, dims;
+        for (auto [d, l] : llvm::enumerate(space))
+          if (size_t at = letters.find(l); at != StringRef::npos) {
+            permutation.push_back(at);
+            dims.push_back(d);
+          }
+        if (!llvm::is_sorted(permutation))
+          x = ir::TransposeOp::create(builder, loc, x, permutation);
+        if (shapeOf(x) == ArrayRef(sizes))
+          return x;
+        return ir::BroadcastOp::create(builder, loc, x, sizes, dims, ValueRange());
+      };
+      Value product = ir::MulOp::create(builder, loc, spread(op.getA(), a), spread(op.getB(), b));
+      SmallVector<int64_t> axes, permutation;
+      std::string left;
+      for (auto [d, l] : llvm::enumerate(space))
+        if (!c.contains(l))
+          axes.push_back(d);
+        else
+          left += l;
+      Value sum = axes.empty() ? product : Value(ir::ReduceSumOp::create(builder, loc, product, axes));
+      for (char l : c)
+        permutation.push_back(left.find(l));
+      if (!llvm::is_sorted(permutation))
+        sum = ir::TransposeOp::create(builder, loc, sum, permutation);
+      op.getC().replaceAllUsesWith(sum);
+      op.erase();
+    }
+  }
+
+  // ---- Grouping -----------------------------------------------------------------------------------------------------
+
+  void group(Operation *op) {
+    if (isCheap(op) || op->hasTrait<OpTrait::IsTerminator>())
+      return;
+    if (isa<ir::Structured>(op)) {
+      start(op, Kind::single, {});
+    } else if (isa<ir::ContractOp>(op)) {
+      start(op, Kind::contract, shapeOf(op->getResult(0)));
+    } else if (isa<ir::Reduction, ir::Scalar, ir::Indexed>(op)) {
+      if (!isa<ir::Indexed>(op) && join(op))
+        return;
+      auto reduction = dyn_cast<ir::Reduction>(op);
+      Group *fresh = start(op, reduction ? Kind::reduce : Kind::map, shapeOf(reduction ? op->getOperand(0) : op->getResult(0)));
+      if (reduction)
+        setAxes(*fresh, reduction.getAxes());
+    }
+  }
+
+  static void setAxes(Group &group, ArrayRef<int64_t> axes) {
+    group.kind = Kind::reduce;
+    group.axes.assign(axes.begin(), axes.end());
+    group.rowShape = without(group.shape, axes);
+  }
+
+  Group *start(Operation *op, Kind kind, ArrayRef<int64_t> shape) {
+    groups.push_back(std::make_unique<Group>());
+    Group *group = groups.back().get();
+    group->kind = kind;
+    group->shape.assign(shape.begin(), shape.end());
+    group->ops.insert(op);
+    groupOf[op] = group;
+    return group;
+  }
+
+  Group *groupOfValue(Value value) { return groupOf.lookup(value.getDefiningOp()); }
+
+  /// Whether op may stand in `group` as it is, whatever the order.
+  bool fits(Group &group, Operation *op) {
+    if (group.ops.size() >= kMaxOps || group.kind == Kind::single)
+      return false;
+    auto reduction = dyn_cast<ir::Reduction>(op);
+    if (reduction) {
+      if (!group.isFull(op->getOperand(0)))
+        return false;
+      if (group.kind == Kind::contract || (group.kind == Kind::reduce && ArrayRef(group.axes) != reduction.getAxes()))
+        return false;
+    } else if (!group.isFull(op->getResult(0)) && !group.isRow(op->getResult(0))) {
+      return false;
+    }
+    bool opIsFull = reduction || group.isFull(op->getResult(0));
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      SmallVector<Root> roots;
+      rootsOf(operand, false, roots);
+      for (Root root : roots) {
+        if (groupOfValue(root.value) != &group)
+          continue;
+        if (!root.moved) {
+          if (opIsFull != group.isFull(root.value))
+            return false;
+        } else if (!opIsFull || !showsRow(group, operand, root.value)) {
+          return false;
+        }
+      }
+    }
+    if (group.kind == Kind::reduce && group.rowShape.empty() && ShapedType::getNumElements(group.shape) > kLargeReduction && opIsFull && !reduction)
+      return llvm::none_of(rootsOf(op), [&](Root root) { return root.moved && groupOfValue(root.value) == &group; });
+    return true;
+  }
+
+  /// Whether `operand` of a full op shows the row value `root` to each element of its row.
+  static bool showsRow(Group &group, Value operand, Value root) {
+    if (!group.isRow(root))
+      return false;
+    MLIRContext *context = root.getContext();
+    AffineMap map = AffineMap::getMultiDimIdentityMap(group.shape.size(), context);
+    Value value = operand;
+    while (value != root) {
+      auto view = ir::viewMapOf(value.getDefiningOp());
+      if (!view)
+        return false;
+      map = view->compose(map);
+      value = value.getDefiningOp()->getOperand(0);
+    }
+    SmallVector<AffineExpr> rows;
+    for (int64_t d = 0; d < static_cast<int64_t>(group.shape.size()); ++d)
+      if (!llvm::is_contained(group.axes, d))
+        rows.push_back(getAffineDimExpr(d, context));
+    for (auto [expr, row] : llvm::zip_equal(map.getResults(), rows)) {
+      auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(expr, map.getNumDims(), 0));
+      bool unit = group.shape[cast<AffineDimExpr>(row).getPosition()] == 1;
+      if (simplifyAffineExpr(expr, map.getNumDims(), 0) != row && !(constant && constant.getValue() == 0 && unit))
+        return false;
+    }
+    return true;
+  }
+
+  /// Joins op to the group of one of its producers, merging the groups of others where that is legal.
+  bool join(Operation *op) {
+    SmallVector<Group *> producers;
+    for (Root root : rootsOf(op))
+      if (Group *producer = groupOfValue(root.value))
+        if (!llvm::is_contained(producers, producer))
+          producers.push_back(producer);
+    // Contractions first, then reductions: a map group can merge into either, not the other way round.
+    llvm::stable_sort(producers, [](Group *a, Group *b) { return rank(a) > rank(b); });
+    for (Group *base : producers) {
+      if (!fits(*base, op) || leavesAndReturns({base}, op))
+        continue;
+      bool wasMap = base->kind == Kind::map;
+      auto reduction = dyn_cast<ir::Reduction>(op);
+      if (wasMap && reduction)
+        setAxes(*base, reduction.getAxes());
+      base->ops.insert(op);
+      groupOf[op] = base;
+      ++numFused;
+      for (Group *other : producers)
+        if (other != base && !other->ops.empty())
+          merge(base, other);
+      return true;
+    }
+    return false;
+  }
+  static int rank(Group *group) { return group->kind == Kind::contract ? 2 : group->kind == Kind::reduce ? 1 : 0; }
+
+  /// Takes `other` into `base` if both are one iteration space and no path between them leads outside.
+  void merge(Group *base, Group *other) {
+    if (base->ops.size() + other->ops.size() > kMaxOps)
+      return;
+    bool sameSpace = base->shape == other->shape;
+    if (other->kind == Kind::map) {
+      bool asRow = base->kind == Kind::reduce && base->rowShape == other->shape;
+      if (!sameSpace && !asRow)
+        return;
+    } else if (other->kind != Kind::reduce || base->kind != Kind::reduce || !sameSpace || base->axes != other->axes) {
+      return;
+    }
+    if (leavesAndReturns({base, other}, nullptr))
+      return;
+    // Values read across the two must be read in place, or as the row of an element.
+    for (Group *reader : {base, other}) {
+      Group *writer = reader == base ? other : base;
+      for (Operation *op : reader->ops)
+        for (Value operand : op->getOperands()) {
+          SmallVector<Root> roots;
+          rootsOf(operand, false, roots);
+          for (Root root : roots) {
+            if (groupOfValue(root.value) != writer)
+              continue;
+            bool opIsFull = isa<ir::Reduction>(op) || base->isFull(op->getResult(0));
+            if (root.moved ? !opIsFull || !showsRow(*base, operand, root.value) : opIsFull != base->isFull(root.value))
+              return;
+          }
+        }
+    }
+    numFused += other->ops.size();
+    for (Operation *op : other->ops) {
+      base->ops.insert(op);
+      groupOf[op] = base;
+    }
+    other->ops.clear();
+  }
+
+  /// Whether a path leads from the merged groups (with `extra`) through other ops back into them.
+  bool leavesAndReturns(ArrayRef<Group *> merged, Operation *extra) {
+    auto inside = [&](Operation *op) { return op && (op == extra || llvm::is_contained(merged, groupOf.lookup(op))); };
+    llvm::DenseSet<Operation *> seen;
+    SmallVector<Operation *> pending;
+    // Cheap ops are copied into their readers: what counts is what they read in the end.
+    auto producersOf = [&](Operation *op, bool &returns) {
+      for (Root root : rootsOf(op)) {
+        Operation *producer = root.value.getDefiningOp();
+        returns |= inside(producer);
+        if (producer && !inside(producer))
+          pending.push_back(producer);
+      }
+    };
+    bool ignored = false;
+    for (Group *group : merged)
+      for (Operation *op : group->ops)
+        producersOf(op, ignored);
+    if (extra)
+      producersOf(extra, ignored);
+    while (!pending.empty()) {
+      Operation *op = pending.pop_back_val();
+      if (!seen.insert(op).second)
+        continue;
+      bool returns = false;
+      if (Group *group = groupOf.lookup(op)) {
+        for (Operation *member : group->ops) {
+          seen.insert(member);
+          producersOf(member, returns);
+        }
+      } else {
+        producersOf(op, returns);
+      }
+      if (returns)
+        return true;
+    }
+    return false;
+  }
+
+  /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.
+  void materialise() {
+    for (Operation &op : block)
+      if (isCheap(&op) && !isa<ir::ReshapeOp>(op) && isReadFromMemory(op.getResult(0)))
+        start(&op, Kind::map, shapeOf(op.getResult(0)));
+  }
+
+  bool isReadFromMemory(Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      if (isa<ir::Indexed, ir::ContractOp>(user))
+        return true;
+      if (isCheap(user))
+        return isa<ir::ReshapeOp>(user) && isReadFromMemory(user->getResult(0));
+      Group *group = groupOf.lookup(user);
+      return !group || group->kind == Kind::single;
+    });
+  }
+
+  // ---- Kernels --------------------------------------------------------------------------------------------------------
+
+  bool isMaterialised(Operation *op) { return groupOf.count(op); }
+
+  void emitKernels() {
+    // Units in an order of their dependences; of those that are ready, the one whose last op stood first.
+    struct Unit {
+      SmallVector<Operation *> ops;
+      size_t last = 0;
+    };
+    SmallVector<Unit> units;
+    DenseMap<Operation *, size_t> unitOf;
+    SmallVector<Operation *> order;
+    for (Operation &op : block)
+      order.push_back(&op);
+    DenseMap<Group *, size_t> unitOfGroup;
+    Operation *terminator = block.getTerminator();
+    for (Operation *op : order) {
+      if (op == terminator || (isCheap(op) && !isMaterialised(op) && !isa<ir::ReshapeOp>(op)))
+        continue;
+      Group *group = groupOf.lookup(op);
+      size_t unit;
+      if (group) {
+        auto [it, isNew] = unitOfGroup.try_emplace(group, units.size());
+        if (isNew)
+          units.emplace_back();
+        unit = it->second;
+      } else {
+        unit = units.size();
+        units.emplace_back();
+      }
+      units[unit].ops.push_back(op);
+      units[unit].last = std::max(units[unit].last, place.lookup(op));
+      unitOf[op] = unit;
+    }
+    SmallVector<llvm::SmallSetVector<size_t, 4>> users(units.size());
+    SmallVector<size_t> waits(units.size(), 0);
+    for (auto [i, unit] : llvm::enumerate(units)) {
+      llvm::SmallSetVector<size_t, 8> needs;
+      std::function<void(Value)> need = [&](Value value) {
+        Operation *op = value.getDefiningOp();
+        if (!op)
+          return;
+        if (auto it = unitOf.find(op); it != unitOf.end()) {
+          if (it->second != i)
+            needs.insert(it->second);
+          if (!isCheap(op) || isMaterialised(op))
+            return;
+        }
+        for (Value operand : op->getOperands())
+          need(operand);
+      };
+      for (Operation *op : unit.ops)
+        for (Value operand : op->getOperands())
+          need(operand);
+      waits[i] = needs.size();
+      for (size_t n : needs)
+        users[n].insert(i);
+    }
+    auto later = [&](size_t a, size_t b) { return std::pair(units[a].last, a) > std::pair(units[b].last, b); };
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < units.size(); ++i)
+      if (waits[i] == 0)
+        ready.push_back(i);
+    std::make_heap(ready.begin(), ready.end(), later);
+    OpBuilder b(terminator);
+    while (!ready.empty()) {
+      std::pop_heap(ready.begin(), ready.end(), later);
+      size_t i = ready.back();
+      ready.pop_back();
+      Group *group = groupOf.lookup(units[i].ops.front());
+      if (group)
+        emitKernel(b, *group, units[i].ops);
+      else
+        for (Operation *op : units[i].ops)
+          op->moveBefore(terminator);
+      for (size_t user : users[i])
+        if (--waits[user] == 0) {
+          ready.push_back(user);
+          std::push_heap(ready.begin(), ready.end(), later);
+        }
+    }
+    for (Operation *op : llvm::reverse(order))
+      if (op != terminator && op->use_empty() && !isa<ir::KernelOp>(op))
+        op->erase();
+  }
+
+  void emitKernel(OpBuilder &b, Group &group, ArrayRef<Operation *> ops) {
+    llvm::SetVector<Operation *> members(ops.begin(), ops.end());
+    // What the body copies: members, and the cheap ops that they read, in program order.
+    llvm::SetVector<Operation *> body;
+    llvm::SetVector<Value> inputs;
+    std::function<void(Value)> read = [&](Value value) {
+      Operation *op = value.getDefiningOp();
+      if (op && members.contains(op))
+        return;
+      if (isCheap(op) && !isMaterialised(op)) {
+        for (Value operand : op->getOperands())
+          isa<ir::Indexed>(op) ? void(inputs.insert(operand)) : read(operand);
+        body.insert(op);
+        return;
+      }
+      inputs.insert(value);
+    };
+    for (Operation *op : ops) {
+      for (Value operand : op->getOperands()) {
+        bool fromMemory = group.kind == Kind::single || isa<ir::ContractOp>(op) || isa<ir::Indexed>(op);
+        if (fromMemory && !(operand.getDefiningOp() && members.contains(operand.getDefiningOp())))
+          inputs.insert(operand);
+        else
+          read(operand);
+      }
+      body.insert(op);
+    }
+    SmallVector<Operation *> sorted = body.takeVector();
+    llvm::stable_sort(sorted, [&](Operation *x, Operation *y) { return place.lookup(x) < place.lookup(y); });
+    SmallVector<Value> results;
+    for (Operation *op : ops)
+      for (Value result : op->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return readsFromOutside(user, members); }))
+          results.push_back(result);
+    SmallVector<Type> types;
+    for (Value result : results)
+      types.push_back(result.getType());
+    SmallVector<Location> locations;
+    for (Operation *op : ops)
+      locations.push_back(op->getLoc());
+    Location loc = ops.back()->getLoc();
+    auto kernel = ir::KernelOp::create(b, loc, types, b.getStringAttr(kKindNames[static_cast<int>(group.kind)]), inputs.getArrayRef());
+    Block *block = b.createBlock(&kernel.getBody());
+    IRMapping mapping;
+    for (Value input : inputs)
+      mapping.map(input, block->addArgument(input.getType(), loc));
+    b.setInsertionPointToStart(block);
+    for (Operation *op : sorted)
+      b.clone(*op, mapping);
+    SmallVector<Value> yielded;
+    for (Value result : results)
+      yielded.push_back(mapping.lookup(result));
+    ir::YieldOp::create(b, loc, yielded);
+    b.setInsertionPoint(this->block.getTerminator());
+    for (auto [result, replacement] : llvm::zip_equal(results, kernel.getResults()))
+      result.replaceUsesWithIf(replacement, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
+    ++numKernels;
+  }
+
+  /// A use by another unit, directly or through cheap ops that the unit copies.
+  bool readsFromOutside(Operation *user, const llvm::SetVector<Operation *> &members) {
+    if (members.contains(user))
+      return false;
+    if (isCheap(user) && !isMaterialised(user))
+      return llvm::any_of(user->getUsers(), [&](Operation *next) { return readsFromOutside(next, members); });
+    return true;
+  }
+
+  func::FuncOp function;
+  Block &block;
+  DenseMap<Operation *, size_t> place;
+  SmallVector<std::unique_ptr<Group>> groups;
+  DenseMap<Operation *, Group *> groupOf;
+};
+
+struct Fuse : impl::FuseBase<Fuse> {
+  using Base::Base;
+  void runOnOperation() override {
+    if (getOperation().isExternal() || !getOperation().getBody().hasOneBlock())
+      return;
+    Fuser fuser(getOperation());
+    fuser.run();
+    kernels += fuser.numKernels;
+    fused += fuser.numFused;
+  }
+};
+
+} // namespace
+} // namespace wg::passes

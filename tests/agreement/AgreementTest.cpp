@@ -1,0 +1,127 @@
+// Interpreter and compiled code agree: on every sample of every op, and on the programs of programs/*.mlir.
+#include "ir/Bridge.h"
+#include "tests/Samples.h"
+#include "tests/agreement/Engines.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace mlir;
+
+namespace wg::tests {
+namespace {
+
+using runtime::DType;
+
+/// A module with one function that applies the op to its arguments.
+OwningOpRef<ModuleOp> moduleOf(const Sample &sample) {
+  MLIRContext *context = ir::context();
+  OpBuilder b(context);
+  Location loc = b.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  SmallVector<Type> types;
+  for (const runtime::Array &operand : sample.operands)
+    types.push_back(ir::tensorTypeOf(context, operand.type));
+  auto function = func::FuncOp::create(loc, "f", b.getFunctionType(types, {}));
+  module->push_back(function);
+  Block *block = function.addEntryBlock();
+  b.setInsertionPointToStart(block);
+  FailureOr<Operation *> op = ir::buildOp(b, loc, sample.op, block->getArguments(), sample.attrs);
+  if (failed(op))
+    return nullptr;
+  func::ReturnOp::create(b, loc, (*op)->getResults());
+  function.setType(b.getFunctionType(types, (*op)->getResultTypes()));
+  return module;
+}
+
+struct SampleText {
+  runtime::OpId op;
+  const char *text;
+};
+const SampleText kSamples[] = {
+#define WG_SAMPLE(op, text) {runtime::OpId::op, text},
+#include "tests/Samples.inc"
+#undef WG_SAMPLE
+};
+
+/// The dtypes in which a sample runs: those that the op accepts where its data are written in f64, else the one it is written in.
+std::vector<DType> dtypesOf(const SampleText &sample) {
+  std::string_view text = sample.text;
+  if (text.find("f64[") == std::string_view::npos)
+    return {DType::f64};
+  // A condition or an index before the data does not restrict it. Values that no integer has keep a sample to floats.
+  runtime::DTypeSet accepted = text.starts_with("f64[") ? recordOf(sample.op).dtypes : runtime::kAnyDType;
+  if (text.find("nan") != std::string_view::npos || text.find("1e20") != std::string_view::npos)
+    accepted &= runtime::kFloats;
+  std::vector<DType> dtypes;
+  for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8})
+    if (accepted & setOf(dtype))
+      dtypes.push_back(dtype);
+  return dtypes;
+}
+
+class Samples : public ::testing::TestWithParam<SampleText> {};
+
+TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
+  if (GetParam().op == runtime::OpId::dim)
+    return; // an index, not a tensor: it folds before anything is compiled
+  for (DType dtype : dtypesOf(GetParam())) {
+    Sample sample = parseSample(GetParam().op, GetParam().text, 1, dtype);
+    OwningOpRef<ModuleOp> module = moduleOf(sample);
+    ASSERT_TRUE(module) << GetParam().text;
+    SCOPED_TRACE(std::string(recordOf(GetParam().op).name) + " " + GetParam().text + " in " + std::string(nameOf(dtype)));
+    checkAgreement(*module, "f", sample.operands, 8);
+    if (HasFailure())
+      return;
+  }
+}
+
+std::string nameOfSample(const ::testing::TestParamInfo<SampleText> &info) {
+  return std::string(runtime::recordOf(info.param.op).name) + "_" + std::to_string(info.index);
+}
+INSTANTIATE_TEST_SUITE_P(Every, Samples, ::testing::ValuesIn(kSamples), nameOfSample);
+
+class Programs : public ::testing::TestWithParam<std::string> {};
+
+/// Every function of a file; a comment `// inputs in [lo, hi]` in its first line gives the interval of its arguments.
+TEST_P(Programs, InterpreterAndCompiledCodeAgree) {
+  std::string path = std::string(WENGERT_SOURCE_DIR) + "/tests/agreement/programs/" + GetParam();
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(path, ir::context());
+  ASSERT_TRUE(module) << path;
+  std::ifstream file(path);
+  std::string first;
+  std::getline(file, first);
+  double lo = -1, hi = 1;
+  std::sscanf(first.c_str(), "// inputs in [%lf, %lf]", &lo, &hi);
+  for (auto function : module->getOps<func::FuncOp>()) {
+    SCOPED_TRACE(GetParam() + ": @" + function.getName().str());
+    std::vector<runtime::Array> inputs;
+    for (Type type : function.getArgumentTypes()) {
+      runtime::TensorType t = ir::runtimeTypeOf(type);
+      inputs.push_back(randomArray(t, 100 + inputs.size(), runtime::isInteger(t.dtype) ? 0 : lo, runtime::isInteger(t.dtype) ? 4 : hi));
+    }
+    checkAgreement(*module, function.getName().str(), inputs, 64);
+    if (HasFailure())
+      return;
+  }
+}
+
+std::vector<std::string> programFiles() {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(std::string(WENGERT_SOURCE_DIR) + "/tests/agreement/programs"))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+std::string nameOfProgram(const ::testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param.substr(0, info.param.find('.'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Every, Programs, ::testing::ValuesIn(programFiles()), nameOfProgram);
+
+} // namespace
+} // namespace wg::tests

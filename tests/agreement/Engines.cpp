@@ -1,0 +1,170 @@
+#include "tests/agreement/Engines.h"
+
+#include "codegen/Compile.h"
+#include "codegen/Interpret.h"
+#include "ir/Bridge.h"
+#include "tests/Samples.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace wg::tests {
+
+using runtime::Array;
+using runtime::DType;
+
+namespace {
+
+/// Bytes whose end lies at a page that cannot be touched.
+class Guarded {
+public:
+  explicit Guarded(size_t bytes) : bytes(bytes) {
+    size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    length = (bytes + page - 1) / page * page + page;
+    base = static_cast<char *>(mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(base + length - page, page, PROT_NONE);
+    end = base + length - page;
+  }
+  Guarded(Guarded &&other) noexcept : base(std::exchange(other.base, nullptr)), end(other.end), length(other.length), bytes(other.bytes) {}
+  ~Guarded() {
+    if (base)
+      munmap(base, length);
+  }
+  void *data() const { return end - bytes; }
+
+private:
+  char *base, *end;
+  size_t length, bytes;
+};
+
+double elementOf(const Array &array, int64_t i) {
+  switch (array.dtype()) {
+  case DType::f64: return array.data<double>()[i];
+  case DType::f32: return array.data<float>()[i];
+  case DType::i64: return static_cast<double>(array.data<int64_t>()[i]);
+  case DType::i32: return array.data<int32_t>()[i];
+  case DType::u8: return array.data<uint8_t>()[i];
+  default: return array.data<bool>()[i];
+  }
+}
+
+double epsilonOf(DType dtype) { return dtype == DType::f32 ? 0x1p-23 : 0x1p-52; }
+
+double largest(const Array &array) {
+  double scale = 0;
+  for (int64_t i = 0; runtime::isFloat(array.dtype()) && i < array.numElements(); ++i)
+    if (std::isfinite(elementOf(array, i)))
+      scale = std::max(scale, std::fabs(elementOf(array, i)));
+  return scale;
+}
+
+/// `terms`: the largest term of a sum that led to the result; its rounding counts where the terms cancel.
+void expectClose(const Array &expected, const Array &actual, double ulps, double terms, const std::string &what) {
+  ASSERT_EQ(runtime::toString(expected.type), runtime::toString(actual.type)) << what;
+  bool isFloat = runtime::isFloat(expected.dtype());
+  double scale = std::max(largest(expected), terms);
+  for (int64_t i = 0; i < expected.numElements(); ++i) {
+    double e = elementOf(expected, i), a = elementOf(actual, i);
+    if (std::isnan(e) ? std::isnan(a) : e == a)
+      continue;
+    double tolerance = isFloat ? ulps * epsilonOf(expected.dtype()) * scale : 0;
+    ASSERT_LE(std::fabs(e - a), tolerance) << what << ": element " << i << ": interpreter " << e << ", compiled " << a;
+  }
+}
+
+std::vector<Array> interpreted(ModuleOp module, const std::string &function, const std::vector<Array> &inputs) {
+  FailureOr<codegen::Program> program = codegen::flatten(module.lookupSymbol<func::FuncOp>(function));
+  if (failed(program)) {
+    ADD_FAILURE() << "flatten failed";
+    return {};
+  }
+  runtime::Result<std::vector<Array>> results = codegen::interpret(*program, inputs);
+  if (!results.ok()) {
+    ADD_FAILURE() << toString(results.failure());
+    return {};
+  }
+  return *results;
+}
+
+} // namespace
+
+Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, double hi) {
+  Array array = Array::empty(type.dtype, type.shape);
+  for (int64_t i = 0; i < array.numElements(); ++i) {
+    double u = runtime::randomUniform<double>(seed, 0, i);
+    detail::store(array, i, type.dtype == DType::boolean ? u > 0.5 : lo + (hi - lo) * u);
+  }
+  return array;
+}
+
+void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, double ulps) {
+  std::vector<Array> expected = interpreted(module, function, inputs);
+  if (::testing::Test::HasFailure())
+    return;
+  double terms = 0;
+  module.walk([&](Operation *op) {
+    if (isa<ir::Reduction, ir::ContractOp>(op))
+      for (const Array &input : inputs)
+        terms = std::max(terms, largest(input));
+  });
+  {
+    OwningOpRef<ModuleOp> fused = module.clone();
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    ASSERT_TRUE(succeeded(codegen::runPipeline(*fused, function, codegen::Stage::simplified, codegen::Stage::fused, codegen::Target::host())));
+    fused->print(stream);
+    ASSERT_TRUE(succeeded(verify(*fused))) << text;
+    std::vector<Array> results = interpreted(*fused, function, inputs);
+    ASSERT_EQ(results.size(), expected.size());
+    // Products that became sums of products may round in another order; everything else keeps its bits.
+    bool expanded = text.find("wg.reduce_sum") != std::string::npos && [&] {
+      bool thin = false;
+      module.walk([&](ir::ContractOp) { thin = true; });
+      return thin;
+    }();
+    for (size_t r = 0; r < results.size(); ++r)
+      expectClose(expected[r], results[r], expanded ? ulps : 0, terms, "fused, result " + std::to_string(r) + "\n" + text);
+  }
+  for (const char *cpu : {"native", "x86-64-v3", "x86-64-v2"}) {
+    std::optional<codegen::Target> target = codegen::Target::named(cpu);
+    ASSERT_TRUE(target) << cpu;
+    if (!codegen::Target::hostCanRun(*target))
+      continue;
+    codegen::CompileOptions options{*target, std::getenv("WENGERT_SHOW") != nullptr};
+    auto executable = codegen::compile(cast<ModuleOp>(module->clone()), function, options);
+    ASSERT_TRUE(executable.ok()) << cpu << ": " << toString(executable.failure());
+    for (auto &[stage, text] : (*executable)->texts)
+      llvm::errs() << "---- " << codegen::nameOf(stage) << "\n" << text;
+    std::vector<Guarded> buffers;
+    std::vector<void *> args;
+    for (const Array &input : inputs) {
+      buffers.emplace_back(input.numBytes());
+      std::memcpy(buffers.back().data(), input.buffer.data(), input.numBytes());
+      args.push_back(buffers.back().data());
+    }
+    for (size_t r = 0; r < expected.size(); ++r) {
+      int64_t donor = (*executable)->info.donated[r];
+      if (donor >= 0) {
+        args.push_back(args[donor]);
+        continue;
+      }
+      buffers.emplace_back(expected[r].numBytes());
+      args.push_back(buffers.back().data());
+    }
+    int64_t atFault = 0;
+    int32_t code = (*executable)->run(args.data(), &atFault);
+    ASSERT_EQ(code, 0) << toString((*executable)->failure(code, atFault));
+    for (size_t r = 0; r < expected.size(); ++r) {
+      Array actual = Array::empty(expected[r].dtype(), expected[r].shape());
+      std::memcpy(actual.buffer.data(), args[inputs.size() + r], actual.numBytes());
+      expectClose(expected[r], actual, ulps, terms, std::string(cpu) + ", result " + std::to_string(r));
+    }
+  }
+}
+
+} // namespace wg::tests

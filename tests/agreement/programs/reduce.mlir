@@ -1,0 +1,50 @@
+// inputs in [-1, 1]
+func.func @softmax(%x: tensor<9x10xf32>) -> tensor<9x10xf32> {
+  %m = wg.reduce_max %x axes [1] : tensor<9x10xf32> -> tensor<9xf32>
+  %mm = wg.broadcast %m to [9, 10] dims [0] : tensor<9xf32> -> tensor<9x10xf32>
+  %d = wg.sub %x, %mm : tensor<9x10xf32>
+  %e = wg.exp %d : tensor<9x10xf32>
+  %s = wg.reduce_sum %e axes [1] : tensor<9x10xf32> -> tensor<9xf32>
+  %ss = wg.broadcast %s to [9, 10] dims [0] : tensor<9xf32> -> tensor<9x10xf32>
+  %y = wg.div %e, %ss : tensor<9x10xf32>
+  return %y : tensor<9x10xf32>
+}
+func.func @softmax_wide(%x: tensor<3x1037xf32>) -> (tensor<3x1037xf32>, tensor<3xf32>) {
+  %m = wg.reduce_max %x axes [1] : tensor<3x1037xf32> -> tensor<3xf32>
+  %mm = wg.broadcast %m to [3, 1037] dims [0] : tensor<3xf32> -> tensor<3x1037xf32>
+  %d = wg.sub %x, %mm : tensor<3x1037xf32>
+  %e = wg.exp %d : tensor<3x1037xf32>
+  %s = wg.reduce_sum %e axes [1] : tensor<3x1037xf32> -> tensor<3xf32>
+  %l = wg.log %s : tensor<3xf32>
+  %t = wg.add %l, %m : tensor<3xf32>
+  %ss = wg.broadcast %s to [3, 1037] dims [0] : tensor<3xf32> -> tensor<3x1037xf32>
+  %y = wg.div %e, %ss : tensor<3x1037xf32>
+  return %y, %t : tensor<3x1037xf32>, tensor<3xf32>
+}
+func.func @columns(%x: tensor<65x43xf32>, %w: tensor<43xf32>) -> (tensor<43xf32>, tensor<f32>) {
+  %s = wg.reduce_sum %x axes [0] : tensor<65x43xf32> -> tensor<43xf32>
+  %u = wg.sub %w, %s : tensor<43xf32>
+  %q = wg.mul %x, %x : tensor<65x43xf32>
+  %t = wg.reduce_sum %q axes [0, 1] : tensor<65x43xf32> -> tensor<f32>
+  return %u, %t : tensor<43xf32>, tensor<f32>
+}
+func.func @middle(%x: tensor<4x5x6xf64>) -> (tensor<4x6xf64>, tensor<5xf64>, tensor<4x5x6xf64>) {
+  %s = wg.reduce_sum %x axes [1] : tensor<4x5x6xf64> -> tensor<4x6xf64>
+  %m = wg.reduce_max %x axes [0, 2] : tensor<4x5x6xf64> -> tensor<5xf64>
+  %b = wg.broadcast %m to [4, 5, 6] dims [1] : tensor<5xf64> -> tensor<4x5x6xf64>
+  %d = wg.sub %x, %b : tensor<4x5x6xf64>
+  return %s, %m, %d : tensor<4x6xf64>, tensor<5xf64>, tensor<4x5x6xf64>
+}
+func.func @long(%x: tensor<100003xf32>) -> tensor<f32> {
+  %q = wg.mul %x, %x : tensor<100003xf32>
+  %t = wg.reduce_sum %q axes [0] : tensor<100003xf32> -> tensor<f32>
+  return %t : tensor<f32>
+}
+func.func @counts(%i: tensor<50xi32>, %j: tensor<50xi32>) -> (tensor<i32>, tensor<i1>, tensor<f32>) {
+  %e = wg.equal %i, %j : tensor<50xi32>
+  %n = wg.cast %e {dtype = i32} : tensor<50xi1> -> tensor<50xi32>
+  %s = wg.reduce_sum %n axes [0] : tensor<50xi32> -> tensor<i32>
+  %a = wg.reduce_all %e axes [0] : tensor<50xi1> -> tensor<i1>
+  %f = wg.cast %s {dtype = f32} : tensor<i32> -> tensor<f32>
+  return %s, %a, %f : tensor<i32>, tensor<i1>, tensor<f32>
+}
