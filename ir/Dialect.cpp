@@ -3,15 +3,14 @@
 #include "ir/Bridge.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Transforms/InliningUtils.h"
 
 using namespace mlir;
 
@@ -34,16 +33,43 @@ void WGDialect::initialize() {
 
 /// A folded tensor is a wg.constant, a folded size an arith.constant.
 Operation *WGDialect::materializeConstant(OpBuilder &b, Attribute value, Type type, Location loc) {
-  if (auto elements = dyn_cast<DenseElementsAttr>(value); elements && elements.getType() == type && isa<RankedTensorType>(type))
+  if (auto elements = dyn_cast<DenseElementsAttr>(value);
+      elements && elements.getType() == type && isa<RankedTensorType>(type))
     return ConstantOp::create(b, loc, elements);
   return arith::ConstantOp::materialize(b, value, type, loc);
+}
+
+ParseResult parseSizes(OpAsmParser &parser, DenseI64ArrayAttr &sizes) {
+  SmallVector<int64_t> values;
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&]() -> ParseResult {
+        if (succeeded(parser.parseOptionalQuestion())) {
+          values.push_back(ShapedType::kDynamic);
+          return success();
+        }
+        return parser.parseInteger(values.emplace_back());
+      }))
+    return failure();
+  sizes = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+void printSizes(OpAsmPrinter &p, Operation *, DenseI64ArrayAttr sizes) {
+  p << '[';
+  llvm::interleaveComma(sizes.asArrayRef(), p, [&](int64_t size) {
+    if (ShapedType::isDynamic(size))
+      p << '?';
+    else
+      p << size;
+  });
+  p << ']';
 }
 
 MLIRContext *context() {
   static MLIRContext *theContext = [] {
     DialectRegistry registry;
-    registry.insert<WGDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
-                    vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
+    registry
+        .insert<WGDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                cf::ControlFlowDialect, vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
     registerBuiltinDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
     auto *context = new MLIRContext(registry); // outlives every static destructor that may still hold a Value

@@ -18,5 +18,11 @@
 
 #include "ir/Dialect.h.inc"
 
+namespace wg::ir {
+/// Sizes in text: `[2, ?, 3]`.
+mlir::ParseResult parseSizes(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr &sizes);
+void printSizes(mlir::OpAsmPrinter &p, mlir::Operation *op, mlir::DenseI64ArrayAttr sizes);
+} // namespace wg::ir
+
 #define GET_OP_CLASSES
 #include "ir/Ops.h.inc"

@@ -34,7 +34,7 @@ def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates adde
   }];
   let arguments = (ins WG_NumberTensor:$updates, WG_IndexTensor:$indices, DenseI64ArrayAttr:$shape, Variadic<Index>:$sizes);
   let results = (outs WG_NumberTensor:$y);
-  let assemblyFormat = "$updates `,` $indices `to` $shape (`sizes` $sizes^)? attr-dict `:` type($updates) `,` type($indices) `->` type($y)";
+  let assemblyFormat = "$updates `,` $indices `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($updates) `,` type($indices) `->` type($y)";
   let dtypes = "numbers";
   let publicFunction = 0;
   let samples = ["f64[5,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0] | shape = [4, 3]", "f64[2,2] in [-2, 2]; i32[2,2] = [0, 3, 3, 1] | shape = [4]"];

@@ -14,7 +14,7 @@ def WG_RandomUniformOp : WG_InferredOp<"random_uniform", "y = uniform in [0, 1)"
   }];
   let arguments = (ins WG_IndexTensor:$key, DenseI64ArrayAttr:$shape, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_FloatTensor:$y);
-  let assemblyFormat = "$key `to` $shape (`sizes` $sizes^)? attr-dict `:` type($key) `->` type($y)";
+  let assemblyFormat = "$key `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($key) `->` type($y)";
   let dtypes = "integers";
   let publicFunction = 0;
   let samples = ["i64[2] = [42, 7] | shape = [3, 5]; dtype = f32", "i64[2] = [42, 7] | shape = [9]; dtype = f64"];
@@ -24,7 +24,7 @@ def WG_RandomBitsOp : WG_InferredOp<"random_bits", "y = uniform bits", [WG_NotDi
   let description = [{Element i (row-major) is a function of key and i alone; all bits of i32 or i64 are used. Shapes: key i64[2] -> y dtype[shape].}];
   let arguments = (ins WG_IndexTensor:$key, DenseI64ArrayAttr:$shape, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_IndexTensor:$y);
-  let assemblyFormat = "$key `to` $shape (`sizes` $sizes^)? attr-dict `:` type($key) `->` type($y)";
+  let assemblyFormat = "$key `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($key) `->` type($y)";
   let dtypes = "integers";
   let publicFunction = 0;
   let samples = ["i64[2] = [42, 7] | shape = [3, 5]; dtype = i32", "i64[2] = [42, 7] | shape = [9]; dtype = i64"];

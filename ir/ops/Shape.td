@@ -55,7 +55,7 @@ def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG
   }];
   let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$dims, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
-  let assemblyFormat = "$x `to` $shape `dims` $dims (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
+  let assemblyFormat = "$x `to` custom<Sizes>($shape) `dims` $dims (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
@@ -67,7 +67,7 @@ def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_Differ
   let description = [{The same elements in row-major order. Example: `%y = wg.reshape %x to [6] : tensor<2x3xf32> -> tensor<6xf32>`}];
   let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$shape, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
-  let assemblyFormat = "$x `to` $shape (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
+  let assemblyFormat = "$x `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
@@ -88,11 +88,11 @@ def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another 
 def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_Differentiates, DeclareOpInterfaceMethods<WG_View>]> {
   let description = [{
     Elements starts[i], starts[i] + strides[i], ... below limits[i] of axis i; strides are positive, 0 <= start <= limit <= size.
-    A limit `?` (-9223372036854775808) means to the end; a dynamic axis is taken whole. Shapes: x any[...] -> y any[...].
+    A limit `?` means to the end; a dynamic axis is taken whole. Shapes: x any[...] -> y any[...].
   }];
   let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits, DenseI64ArrayAttr:$strides);
   let results = (outs WG_Tensor:$y);
-  let assemblyFormat = "$x `from` $starts `to` $limits `by` $strides attr-dict `:` type($x) `->` type($y)";
+  let assemblyFormat = "$x `from` $starts `to` custom<Sizes>($limits) `by` $strides attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let hasFolder = 1;
   let samples = ["f64[4,5] in [-2, 2] | starts = [1, 0]; limits = [4, 5]; strides = [1, 2]", "f64[6] in [-2, 2] | starts = [2]; limits = [3]; strides = [1]"];
@@ -123,7 +123,7 @@ def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDi
   let description = [{0, 1, 2, ... along axis, in dtype, the same along the others. Shapes: -> y dtype[shape].}];
   let arguments = (ins DenseI64ArrayAttr:$shape, I64Attr:$axis, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_NumberTensor:$y);
-  let assemblyFormat = "`to` $shape `axis` $axis (`sizes` $sizes^)? attr-dict `:` type($y)";
+  let assemblyFormat = "`to` custom<Sizes>($shape) `axis` $axis (`sizes` $sizes^)? attr-dict `:` type($y)";
   let publicFunction = 0;
   let samples = ["| shape = [2, 3]; axis = 1; dtype = f32", "| shape = [4]; axis = 0; dtype = i64"];
 }

@@ -64,8 +64,14 @@ static constexpr int64_t kPart = 1 << 16;
 
 /// The combination of x[0 .. n): lane l takes elements l, l + 32, ...; then the lanes are combined as a tree. In short rows
 /// lane l takes l, l + 4, ...
-template <class R, class T> static auto combineRow(const T *x, int64_t n) {
+template <class R, class T> [[gnu::noinline]] static auto combineRow(const T *x, int64_t n) {
   using Wide = typename R::template Wide<T>;
+  if constexpr (!std::is_floating_point_v<T>) { // exact in any order: the compiler finds its own lanes
+    T total = R::template identity<T>;
+    for (int64_t i = 0; i < n; ++i)
+      total = R::combine(total, x[i]);
+    return total;
+  }
   if (n < kLanes) { // four lanes do
     T lanes[4];
     std::fill_n(lanes, 4, R::template identity<T>);
@@ -123,7 +129,7 @@ template <class R, class T> static void reduceRows(const T *x, int64_t rows, int
 // ---- Columns: axes inside the reduced one stay -----------------------------------------------------------------------------------------
 /// y[j] = combination over i < n of x[i, j], for `width` <= kTile columns of rows that are `stride` apart.
 static constexpr int64_t kTile = 256;
-template <class R, class T> static void combineColumns(const T *x, int64_t n, int64_t stride, int64_t width, T *y) {
+template <class R, class T> [[gnu::noinline]] static void combineColumns(const T *x, int64_t n, int64_t stride, int64_t width, T *y) {
   using Wide = typename R::template Wide<T>;
   Wide totals[kTile];
   T group[kTile];

@@ -1,0 +1,283 @@
+// Every message of the verifiers and of the shape rules, at its op, with the numbers in it.
+// RUN: wengert-opt %s --split-input-file --verify-diagnostics
+
+func.func @rank_nine(%x: tensor<1x1x1x1x1x1x1x1x1xf32>) {
+  // expected-error @+1 {{'wg.exp' op operand 0 is 'tensor<1x1x1x1x1x1x1x1x1xf32>', no tensor of rank 8 at most of f64, f32, bf16, f16, i64, i32, ui8 or i1}}
+  %0 = wg.exp %x : tensor<1x1x1x1x1x1x1x1x1xf32>
+  return
+}
+
+// -----
+
+func.func @no_dtype(%x: tensor<2xi16>) {
+  // expected-error @+1 {{'wg.neg' op operand 0 is 'tensor<2xi16>', no tensor of rank 8 at most of f64, f32, bf16, f16, i64, i32, ui8 or i1}}
+  %0 = wg.neg %x : tensor<2xi16>
+  return
+}
+
+// -----
+
+func.func @float_wanted(%x: tensor<2xi32>) {
+  // expected-error @+2 {{'wg.exp' op takes a float, got i32[2]}}
+  // expected-note @+1 {{try: cast it: cast(x, f32)}}
+  %0 = wg.exp %x : tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @shapes_differ(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) {
+  // expected-error @+1 {{'wg.add' op requires all operands to have the same type}}
+  %0 = "wg.add"(%a, %b) : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @wrong_result(%a: tensor<2x3xf32>) {
+  // expected-error @+2 {{'wg.exp' op inferred type(s) 'tensor<2x3xf32>' are incompatible with return type(s) of operation 'tensor<3xf32>'}}
+  // expected-error @+1 {{'wg.exp' op failed to infer returned types}}
+  %0 = "wg.exp"(%a) : (tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @axis_beyond(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{'wg.reduce_sum' op axis 2 is not an axis of f32[2,3], which has rank 2}}
+  // expected-error @+1 {{'wg.reduce_sum' op failed to infer returned types}}
+  %0 = wg.reduce_sum %x axes [2] : tensor<2x3xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @axes_unsorted(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{'wg.reduce_sum' op axes are sorted and distinct, got [1, 0]}}
+  // expected-error @+1 {{'wg.reduce_sum' op failed to infer returned types}}
+  %0 = wg.reduce_sum %x axes [1, 0] : tensor<2x3xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @argmax_of_nothing(%x: tensor<2x0xf32>) {
+  // expected-error @+2 {{'wg.argmax' op axis 1 of f32[2,0] is empty: there is no largest element}}
+  // expected-error @+1 {{'wg.argmax' op failed to infer returned types}}
+  %0 = wg.argmax %x axis 1 : tensor<2x0xf32> -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @broadcast_of_three(%x: tensor<3xf32>) {
+  // expected-error @+3 {{'wg.broadcast' op axis 0 of f32[3] has size 3 and cannot become axis 1 of f32[2,4] (3 != 4)}}
+  // expected-note @+2 {{try: only a size of 1 is repeated}}
+  // expected-error @+1 {{'wg.broadcast' op failed to infer returned types}}
+  %0 = wg.broadcast %x to [2, 4] dims [1] : tensor<3xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @size_missing(%x: tensor<3xf32>) {
+  // expected-error @+2 {{'wg.broadcast' op shape [?, 3] takes an index operand for each ?, got 0}}
+  // expected-error @+1 {{'wg.broadcast' op failed to infer returned types}}
+  %0 = wg.broadcast %x to [?, 3] dims [1] : tensor<3xf32> -> tensor<?x3xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_count(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{'wg.reshape' op f32[2,3] has 6 elements and f32[4] has 4}}
+  // expected-error @+1 {{'wg.reshape' op failed to infer returned types}}
+  %0 = wg.reshape %x to [4] : tensor<2x3xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @permutation_twice(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{'wg.transpose' op permutation [0, 0] does not name each axis of f32[2,3] once}}
+  // expected-error @+1 {{'wg.transpose' op failed to infer returned types}}
+  %0 = wg.transpose %x by [0, 0] : tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @slice_beyond(%x: tensor<4xf32>) {
+  // expected-error @+2 {{'wg.slice' op axis 0 of f32[4]: 0 <= start <= limit <= 4 does not hold for start 1 and limit 5}}
+  // expected-error @+1 {{'wg.slice' op failed to infer returned types}}
+  %0 = wg.slice %x from [1] to [5] by [1] : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @pad_negative(%x: tensor<4xf32>) {
+  // expected-error @+3 {{'wg.pad' op paddings are not negative, got low [-1], high [0], interior [0]}}
+  // expected-note @+2 {{try: use slice to cut}}
+  // expected-error @+1 {{'wg.pad' op failed to infer returned types}}
+  %0 = wg.pad %x low [-1] high [0] interior [0] : tensor<4xf32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @concat_differs(%x: tensor<4x2xf32>, %y: tensor<4x3xf32>) {
+  // expected-error @+2 {{'wg.concat' op f32[4,2] and f32[4,3] differ on an axis other than 0}}
+  // expected-error @+1 {{'wg.concat' op failed to infer returned types}}
+  %0 = wg.concat %x, %y axis 0 : tensor<4x2xf32>, tensor<4x3xf32> -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @inner_sizes(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op sizes of letter k differ: a is f32[2,3], b is f32[4,5] (3 != 4)}}
+  // expected-note @+2 {{try: transpose an operand, or change one of the sizes}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "mk,kn->mn" %a, %b : tensor<2x3xf32>, tensor<4x5xf32> -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @letter_alone(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op equation "mk,kn->n": letter m stands in one tensor only}}
+  // expected-note @+2 {{try: sum over it first: reduce_sum(x, axes)}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "mk,kn->n" %a, %b : tensor<2x3xf32>, tensor<3x5xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @no_equation(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>) {
+  // expected-error @+2 {{'wg.contract' op equation "mk" is not of the form "mk,kn->mn"}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "mk" %a, %b : tensor<2x3xf32>, tensor<3x5xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @gather_from_scalar(%x: tensor<f32>, %i: tensor<2xi64>) {
+  // expected-error @+2 {{'wg.gather' op takes rows of x, which has none: f32[]}}
+  // expected-error @+1 {{'wg.gather' op failed to infer returned types}}
+  %0 = wg.gather %x, %i : tensor<f32>, tensor<2xi64> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @key_of_three(%key: tensor<3xi64>) {
+  // expected-error @+2 {{'wg.random_uniform' op the key is i64[2], got i64[3]}}
+  // expected-error @+1 {{'wg.random_uniform' op failed to infer returned types}}
+  %0 = wg.random_uniform %key to [3] {dtype = f32} : tensor<3xi64> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @unknown_dtype(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.cast' op result #0 must be tensor of rank 8 at most of 64-bit float}}
+  %0 = "wg.cast"(%x) {dtype = i16} : (tensor<2xf32>) -> tensor<2xi16>
+  return
+}
+
+// -----
+
+func.func @attribute_missing(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.reduce_sum' op requires attribute 'axes'}}
+  %0 = "wg.reduce_sum"(%x) : (tensor<2xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @nine_axes(%x: tensor<2xf32>) {
+  // expected-error @+2 {{'wg.reduce_sum' op attribute axes must be a list of 8 integers at most}}
+  // expected-error @+1 {{'wg.reduce_sum' op failed to infer returned types}}
+  %0 = wg.reduce_sum %x axes [0, 1, 2, 3, 4, 5, 6, 7, 8] : tensor<2xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @constant_of_many() {
+  // expected-error @+2 {{'wg.constant' op holds 17 elements; a constant is a splat or holds at most 16}}
+  // expected-note @+1 {{try: make it an argument of the function}}
+  %0 = wg.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]> : tensor<17xi32>
+  return
+}
+
+// -----
+
+func.func @dim_beyond(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{'wg.dim' op axis 2 is outside the 2 axes of 'tensor<2x3xf32>'}}
+  %0 = wg.dim %x axis 2 : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @call_of_nobody(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.call' op calls @nobody, which is no function of this module}}
+  %0 = wg.call @nobody(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// expected-note @+1 {{declared here}}
+func.func private @callee(tensor<3xf32>) -> tensor<3xf32>
+func.func @call_of_another_type(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.call' op is of type '(tensor<2xf32>) -> tensor<2xf32>', but @callee is of type '(tensor<3xf32>) -> tensor<3xf32>'}}
+  %0 = wg.call @callee(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @kernel_kind(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.kernel' op is of kind 'scan'; the kinds are map, reduce, contract and single}}
+  %0 = wg.kernel scan (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
+    wg.yield %a : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_yields_another_type(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.kernel' op yields 'tensor<2xf32>' but has results 'tensor<3xf32>'}}
+  %0 = wg.kernel map (%a = %x : tensor<2xf32>) -> tensor<3xf32> {
+    wg.yield %a : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_of_foreign_ops(%x: tensor<2xf32>) {
+  %0 = wg.kernel map (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
+    // expected-error @+1 {{'arith.constant' op stands in a kernel, which holds only wg ops without regions}}
+    %c = arith.constant 1 : index
+    wg.yield %a : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_inputs(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'wg.kernel' op has 1 inputs and 0 block arguments, which must agree in number and type}}
+  %0 = "wg.kernel"(%x) <{kind = "map"}> ({
+    %c = wg.constant dense<0.0> : tensor<2xf32>
+    wg.yield %c : tensor<2xf32>
+  }) : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
