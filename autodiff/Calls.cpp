@@ -132,6 +132,7 @@ FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> a
   auto forward = cast<func::FuncOp>(b.clone(*function));
   forward.setSymName(name + "_forward");
   forward.setPrivate();
+  forward->removeAttr("wg.origin");
   forward.removeArgAttrsAttr();
   forward.removeResAttrsAttr();
   Block *block = &forward.getBody().front();

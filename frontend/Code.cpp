@@ -100,7 +100,7 @@ const Code::Compiled *Code::compiled(std::span<const Array> inputs, const Where 
     if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types)))
       raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   }
-  runtime::Result<std::shared_ptr<const codegen::Executable>> executable = codegen::compile(*module, entry_);
+  runtime::Result<std::shared_ptr<const codegen::Executable>> executable = codegen::compile(module.release(), entry_);
   if (!executable.ok())
     raise(executable.take(), where);
   slot = std::make_unique<Compiled>(Compiled{*executable});

@@ -27,7 +27,7 @@ std::string ConcreteFunction::text(Stage stage) const {
   if (stage == Stage::assembly) {
     codegen::CompileOptions options;
     options.keepStages = true;
-    auto executable = codegen::compile(*module, code.entry(), options);
+    auto executable = codegen::compile(module.release(), code.entry(), options);
     if (!executable.ok())
       detail::raise(executable.take(), state_->calledAt);
     for (const auto &[kept, text] : (*executable)->texts)
@@ -74,7 +74,7 @@ void ConcreteFunction::write_object(const std::string &directory, ObjectOptions 
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu.empty() ? "x86-64-v2" : options.cpu);
   if (!target)
     detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu, "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
-  runtime::Status status = codegen::compileToObject(*module, code.entry(), *target, directory, options.name.empty() ? code.entry() : options.name, inputs, results);
+  runtime::Status status = codegen::compileToObject(module.release(), code.entry(), *target, directory, options.name.empty() ? code.entry() : options.name, inputs, results);
   if (!status.ok())
     detail::raise(status.take(), where);
 }
