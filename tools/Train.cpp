@@ -120,10 +120,10 @@ void report(Trainer &trainer, const data::Examples &batch) {
   fmt::print("\n---- kernels: {} ----\n", kernels.size());
   for (const KernelInfo &kernel : kernels)
     fmt::print("  {:<10} {:<9} {:3} ops  {:10.0f} flop  {:10.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops, kernel.flops, kernel.bytes, kernel.summary);
-  fmt::print("\n---- compile time by stage ----\n");
+  fmt::print("\n---- compile time by stage ----\n  stage               time      ops\n");
   double total = 0;
   for (const StageTime &stage : step.timings()) {
-    fmt::print("  {:<12} {:8.2f} ms\n", stage.stage, stage.seconds * 1e3);
+    fmt::print("  {:<12} {:8.2f} ms {:>8}\n", stage.stage, stage.seconds * 1e3, stage.ops ? std::to_string(stage.ops) : "");
     total += stage.seconds;
   }
   fmt::print("  {:<12} {:8.2f} ms\n", "all", total * 1e3);
