@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
 
 struct AotStepTest : testing::Test {
   fs::path folder = fs::temp_directory_path() / ("wengert_aot_" + std::to_string(::getpid()));
-  nn::Sequential model{nn::Dense(64, 32, nn::relu(), {.weight = nn::glorot_uniform(1)}), nn::Dense(32, 10, {}, {.weight = nn::glorot_uniform(2)})};
+  nn::Sequential model{nn::Dense(64, 32, relu, {.weight = nn::glorot_uniform(1)}), nn::Dense(32, 10, {}, {.weight = nn::glorot_uniform(2)})};
   optim::Adam adam{0.001};
   Function<Tensor(const Tensor &, const Tensor &)> step{"digits_step", [this](const Tensor &x, const Tensor &y) {
     GradientTape tape;
