@@ -33,7 +33,8 @@ Type elementTypeOf(MLIRContext *context, DType dtype) {
 }
 
 RankedTensorType tensorTypeOf(MLIRContext *context, const RuntimeType &type) {
-  return RankedTensorType::get(ArrayRef<int64_t>(type.shape.begin(), type.shape.size()), elementTypeOf(context, type.dtype));
+  return RankedTensorType::get(ArrayRef<int64_t>(type.shape.begin(), type.shape.size()),
+                               elementTypeOf(context, type.dtype));
 }
 
 /// The dtype of an element type, if a wg value can have it.
@@ -67,7 +68,8 @@ RuntimeType runtimeTypeOf(Type type) {
 /// A ranked tensor of a known dtype and of rank 8 at most, or an index.
 static bool isValueType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return type.isIndex() || (tensor && !tensor.getElementType().isIndex() && findDType(tensor.getElementType()) && tensor.getRank() <= kMaxRank);
+  return type.isIndex() || (tensor && !tensor.getElementType().isIndex() && findDType(tensor.getElementType()) &&
+                            tensor.getRank() <= kMaxRank);
 }
 
 //===- Attributes -------------------------------------------------------------------------------------------===//
@@ -137,8 +139,9 @@ static bool isAttrOfKind(Attribute attribute, AttrKind kind) {
 }
 
 static StringRef describe(AttrKind kind) {
-  static constexpr const char *texts[] = {"an integer", "a number", "one of f64, f32, bf16, f16, i64, i32, ui8, i1",
-                                          "a list of 8 integers at most", "a string", "a dense constant"};
+  static constexpr const char *texts[] = {
+      "an integer", "a number",        "one of f64, f32, bf16, f16, i64, i32, ui8, i1", "a list of 8 integers at most",
+      "a string",   "a dense constant"};
   return texts[static_cast<int>(kind)];
 }
 
@@ -200,12 +203,13 @@ static LogicalResult emit(Location loc, StringRef opName, const Failure &failure
 }
 
 /// Result types of an op, on failure a diagnostic. A size is an index here and an `i64[]` in the runtime.
-static LogicalResult inferTypes(MLIRContext *context, std::optional<Location> loc, OpId id, ValueRange operands, const Attrs &attrs,
-                                SmallVectorImpl<Type> &types) {
+static LogicalResult inferTypes(MLIRContext *context, std::optional<Location> loc, OpId id, ValueRange operands,
+                                const Attrs &attrs, SmallVectorImpl<Type> &types) {
   SmallVector<RuntimeType, 8> operandTypes;
   for (Value operand : operands) {
     if (!isValueType(operand.getType()))
-      return emitOptionalError(loc, "'wg.", recordOf(id).name, "' op operand ", operandTypes.size(), " is ", operand.getType(),
+      return emitOptionalError(loc, "'wg.", recordOf(id).name, "' op operand ", operandTypes.size(), " is ",
+                               operand.getType(),
                                ", no tensor of rank 8 at most of f64, f32, bf16, f16, i64, i32, ui8 or i1");
     operandTypes.push_back(runtimeTypeOf(operand.getType()));
   }
@@ -225,12 +229,14 @@ LogicalResult inferByShapeRule(MLIRContext *context, std::optional<Location> loc
   for (const AttrRecord &attr : record.attrs) {
     Attribute value = attribute(attr.name);
     if (!isAttrOfKind(value, attr.kind))
-      return emitOptionalError(location, "'wg.", record.name, "' op attribute ", attr.name, " must be ", describe(attr.kind));
+      return emitOptionalError(location, "'wg.", record.name, "' op attribute ", attr.name, " must be ",
+                               describe(attr.kind));
     values.push_back(toAttrValue(value, attr.kind));
   }
   // Text may hold fewer operands than the rule reads.
   if (static_cast<int>(operands.size()) < record.numOperands)
-    return emitOptionalError(location, "'wg.", record.name, "' op has ", operands.size(), " operands, needs ", record.numOperands);
+    return emitOptionalError(location, "'wg.", record.name, "' op has ", operands.size(), " operands, needs ",
+                             record.numOperands);
   return inferTypes(context, location, id, operands, values.empty() ? Attrs() : Attrs(std::move(values)), types);
 }
 

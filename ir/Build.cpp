@@ -37,7 +37,8 @@ Value fullLike(OpBuilder &b, Location loc, Value x, double value) {
   Attribute element = elementAttr(type.getElementType(), value);
   if (type.hasStaticShape())
     return ConstantOp::create(b, loc, DenseElementsAttr::get(type, element));
-  Value scalar = ConstantOp::create(b, loc, DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), element));
+  Value scalar =
+      ConstantOp::create(b, loc, DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), element));
   return broadcastTo(b, loc, scalar, {}, x);
 }
 
@@ -56,7 +57,8 @@ Value sumTo(OpBuilder &b, Location loc, Value ct, ArrayRef<int64_t> dims, Value 
   SmallVector<int64_t> axes;
   for (int64_t axis = 0; axis < tensorType(ct).getRank(); ++axis) {
     auto at = llvm::find(dims, axis);
-    bool stretched = at != dims.end() && tensorType(x).getDimSize(at - dims.begin()) == 1 && tensorType(ct).getDimSize(axis) != 1;
+    bool stretched =
+        at != dims.end() && tensorType(x).getDimSize(at - dims.begin()) == 1 && tensorType(ct).getDimSize(axis) != 1;
     if (at == dims.end() || stretched)
       axes.push_back(axis);
   }

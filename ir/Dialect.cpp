@@ -33,7 +33,8 @@ void WGDialect::initialize() {
 
 /// A folded tensor is a wg.constant, a folded size an arith.constant.
 Operation *WGDialect::materializeConstant(OpBuilder &b, Attribute value, Type type, Location loc) {
-  if (auto elements = dyn_cast<DenseElementsAttr>(value); elements && elements.getType() == type && isa<RankedTensorType>(type))
+  if (auto elements = dyn_cast<DenseElementsAttr>(value);
+      elements && elements.getType() == type && isa<RankedTensorType>(type))
     return ConstantOp::create(b, loc, elements);
   return arith::ConstantOp::materialize(b, value, type, loc);
 }
@@ -66,8 +67,9 @@ void printSizes(OpAsmPrinter &p, Operation *, DenseI64ArrayAttr sizes) {
 MLIRContext *context() {
   static MLIRContext *theContext = [] {
     DialectRegistry registry;
-    registry.insert<WGDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
-                    vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
+    registry
+        .insert<WGDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                cf::ControlFlowDialect, vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
     registerBuiltinDialectTranslation(registry);
     registerLLVMDialectTranslation(registry);
     auto *context = new MLIRContext(registry); // outlives every static destructor that may still hold a Value

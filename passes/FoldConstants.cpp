@@ -4,9 +4,9 @@
 //   %y = wg.sqrt %a                           %y = wg.constant dense<[1.0, 2.0]>
 //   %b = wg.constant dense<2.0> : 1000x1000; %z = wg.exp %b     ->     %z = wg.constant dense<7.389> : 1000x1000
 //
-// Legal because the kernels are the meaning of the ops: the interpreter would compute the same bits. A constant lives as
-// long as its context, so results are kept to 16 elements, and a splat stays a splat: elementwise ops on splats are evaluated
-// on one element. An op that fails (an index out of range) is left to fail when it runs. Linear in the ops.
+// Legal because the kernels are the meaning of the ops: the interpreter would compute the same bits. A constant lives
+// as long as its context, so results are kept to 16 elements, and a splat stays a splat: elementwise ops on splats are
+// evaluated on one element. An op that fails (an index out of range) is left to fail when it runs. Linear in the ops.
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 
@@ -25,7 +25,9 @@ namespace {
 constexpr int64_t mostElements = 16;
 
 /// The splat's one element, as a tensor of rank 0.
-DenseElementsAttr elementOf(DenseElementsAttr splat) { return splat.resizeSplat(RankedTensorType::get({}, splat.getElementType())); }
+DenseElementsAttr elementOf(DenseElementsAttr splat) {
+  return splat.resizeSplat(RankedTensorType::get({}, splat.getElementType()));
+}
 
 /// The value of `op`, or null.
 DenseElementsAttr evaluate(Operation *op) {
@@ -42,7 +44,8 @@ DenseElementsAttr evaluate(Operation *op) {
       return {};
   bool splats = isa<ir::Scalar>(op) && llvm::all_of(values, [](DenseElementsAttr value) { return value.isSplat(); });
   auto isSmall = [](ShapedType type) { return type.getNumElements() <= mostElements; };
-  if (!splats && !(isSmall(type) && llvm::all_of(values, [&](DenseElementsAttr value) { return isSmall(value.getType()); })))
+  if (!splats &&
+      !(isSmall(type) && llvm::all_of(values, [&](DenseElementsAttr value) { return isSmall(value.getType()); })))
     return {};
 
   SmallVector<Array> operands;

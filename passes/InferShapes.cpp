@@ -4,9 +4,9 @@
 //     %n = wg.dim %x axis 0                             ->        %y = wg.broadcast %b to [8, 3] dims [1]
 //     %y = wg.broadcast %b to [?, 3] dims [1] sizes %n
 //
-// Legal because a type with `?` promises nothing that the refined type breaks: the shape rules are asked again, on the new
-// operand types, and a size that contradicts an op is an error at its place. Callees follow: in place where they have one
-// caller, as a copy otherwise. Linear in the ops.
+// Legal because a type with `?` promises nothing that the refined type breaks: the shape rules are asked again, on the
+// new operand types, and a size that contradicts an op is an error at its place. Callees follow: in place where they
+// have one caller, as a copy otherwise. Linear in the ops.
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 
@@ -28,8 +28,9 @@ bool refines(Type from, Type to) {
     return from == to;
   if (a.getElementType() != b.getElementType() || a.getRank() != b.getRank())
     return false;
-  return llvm::all_of(llvm::zip_equal(a.getShape(), b.getShape()),
-                      [](auto sizes) { return ShapedType::isDynamic(std::get<0>(sizes)) || std::get<0>(sizes) == std::get<1>(sizes); });
+  return llvm::all_of(llvm::zip_equal(a.getShape(), b.getShape()), [](auto sizes) {
+    return ShapedType::isDynamic(std::get<0>(sizes)) || std::get<0>(sizes) == std::get<1>(sizes);
+  });
 }
 
 /// `x` is f32[2,3], `?` a dynamic size: the types of the option, separated by `;`.
@@ -63,10 +64,12 @@ public:
   /// Gives `function` the argument types and visits its ops in order. Its result types are those of what it returns.
   LogicalResult specialise(func::FuncOp function, ArrayRef<Type> types) {
     if (types.size() != function.getNumArguments())
-      return function.emitOpError("has ") << function.getNumArguments() << " arguments, got " << types.size() << " types";
+      return function.emitOpError("has ")
+             << function.getNumArguments() << " arguments, got " << types.size() << " types";
     for (auto [argument, type] : llvm::zip_equal(function.getArguments(), types)) {
       if (!refines(argument.getType(), type))
-        return function.emitOpError("argument ") << argument.getArgNumber() << " is " << argument.getType() << " and cannot become " << type;
+        return function.emitOpError("argument ")
+               << argument.getArgNumber() << " is " << argument.getType() << " and cannot become " << type;
       argument.setType(type);
     }
     done.push_back({function, SmallVector<Type>(types)});
@@ -107,8 +110,9 @@ private:
     takeSizes(op);
     if (auto inferring = dyn_cast<InferTypeOpInterface>(op); inferring && ir::opIdOf(op)) {
       SmallVector<Type> types;
-      if (failed(inferring.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(), op->getDiscardableAttrDictionary(),
-                                            op->getPropertiesStorage(), op->getRegions(), types)))
+      if (failed(inferring.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(),
+                                            op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+                                            op->getRegions(), types)))
         return failure();
       (void)setResultTypes(op, types);
     }
@@ -154,8 +158,8 @@ private:
     op->erase();
   }
 
-  /// The callee for these operand types: itself where they are its own, or where it is private and has no other caller; else a
-  /// copy, one for each list of types.
+  /// The callee for these operand types: itself where they are its own, or where it is private and has no other caller;
+  /// else a copy, one for each list of types.
   LogicalResult visitCall(ir::CallOp call) {
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
     if (!callee)
@@ -165,7 +169,8 @@ private:
     if (!target) {
       target = callee;
       auto uses = SymbolTable::getSymbolUses(callee, symbols.getOp());
-      bool own = llvm::equal(callee.getArgumentTypes(), types) || (callee.isPrivate() && uses && llvm::range_size(*uses) == 1);
+      bool own =
+          llvm::equal(callee.getArgumentTypes(), types) || (callee.isPrivate() && uses && llvm::range_size(*uses) == 1);
       if (!own) {
         target = callee.clone();
         target.setPrivate();
@@ -190,8 +195,8 @@ private:
   }
 
   SymbolTable symbols;
-  SmallVector<Entry> done;                                    // a program has few functions
-  SmallVector<std::pair<func::FuncOp, func::FuncOp>> copies;  // original, copy
+  SmallVector<Entry> done;                                   // a program has few functions
+  SmallVector<std::pair<func::FuncOp, func::FuncOp>> copies; // original, copy
 };
 
 struct InferShapes : impl::InferShapesBase<InferShapes> {
@@ -216,7 +221,8 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
 
 LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types) {
   SmallVector<Type> own(function.getArgumentTypes());
-  return Specialiser(function->getParentOfType<ModuleOp>()).specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
+  return Specialiser(function->getParentOfType<ModuleOp>())
+      .specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
 }
 
 } // namespace wg::passes

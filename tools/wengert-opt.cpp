@@ -21,8 +21,9 @@
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<wg::ir::WGDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect,
-                  mlir::cf::ControlFlowDialect, mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect, mlir::ub::UBDialect>();
+  registry.insert<wg::ir::WGDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+                  mlir::scf::SCFDialect, mlir::cf::ControlFlowDialect, mlir::vector::VectorDialect,
+                  mlir::LLVM::LLVMDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, inline, ...
   wg::passes::registerPasses();
 #ifdef WENGERT_HAS_AUTODIFF

@@ -38,6 +38,7 @@ struct DroppedGradient {
 struct StageTime {
   std::string stage;
   double seconds;
+  int64_t ops; ///< in the program after it
 };
 
 /// One kernel of the compiled function.
@@ -45,6 +46,7 @@ struct KernelInfo {
   std::string name;
   std::string kind;    ///< map, reduce, contract, single
   std::string summary; ///< the ops in it
+  std::string where;   ///< the line of its last op
   int64_t ops = 0;
   double flops = 0;
   double bytes = 0;
@@ -396,7 +398,7 @@ public:
   ~OutsideTrace();
 
 private:
-  void *trace_;
+  void *level_, *scope_;
 };
 } // namespace detail
 

@@ -26,7 +26,8 @@ static Value floatToFloat(OpBuilder &b, Location loc, Value x, Type to) {
 }
 
 static Value integerToInteger(OpBuilder &b, Location loc, Value x, Type to) {
-  unsigned from = getElementTypeOrSelf(x).getIntOrFloatBitWidth(), into = getElementTypeOrSelf(to).getIntOrFloatBitWidth();
+  unsigned from = getElementTypeOrSelf(x).getIntOrFloatBitWidth(),
+           into = getElementTypeOrSelf(to).getIntOrFloatBitWidth();
   if (from == into)
     return x;
   if (from > into)

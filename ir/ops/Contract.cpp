@@ -43,6 +43,8 @@ static LogicalResult absorbTransposes(ContractOp op, PatternRewriter &rewriter) 
   return success();
 }
 
-void ContractOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(absorbTransposes); }
+void ContractOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(absorbTransposes);
+}
 
 } // namespace wg::ir

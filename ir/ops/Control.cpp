@@ -12,9 +12,11 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!callee)
     return emitOpError("calls @") << getCallee() << ", which is no function of this module";
   FunctionType type = callee.getFunctionType();
-  if (TypeRange(type.getInputs()) != TypeRange(getOperandTypes()) || TypeRange(type.getResults()) != TypeRange(getResultTypes())) {
-    InFlightDiagnostic diagnostic = emitOpError("is of type ") << FunctionType::get(getContext(), getOperandTypes(), getResultTypes())
-                                                               << ", but @" << getCallee() << " is of type " << type;
+  if (TypeRange(type.getInputs()) != TypeRange(getOperandTypes()) ||
+      TypeRange(type.getResults()) != TypeRange(getResultTypes())) {
+    InFlightDiagnostic diagnostic = emitOpError("is of type ")
+                                    << FunctionType::get(getContext(), getOperandTypes(), getResultTypes()) << ", but @"
+                                    << getCallee() << " is of type " << type;
     diagnostic.attachNote(callee.getLoc()) << "declared here";
     return diagnostic;
   }
@@ -47,14 +49,19 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> inputs;
   SmallVector<Type> inputTypes;
   SMLoc at = parser.getCurrentLocation();
-  if (parser.parseKeywordOrString(&kind) || parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&]() -> ParseResult {
-        if (parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() || parser.parseOperand(inputs.emplace_back()) ||
-            parser.parseColonType(arguments.back().type))
-          return failure();
-        inputTypes.push_back(arguments.back().type);
-        return success();
-      }) || parser.parseOptionalArrowTypeList(result.types) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
-      parser.resolveOperands(inputs, inputTypes, at, result.operands) || parser.parseRegion(*result.addRegion(), arguments))
+  if (parser.parseKeywordOrString(&kind) ||
+      parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                     [&]() -> ParseResult {
+                                       if (parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                                           parser.parseOperand(inputs.emplace_back()) ||
+                                           parser.parseColonType(arguments.back().type))
+                                         return failure();
+                                       inputTypes.push_back(arguments.back().type);
+                                       return success();
+                                     }) ||
+      parser.parseOptionalArrowTypeList(result.types) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.resolveOperands(inputs, inputTypes, at, result.operands) ||
+      parser.parseRegion(*result.addRegion(), arguments))
     return failure();
   result.addAttribute(getKindAttrName(result.name), parser.getBuilder().getStringAttr(kind));
   return success();

@@ -14,7 +14,9 @@ namespace wg::ir {
 
 //===- Elements ---------------------------------------------------------------------------------------------===//
 
-static Value select(OpBuilder &b, Location loc, Value c, Value x, Value y) { return arith::SelectOp::create(b, loc, c, x, y); }
+static Value select(OpBuilder &b, Location loc, Value c, Value x, Value y) {
+  return arith::SelectOp::create(b, loc, c, x, y);
+}
 static Value zero(OpBuilder &b, Location loc, Value like) { return constant(b, loc, like.getType(), 0.0); }
 static Value one(OpBuilder &b, Location loc, Value like) { return constant(b, loc, like.getType(), 1.0); }
 
@@ -41,15 +43,25 @@ Value minimum(OpBuilder &b, Location loc, Value x, Value y) {
   return arith::MinSIOp::create(b, loc, x, y);
 }
 
-Value AddOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arithmetic<arith::AddFOp, arith::AddIOp>(b, loc, x); }
-Value SubOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arithmetic<arith::SubFOp, arith::SubIOp>(b, loc, x); }
-Value MulOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arithmetic<arith::MulFOp, arith::MulIOp>(b, loc, x); }
+Value AddOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  return arithmetic<arith::AddFOp, arith::AddIOp>(b, loc, x);
+}
+Value SubOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  return arithmetic<arith::SubFOp, arith::SubIOp>(b, loc, x);
+}
+Value MulOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  return arithmetic<arith::MulFOp, arith::MulIOp>(b, loc, x);
+}
 Value DivOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arith::DivFOp::create(b, loc, x[0], x[1]); }
 Value MaximumOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return maximum(b, loc, x[0], x[1]); }
 Value MinimumOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return minimum(b, loc, x[0], x[1]); }
-Value LogicalAndOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arith::AndIOp::create(b, loc, x[0], x[1]); }
+Value LogicalAndOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  return arith::AndIOp::create(b, loc, x[0], x[1]);
+}
 Value LogicalOrOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arith::OrIOp::create(b, loc, x[0], x[1]); }
-Value LogicalNotOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return arith::XOrIOp::create(b, loc, x[0], one(b, loc, x[0])); }
+Value LogicalNotOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  return arith::XOrIOp::create(b, loc, x[0], one(b, loc, x[0]));
+}
 Value SelectOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return select(b, loc, x[0], x[1], x[2]); }
 Value StopGradientOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
 Value ExpOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpOp::create(b, loc, x[0]); }
@@ -130,20 +142,22 @@ Value FloorDivOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   if (isFloat(x[0]))
     return math::FloorOp::create(b, loc, arith::DivFOp::create(b, loc, x[0], x[1]));
   Value divisor = safeDivisor(b, loc, x[0], x[1]), quotient;
-  Value minusOne = constant(b, loc, x[0].getType(), APInt::getAllOnes(getElementTypeOrSelf(x[0]).getIntOrFloatBitWidth()));
+  Value minusOne =
+      constant(b, loc, x[0].getType(), APInt::getAllOnes(getElementTypeOrSelf(x[0]).getIntOrFloatBitWidth()));
   if (isUnsigned(x[0])) {
     quotient = arith::DivUIOp::create(b, loc, x[0], divisor);
   } else {
     quotient = arith::DivSIOp::create(b, loc, x[0], divisor);
     Value rest = arith::SubIOp::create(b, loc, x[0], arith::MulIOp::create(b, loc, quotient, divisor));
-    Value rounded = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, rest, zero(b, loc, rest)), oppositeSigns(b, loc, rest, divisor));
+    Value rounded = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, rest, zero(b, loc, rest)),
+                                          oppositeSigns(b, loc, rest, divisor));
     quotient = select(b, loc, rounded, arith::AddIOp::create(b, loc, quotient, minusOne), quotient);
   }
   return select(b, loc, compare(b, loc, Order::equal, x[1], zero(b, loc, x[1])), minusOne, quotient);
 }
 
-/// The truncated remainder (exact, as fmod), plus the divisor where it is not 0 and has the other sign; x for integer x % 0.
-/// A float remainder of 0 takes the divisor's sign.
+/// The truncated remainder (exact, as fmod), plus the divisor where it is not 0 and has the other sign; x for integer x
+/// % 0. A float remainder of 0 takes the divisor's sign.
 Value RemainderOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   if (!isFloat(x[0]) && isUnsigned(x[0])) {
     Value rest = arith::RemUIOp::create(b, loc, x[0], safeDivisor(b, loc, x[0], x[1]));
@@ -167,21 +181,24 @@ static Value integerPower(OpBuilder &b, Location loc, Value base, Value exponent
   Type type = base.getType();
   unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
   Value first = arith::ConstantIndexOp::create(b, loc, 0), last = arith::ConstantIndexOp::create(b, loc, width);
-  Value step = arith::ConstantIndexOp::create(b, loc, 1), unit = constant(b, loc, type, 1.0), nil = constant(b, loc, type, 0.0);
-  auto loop = scf::ForOp::create(b, loc, first, last, step, ValueRange{unit, base, exponent},
-                                 [&](OpBuilder &b, Location loc, Value, ValueRange carried) {
-    Value product = carried[0], square = carried[1], bits = carried[2];
-    Value odd = compare(b, loc, Order::notEqual, arith::AndIOp::create(b, loc, bits, unit), nil);
-    product = select(b, loc, odd, arith::MulIOp::create(b, loc, product, square), product);
-    square = arith::MulIOp::create(b, loc, square, square);
-    scf::YieldOp::create(b, loc, ValueRange{product, square, arith::ShRUIOp::create(b, loc, bits, unit)});
-  });
+  Value step = arith::ConstantIndexOp::create(b, loc, 1), unit = constant(b, loc, type, 1.0),
+        nil = constant(b, loc, type, 0.0);
+  auto loop = scf::ForOp::create(
+      b, loc, first, last, step, ValueRange{unit, base, exponent},
+      [&](OpBuilder &b, Location loc, Value, ValueRange carried) {
+        Value product = carried[0], square = carried[1], bits = carried[2];
+        Value odd = compare(b, loc, Order::notEqual, arith::AndIOp::create(b, loc, bits, unit), nil);
+        product = select(b, loc, odd, arith::MulIOp::create(b, loc, product, square), product);
+        square = arith::MulIOp::create(b, loc, square, square);
+        scf::YieldOp::create(b, loc, ValueRange{product, square, arith::ShRUIOp::create(b, loc, bits, unit)});
+      });
   Value power = loop.getResult(0);
   if (isUnsigned(base))
     return power;
   Value minusOne = constant(b, loc, type, -1.0);
   Value odd = compare(b, loc, Order::notEqual, arith::AndIOp::create(b, loc, exponent, unit), nil);
-  Value inverse = select(b, loc, compare(b, loc, Order::equal, base, nil), constant(b, loc, type, APInt::getSignedMaxValue(width)), nil);
+  Value inverse = select(b, loc, compare(b, loc, Order::equal, base, nil),
+                         constant(b, loc, type, APInt::getSignedMaxValue(width)), nil);
   inverse = select(b, loc, compare(b, loc, Order::equal, base, minusOne), select(b, loc, odd, minusOne, unit), inverse);
   inverse = select(b, loc, compare(b, loc, Order::equal, base, unit), unit, inverse);
   return select(b, loc, compare(b, loc, Order::less, exponent, nil), inverse, power);
@@ -215,7 +232,9 @@ SmallVector<Value> Expm1Op::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 }
 
 /// y = log(x), so dx = ct / x.
-SmallVector<Value> LogOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {DivOp::create(b, loc, ct[0], getX())}; }
+SmallVector<Value> LogOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return {DivOp::create(b, loc, ct[0], getX())};
+}
 
 /// y = log(1 + x), so dx = ct / (1 + x).
 SmallVector<Value> Log1pOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
@@ -250,7 +269,9 @@ SmallVector<Value> ReluOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 }
 
 /// y = sin(x), so dx = ct * cos(x).
-SmallVector<Value> SinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {mul(b, loc, ct[0], CosOp::create(b, loc, getX()))}; }
+SmallVector<Value> SinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return {mul(b, loc, ct[0], CosOp::create(b, loc, getX()))};
+}
 
 /// y = cos(x), so dx = -ct * sin(x).
 SmallVector<Value> CosOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
@@ -270,7 +291,9 @@ SmallVector<Value> AddOp::vjp(OpBuilder &, Location, ValueRange ct) { return {ct
 SmallVector<Value> SubOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {ct[0], neg(b, loc, ct[0])}; }
 
 /// c = a * b, so da = ct * b and db = ct * a.
-SmallVector<Value> MulOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {mul(b, loc, ct[0], getB()), mul(b, loc, ct[0], getA())}; }
+SmallVector<Value> MulOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return {mul(b, loc, ct[0], getB()), mul(b, loc, ct[0], getA())};
+}
 
 /// c = a / b, so da = ct / b and db = -da * c. Reads c.
 SmallVector<Value> DivOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
@@ -285,17 +308,20 @@ SmallVector<Value> RemainderOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 
 /// c = a^b, so da = ct * b * a^(b - 1) and db = ct * c * log(a). Reads c.
 /// Two arguments are guarded, so that second derivatives are as safe as first ones: where b = 0 and 1 / a would not be
-/// finite the power is taken as a^0, and da is 0 * 1 = 0; where a = 0 and b >= 0 the logarithm is taken of 1, and db is 0.
+/// finite the power is taken as a^0, and da is 0 * 1 = 0; where a = 0 and b >= 0 the logarithm is taken of 1, and db is
+/// 0.
 SmallVector<Value> PowOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value zero = zerosLike(b, loc, getA()), one = onesLike(b, loc, getA());
   const llvm::fltSemantics &semantics = cast<FloatType>(getType().getElementType()).getFloatSemantics();
   Value normal = fullLike(b, loc, getA(), APFloat::getSmallestNormalized(semantics).convertToDouble());
   Value invertible = GreaterEqualOp::create(b, loc, AbsOp::create(b, loc, getA()), normal);
-  Value flat = LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getB(), zero), LogicalNotOp::create(b, loc, invertible));
+  Value flat =
+      LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getB(), zero), LogicalNotOp::create(b, loc, invertible));
   Value exponent = SelectOp::create(b, loc, flat, zero, sub(b, loc, getB(), one));
   Value da = mul(b, loc, ct[0], mul(b, loc, getB(), PowOp::create(b, loc, getA(), exponent)));
 
-  Value atZero = LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getA(), zero), GreaterEqualOp::create(b, loc, getB(), zero));
+  Value atZero =
+      LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getA(), zero), GreaterEqualOp::create(b, loc, getB(), zero));
   Value base = SelectOp::create(b, loc, atZero, one, getA());
   Value db = mul(b, loc, ct[0], mul(b, loc, getC(), LogOp::create(b, loc, base)));
   return {da, db};
@@ -337,7 +363,8 @@ static bool isSplat(Attribute value, double number) {
     double element = splat.getSplatValue<FloatAttr>().getValueAsDouble();
     return element == number && std::signbit(element) == std::signbit(number);
   }
-  return splat.getSplatValue<APInt>() == APInt(splat.getElementType().getIntOrFloatBitWidth(), static_cast<int64_t>(number), true, true);
+  return splat.getSplatValue<APInt>() ==
+         APInt(splat.getElementType().getIntOrFloatBitWidth(), static_cast<int64_t>(number), true, true);
 }
 
 static bool isIntegerZero(Attribute value) {
@@ -367,7 +394,9 @@ OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
 }
 
 /// x - 0 = x.
-OpFoldResult SubOp::fold(FoldAdaptor adaptor) { return isSplat(adaptor.getB(), 0.0) ? OpFoldResult(getA()) : OpFoldResult(); }
+OpFoldResult SubOp::fold(FoldAdaptor adaptor) {
+  return isSplat(adaptor.getB(), 0.0) ? OpFoldResult(getA()) : OpFoldResult();
+}
 
 /// x * 1 = x; for integers x * 0 = 0.
 OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
@@ -379,7 +408,9 @@ OpFoldResult MulOp::fold(FoldAdaptor adaptor) {
 }
 
 /// x / 1 = x.
-OpFoldResult DivOp::fold(FoldAdaptor adaptor) { return isSplat(adaptor.getB(), 1.0) ? OpFoldResult(getA()) : OpFoldResult(); }
+OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
+  return isSplat(adaptor.getB(), 1.0) ? OpFoldResult(getA()) : OpFoldResult();
+}
 
 /// A known condition, or equal sides.
 OpFoldResult SelectOp::fold(FoldAdaptor adaptor) {

@@ -11,18 +11,19 @@ namespace wg::ir {
 
 //===- Loops and places -------------------------------------------------------------------------------------===//
 
-static SmallVector<Value> nest(
-    OpBuilder &b, Location loc, ArrayRef<int64_t> shape, SmallVectorImpl<Value> &at, ValueRange carried,
-    function_ref<SmallVector<Value>(OpBuilder &, Location, ArrayRef<Value> at, ValueRange)> body) {
+static SmallVector<Value>
+nest(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, SmallVectorImpl<Value> &at, ValueRange carried,
+     function_ref<SmallVector<Value>(OpBuilder &, Location, ArrayRef<Value> at, ValueRange)> body) {
   if (at.size() == shape.size())
     return body(b, loc, at, carried);
   Value first = arith::ConstantIndexOp::create(b, loc, 0), step = arith::ConstantIndexOp::create(b, loc, 1);
   Value end = arith::ConstantIndexOp::create(b, loc, shape[at.size()]);
-  auto loop = scf::ForOp::create(b, loc, first, end, step, carried, [&](OpBuilder &b, Location loc, Value i, ValueRange inside) {
-    at.push_back(i);
-    scf::YieldOp::create(b, loc, nest(b, loc, shape, at, inside, body));
-    at.pop_back();
-  });
+  auto loop = scf::ForOp::create(b, loc, first, end, step, carried,
+                                 [&](OpBuilder &b, Location loc, Value i, ValueRange inside) {
+                                   at.push_back(i);
+                                   scf::YieldOp::create(b, loc, nest(b, loc, shape, at, inside, body));
+                                   at.pop_back();
+                                 });
   return SmallVector<Value>(loop.getResults());
 }
 
@@ -32,7 +33,8 @@ SmallVector<Value> fold(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, Val
   return nest(b, loc, shape, at, first, body);
 }
 
-void forEach(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, function_ref<void(OpBuilder &, Location, ArrayRef<Value> at)> body) {
+void forEach(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+             function_ref<void(OpBuilder &, Location, ArrayRef<Value> at)> body) {
   fold(b, loc, shape, {}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange) {
     body(b, loc, at);
     return SmallVector<Value>();
@@ -83,17 +85,19 @@ static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, Ar
 }
 
 /// Builds `body` where all indices lie in [0, size), else a failure that names the first one that does not.
-static void whereIndicesFit(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape, int64_t size,
-                            function_ref<void(OpBuilder &)> body) {
-  Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0), none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0);
+static void whereIndicesFit(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape,
+                            int64_t size, function_ref<void(OpBuilder &)> body) {
+  Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
+        none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0);
   Value bound = arith::ConstantIntOp::create(b, loc, b.getI64Type(), size);
-  SmallVector<Value> found = fold(b, loc, shape, ValueRange{no, none}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
-    Value index = indexAt(b, loc, memory, at);
-    // Unsigned: a negative index is a large one. The carried index stays once it is an offender.
-    Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
-    return SmallVector<Value>{arith::OrIOp::create(b, loc, carried[0], outside),
-                              arith::SelectOp::create(b, loc, carried[0], carried[1], index)};
-  });
+  SmallVector<Value> found = fold(
+      b, loc, shape, ValueRange{no, none}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
+        Value index = indexAt(b, loc, memory, at);
+        // Unsigned: a negative index is a large one. The carried index stays once it is an offender.
+        Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
+        return SmallVector<Value>{arith::OrIOp::create(b, loc, carried[0], outside),
+                                  arith::SelectOp::create(b, loc, carried[0], carried[1], index)};
+      });
   memory.fail(b, loc, found[0], found[1], ("an index is out of range [0, " + Twine(size) + ")").str());
   Value fits = arith::XOrIOp::create(b, loc, found[0], arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
   scf::IfOp::create(b, loc, fits, [&](OpBuilder &b, Location loc) {
@@ -129,7 +133,8 @@ void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory
       Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
       forEach(b, loc, y.drop_front(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
         Value update = memory.load(b, loc, 0, join(i, j)), sum = memory.reload(b, loc, join({row}, j));
-        sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult() : arith::AddIOp::create(b, loc, sum, update).getResult();
+        sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult()
+                           : arith::AddIOp::create(b, loc, sum, update).getResult();
         memory.store(b, loc, join({row}, j), sum);
       });
     });
@@ -138,7 +143,8 @@ void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory
 
 /// y[i, j] = x[indices[i], j], so dx gathers up: dx[k, j] = sum of ct[i, j] over the i with indices[i] = k.
 SmallVector<Value> GatherOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {ScatterAddOp::create(b, loc, ct[0], getIndices(), getX().getType().getShape(), dynamicSizes(b, loc, getX())), Value()};
+  return {ScatterAddOp::create(b, loc, ct[0], getIndices(), getX().getType().getShape(), dynamicSizes(b, loc, getX())),
+          Value()};
 }
 
 /// y[k, j] = sum of updates[i, j] over the i with indices[i] = k, so dupdates[i, j] = ct[indices[i], j].

@@ -1,6 +1,6 @@
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011), one block an element, so that an element is a function of the key and
-// of its place i alone: counter = (i low, i high, key0 high, key1 high), key = (key0 low, key1 low). runtime/Random.h has
-// the same bits.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011), one block an element, so that an element is a function of the key
+// and of its place i alone: counter = (i low, i high, key0 high, key1 high), key = (key0 low, key1 low).
+// runtime/Random.h has the same bits.
 #include "ir/Build.h"
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
@@ -31,22 +31,26 @@ static Block philoxRound(OpBuilder &b, Location loc, const Block &x, Value key0,
     return arith::XOrIOp::create(b, loc, arith::XOrIOp::create(b, loc, high, word), key).getResult();
   };
   auto first = product(x.word[0], 0xD2511F53), second = product(x.word[2], 0xCD9E8D57);
-  return {{mix(second.getHigh(), x.word[1], key0), second.getLow(), mix(first.getHigh(), x.word[3], key1), first.getLow()}};
+  return {
+      {mix(second.getHigh(), x.word[1], key0), second.getLow(), mix(first.getHigh(), x.word[3], key1), first.getLow()}};
 }
 
 /// The words of the element at `at` of a result of `shape`.
-static Block wordsAt(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
+static Block wordsAt(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ArrayRef<Coordinate> at, int64_t lanes,
+                     ReadElement read) {
   auto keyWord = [&](int64_t i) {
     Value word = read(0, {Coordinate{arith::ConstantIndexOp::create(b, loc, i), 0}});
     Type wide = withLanes(b.getI64Type(), word.getType());
     return halves(b, loc, word.getType() == wide ? word : arith::ExtSIOp::create(b, loc, wide, word).getResult());
   };
   Value place = linearPlace(b, loc, shape, at, lanes);
-  auto [low, high] = halves(b, loc, arith::IndexCastOp::create(b, loc, withLanes(b.getI64Type(), place.getType()), place));
+  auto [low, high] =
+      halves(b, loc, arith::IndexCastOp::create(b, loc, withLanes(b.getI64Type(), place.getType()), place));
   auto [key0, key0High] = keyWord(0);
   auto [key1, key1High] = keyWord(1);
   Block x{{low, high, key0High, key1High}};
-  Value step0 = constant(b, loc, low.getType(), APInt(32, 0x9E3779B9)), step1 = constant(b, loc, low.getType(), APInt(32, 0xBB67AE85));
+  Value step0 = constant(b, loc, low.getType(), APInt(32, 0x9E3779B9)),
+        step1 = constant(b, loc, low.getType(), APInt(32, 0xBB67AE85));
   for (int round = 0; round < 10; ++round) {
     x = philoxRound(b, loc, x, key0, key1);
     key0 = arith::AddIOp::create(b, loc, key0, step0);
@@ -58,7 +62,8 @@ static Block wordsAt(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ArrayR
 /// word1 above word0, as one 64-bit word.
 static Value wide(OpBuilder &b, Location loc, const Block &x) {
   Type type = withLanes(b.getI64Type(), x.word[0].getType());
-  Value high = arith::ShLIOp::create(b, loc, arith::ExtUIOp::create(b, loc, type, x.word[1]), constant(b, loc, type, 32.0));
+  Value high =
+      arith::ShLIOp::create(b, loc, arith::ExtUIOp::create(b, loc, type, x.word[1]), constant(b, loc, type, 32.0));
   return arith::OrIOp::create(b, loc, high, arith::ExtUIOp::create(b, loc, type, x.word[0]));
 }
 
@@ -67,10 +72,13 @@ Value RandomUniformOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> 
   Block words = wordsAt(b, loc, getType().getShape(), at, lanes, read);
   auto floatType = cast<FloatType>(getType().getElementType());
   Value word = floatType.isF64() ? wide(b, loc, words) : words.word[0];
-  unsigned width = getElementTypeOrSelf(word).getIntOrFloatBitWidth(), precision = APFloat::semanticsPrecision(floatType.getFloatSemantics());
-  Value bits = arith::ShRUIOp::create(b, loc, word, constant(b, loc, word.getType(), static_cast<double>(width - precision)));
+  unsigned width = getElementTypeOrSelf(word).getIntOrFloatBitWidth(),
+           precision = APFloat::semanticsPrecision(floatType.getFloatSemantics());
+  Value bits =
+      arith::ShRUIOp::create(b, loc, word, constant(b, loc, word.getType(), static_cast<double>(width - precision)));
   Type type = withLanes(floatType, word.getType());
-  return arith::MulFOp::create(b, loc, arith::SIToFPOp::create(b, loc, type, bits), constant(b, loc, type, std::ldexp(1.0, -static_cast<int>(precision))));
+  return arith::MulFOp::create(b, loc, arith::SIToFPOp::create(b, loc, type, bits),
+                               constant(b, loc, type, std::ldexp(1.0, -static_cast<int>(precision))));
 }
 
 Value RandomBitsOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {

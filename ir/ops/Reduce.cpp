@@ -59,17 +59,19 @@ void ArgmaxOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
     };
     Value first = arith::ConstantIndexOp::create(b, loc, 0), step = arith::ConstantIndexOp::create(b, loc, 1);
     Value end = arith::ConstantIndexOp::create(b, loc, size);
-    auto loop = scf::ForOp::create(b, loc, step, end, step, ValueRange{elementAt(b, first), first},
-                                   [&](OpBuilder &b, Location loc, Value place, ValueRange best) {
-      Value element = elementAt(b, place), better = compare(b, loc, Order::greater, element, best[0]);
-      if (isFloat(element)) {
-        Value firstNan = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, element, element),
-                                               compare(b, loc, Order::equal, best[0], best[0]));
-        better = arith::OrIOp::create(b, loc, better, firstNan);
-      }
-      scf::YieldOp::create(b, loc, ValueRange{arith::SelectOp::create(b, loc, better, element, best[0]),
-                                              arith::SelectOp::create(b, loc, better, place, best[1])});
-    });
+    auto loop = scf::ForOp::create(
+        b, loc, step, end, step, ValueRange{elementAt(b, first), first},
+        [&](OpBuilder &b, Location loc, Value place, ValueRange best) {
+          Value element = elementAt(b, place), better = compare(b, loc, Order::greater, element, best[0]);
+          if (isFloat(element)) {
+            Value firstNan = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, element, element),
+                                                   compare(b, loc, Order::equal, best[0], best[0]));
+            better = arith::OrIOp::create(b, loc, better, firstNan);
+          }
+          scf::YieldOp::create(b, loc,
+                               ValueRange{arith::SelectOp::create(b, loc, better, element, best[0]),
+                                          arith::SelectOp::create(b, loc, better, place, best[1])});
+        });
     memory.store(b, loc, at, arith::IndexCastOp::create(b, loc, getType().getElementType(), loop.getResult(1)));
   });
 }
@@ -82,7 +84,8 @@ SmallVector<Value> ReduceSumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 }
 
 /// y = an extreme of x: the elements equal to y share ct equally, the others get 0. Reads y.
-static SmallVector<Value> shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes, Value ct) {
+static SmallVector<Value> shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes,
+                                         Value ct) {
   Type element = cast<RankedTensorType>(x.getType()).getElementType();
   Value tied = EqualOp::create(b, loc, x, unreduce(b, loc, y, axes, x));
   Value count = ReduceSumOp::create(b, loc, CastOp::create(b, loc, tied, element), axes);
@@ -100,7 +103,8 @@ SmallVector<Value> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
 }
 
-/// x moved by `distance` along the second axis, ones following: the factors before (distance > 0) or after each element.
+/// x moved by `distance` along the second axis, ones following: the factors before (distance > 0) or after each
+/// element.
 static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape(); // [outer, n]
   int64_t gap = std::abs(distance), from = distance > 0 ? 0 : gap;
@@ -109,8 +113,8 @@ static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
   return ConcatOp::create(b, loc, distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
 }
 
-/// For x of [outer, n], the product of the other elements of each row: what stands before times what stands after, each by
-/// a scan that doubles its reach (Hillis and Steele 1986). No division: exact where factors are 0.
+/// For x of [outer, n], the product of the other elements of each row: what stands before times what stands after, each
+/// by a scan that doubles its reach (Hillis and Steele 1986). No division: exact where factors are 0.
 static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
   int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1);
   if (n <= 1)
@@ -123,7 +127,8 @@ static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
   return MulOp::create(b, loc, before, after);
 }
 
-/// The same along one axis of any size: row i of a square holds x with its element i replaced by 1. Costs the square of the size.
+/// The same along one axis of any size: row i of a square holds x with its element i replaced by 1. Costs the square of
+/// the size.
 static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_t axis) {
   auto type = cast<RankedTensorType>(x.getType());
   SmallVector<int64_t> shape(type.getShape()), dims = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank() + 1));
@@ -136,11 +141,12 @@ static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_
   Value square = BroadcastOp::create(b, loc, x, shape, dims, sizes);
   auto placeAlong = [&](int64_t i) { return IotaOp::create(b, loc, shape, i, b.getI64Type(), sizes).getResult(); };
   Value self = EqualOp::create(b, loc, placeAlong(axis), placeAlong(axis + 1));
-  return ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square), ArrayRef<int64_t>{axis + 1});
+  return ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square),
+                              ArrayRef<int64_t>{axis + 1});
 }
 
-/// y = product of x, so dx_i = ct * product of the other x_j. Static shapes: the reduced axes are brought together as one.
-/// Dynamic: axis by axis, y = prod over the last of the prods over the others.
+/// y = product of x, so dx_i = ct * product of the other x_j. Static shapes: the reduced axes are brought together as
+/// one. Dynamic: axis by axis, y = prod over the last of the prods over the others.
 SmallVector<Value> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   RankedTensorType type = getX().getType();
   ArrayRef<int64_t> axes = getAxes();
@@ -179,7 +185,9 @@ SmallVector<Value> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) 
 //===- Folding ----------------------------------------------------------------------------------------------===//
 
 /// Over no axes, y = x.
-static OpFoldResult foldNoAxes(Value x, ArrayRef<int64_t> axes) { return axes.empty() ? OpFoldResult(x) : OpFoldResult(); }
+static OpFoldResult foldNoAxes(Value x, ArrayRef<int64_t> axes) {
+  return axes.empty() ? OpFoldResult(x) : OpFoldResult();
+}
 
 OpFoldResult ReduceSumOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }
 OpFoldResult ReduceProdOp::fold(FoldAdaptor) { return foldNoAxes(getX(), getAxes()); }

@@ -21,7 +21,8 @@ inline mlir::Type withLanes(mlir::Type element, mlir::Type like) {
 
 /// The type of a dtype's element in emitted code: ui8 is i8.
 inline mlir::Type signless(mlir::Type element) {
-  return element.isUnsignedInteger() ? mlir::IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth()) : element;
+  return element.isUnsignedInteger() ? mlir::IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth())
+                                     : element;
 }
 
 /// A constant of type `type`, equal in all lanes.

@@ -1,4 +1,5 @@
 // Constants, sizes, and the same elements in another place.
+#include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
@@ -43,12 +44,15 @@ static Coordinate moved(OpBuilder &b, Location loc, const Coordinate &at, int64_
 }
 
 /// `at`, forced into [0, size), and whether it was there before.
-static std::pair<Coordinate, Value> clamped(OpBuilder &b, Location loc, const Coordinate &at, int64_t size, int64_t lanes) {
+static std::pair<Coordinate, Value> clamped(OpBuilder &b, Location loc, const Coordinate &at, int64_t size,
+                                            int64_t lanes) {
   // An axis that is the same in all lanes stays a scalar.
   Value place = at.laneStride == 0 ? at.base : placeOf(b, loc, at, lanes);
-  Value zero = constant(b, loc, place.getType(), 0.0), last = constant(b, loc, place.getType(), static_cast<double>(size - 1));
+  Value zero = constant(b, loc, place.getType(), 0.0),
+        last = constant(b, loc, place.getType(), static_cast<double>(size - 1));
   Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, zero);
-  Value inside = arith::AndIOp::create(b, loc, above, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, place, last));
+  Value inside =
+      arith::AndIOp::create(b, loc, above, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, place, last));
   Value near = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, place, zero), last);
   return {Coordinate{near, 0}, inside};
 }
@@ -113,7 +117,8 @@ Value ConcatOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int
     Value candidate = read(operand, source);
     if (element) {
       Value place = placeOf(b, loc, local, lanes);
-      Value started = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, constant(b, loc, place.getType(), 0.0));
+      Value started =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, constant(b, loc, place.getType(), 0.0));
       element = arith::SelectOp::create(b, loc, started, candidate, element);
     } else {
       element = candidate;
@@ -128,7 +133,9 @@ Value IotaOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64
   Value place = placeOf(b, loc, at[getAxis()], lanes);
   Type integer = withLanes(isa<FloatType>(element) ? b.getI64Type() : element, place.getType());
   Value number = arith::IndexCastOp::create(b, loc, integer, place);
-  return isa<FloatType>(element) ? arith::SIToFPOp::create(b, loc, withLanes(element, place.getType()), number).getResult() : number;
+  return isa<FloatType>(element)
+             ? arith::SIToFPOp::create(b, loc, withLanes(element, place.getType()), number).getResult()
+             : number;
 }
 
 //===- Derivatives ------------------------------------------------------------------------------------------===//
@@ -185,7 +192,8 @@ SmallVector<Value> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   int64_t axis = getAxis(), rank = getType().getRank(), offset = 0;
   SmallVector<Value> cotangents;
   if (getType().isDynamicDim(axis)) {
-    emitOpError("has no derivative along a dynamic axis: axis ") << axis << " of " << getType() << " has no places to slice at";
+    emitOpError("has no derivative along a dynamic axis: axis ")
+        << axis << " of " << getType() << " has no places to slice at";
     return SmallVector<Value>(getNumOperands());
   }
   for (Value x : getXs()) {
@@ -206,7 +214,9 @@ LogicalResult ConstantOp::verify() {
   if (!elements)
     return emitOpError("holds no dense<...> value");
   if (!elements.isSplat() && elements.getNumElements() > most) {
-    InFlightDiagnostic diagnostic = emitOpError("holds ") << elements.getNumElements() << " elements; a constant is a splat or holds at most " << most;
+    InFlightDiagnostic diagnostic = emitOpError("holds ")
+                                    << elements.getNumElements() << " elements; a constant is a splat or holds at most "
+                                    << most;
     diagnostic.attachNote() << "try: make it an argument of the function";
     return diagnostic;
   }
@@ -236,11 +246,6 @@ LogicalResult DimOp::verify() {
   return success();
 }
 
-/// The operand of `sizes` that stands for axis `axis` of a result of type `type`: one for each `?`, in order.
-static Value sizeOperand(ValueRange sizes, RankedTensorType type, int64_t axis) {
-  return sizes[llvm::count_if(type.getShape().take_front(axis), ShapedType::isDynamic)];
-}
-
 /// A static size is a constant. A dynamic one is asked of the value that it came from, so that the size of a cotangent
 /// keeps no intermediate value alive.
 OpFoldResult DimOp::fold(FoldAdaptor) {
@@ -249,25 +254,31 @@ OpFoldResult DimOp::fold(FoldAdaptor) {
   if (!type.isDynamicDim(axis))
     return IntegerAttr::get(IndexType::get(getContext()), type.getDimSize(axis));
   Operation *source = getX().getDefiningOp();
-  if (auto op = dyn_cast_or_null<BroadcastOp>(source))
-    return sizeOperand(op.getSizes(), type, axis);
-  if (auto op = dyn_cast_or_null<ReshapeOp>(source))
-    return sizeOperand(op.getSizes(), type, axis);
-  if (auto op = dyn_cast_or_null<TransposeOp>(source)) {
-    setAxis(op.getPermutation()[axis]);
-    setOperand(op.getX());
+  if (!source)
+    return {};
+  auto askInstead = [&](Value x, int64_t axisOfX) -> OpFoldResult {
+    setOperand(x);
+    setAxis(axisOfX);
     return getResult();
-  }
-  if (isa_and_nonnull<Scalar>(source)) {
-    setOperand(source->getOperand(0));
-    return getResult();
-  }
-  if (isa_and_nonnull<Reduction>(source)) {
-    for (int64_t reduced : cast<Reduction>(source).getAxes()) // ascending
+  };
+  if (auto op = dyn_cast<TransposeOp>(source))
+    return askInstead(op.getX(), op.getPermutation()[axis]);
+  if (isa<Scalar>(source))
+    return askInstead(source->getOperand(0), axis);
+  if (auto op = dyn_cast<Reduction>(source)) {
+    for (int64_t reduced : op.getAxes()) // ascending
       axis += reduced <= axis;
-    setAxis(axis);
-    setOperand(source->getOperand(0));
-    return getResult();
+    return askInstead(source->getOperand(0), axis);
+  }
+  if (auto op = dyn_cast<ContractOp>(source)) {
+    char letter = op.lettersOfC()[axis];
+    size_t inA = op.lettersOfA().find(letter);
+    return inA != StringRef::npos ? askInstead(op.getA(), inA) : askInstead(op.getB(), op.lettersOfB().find(letter));
+  }
+  // An op with an attribute `shape` has each `?` of it as a trailing operand, in order.
+  if (opIdOf(source) && source->getInherentAttr("shape")) {
+    int64_t behind = llvm::count_if(type.getShape().drop_front(axis), ShapedType::isDynamic);
+    return source->getOperand(source->getNumOperands() - behind);
   }
   return {};
 }
@@ -345,7 +356,8 @@ static LogicalResult joinTransposes(TransposeOp op, PatternRewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<TransposeOp>();
   if (!inner)
     return failure();
-  SmallVector<int64_t> both = llvm::map_to_vector(op.getPermutation(), [&](int64_t axis) { return inner.getPermutation()[axis]; });
+  SmallVector<int64_t> both =
+      llvm::map_to_vector(op.getPermutation(), [&](int64_t axis) { return inner.getPermutation()[axis]; });
   rewriter.replaceOpWithNewOp<TransposeOp>(op, op.getType(), inner.getX(), both);
   return success();
 }
@@ -363,7 +375,9 @@ static LogicalResult absorbIntoContract(TransposeOp op, PatternRewriter &rewrite
   return success();
 }
 
-void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(joinBroadcasts); }
+void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(joinBroadcasts);
+}
 void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(joinReshapes); }
 void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(joinTransposes).add(absorbIntoContract);

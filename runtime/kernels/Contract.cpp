@@ -9,9 +9,6 @@
 #include <cstring>
 #include <string_view>
 
-#define EIGEN_NO_DEBUG
-#include <Eigen/Core>
-
 namespace wg::runtime {
 
 // ---- The equation ----------------------------------------------------------------------------------------------------------
@@ -77,30 +74,7 @@ namespace {
 struct Sizes {
   int64_t m, n, k;
 };
-
-/// Eigen's blocking with our recycled memory for its packed panels: Eigen itself would ask malloc at every product.
-template <class T> struct Panels : Eigen::internal::level3_blocking<T, T> {
-  Buffer memory;
-  Panels(int64_t rows, int64_t columns, int64_t depth) {
-    this->m_mc = rows, this->m_nc = columns, this->m_kc = depth;
-    Eigen::internal::computeProductBlockingSizes<T, T, 1>(this->m_kc, this->m_mc, this->m_nc, Eigen::Index(1));
-    size_t sizeA = (static_cast<size_t>(this->m_mc * this->m_kc) * sizeof(T) + 63) / 64 * 64;
-    memory = Buffer::allocate(sizeA + static_cast<size_t>(this->m_kc * this->m_nc) * sizeof(T));
-    this->m_blockA = static_cast<T *>(memory.data());
-    this->m_blockB = reinterpret_cast<T *>(static_cast<char *>(memory.data()) + sizeA);
-  }
-};
 } // namespace
-
-/// Eigen computes column-major results: ours, row-major, is the transposed one, c^T = b^T a^T.
-template <bool aT, bool bT, class T> static void blockedProduct(Sizes s, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
-  constexpr int orderOfB = bT ? Eigen::RowMajor : Eigen::ColMajor, orderOfA = aT ? Eigen::RowMajor : Eigen::ColMajor;
-  for (int64_t i = 0; i < s.m; ++i)
-    std::fill_n(c + i * ldc, s.n, T(0));
-  Panels<T> panels(s.n, s.m, s.k);
-  Eigen::internal::general_matrix_matrix_product<Eigen::Index, T, orderOfB, false, T, orderOfA, false, Eigen::ColMajor, 1>::run(
-      s.n, s.m, s.k, b, ldb, a, lda, c, 1, ldc, T(1), panels);
-}
 
 template <class T> static T dot(const T *a, const T *b, int64_t n) {
   constexpr int64_t kLanes = 32;
@@ -174,10 +148,7 @@ template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, co
     Sizes part{rows, columns, s.k};
     const T *a0 = a + row * (aT ? 1 : lda), *b0 = b + column * (bT ? ldb : 1);
     T *c0 = c + row * s.n + column;
-    if (aT)
-      bT ? blockedProduct<true, true>(part, a0, lda, b0, ldb, c0, s.n) : blockedProduct<true, false>(part, a0, lda, b0, ldb, c0, s.n);
-    else
-      bT ? blockedProduct<false, true>(part, a0, lda, b0, ldb, c0, s.n) : blockedProduct<false, false>(part, a0, lda, b0, ldb, c0, s.n);
+    blockedProduct(part.m, part.n, part.k, aT, a0, lda, bT, b0, ldb, c0, s.n);
   };
   // Cut along the longer side at multiples of 256, by the shape alone: Eigen's edges round differently from its inner blocks.
   constexpr int64_t kBlock = 256;

@@ -134,6 +134,10 @@ inline int64_t product(std::span<const int64_t> sizes) {
 /// out[sum i_a outStrides_a] = in[sum i_a inStrides_a] for every index i below `sizes`; strides in elements of `dtype`.
 void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inStrides, void *out, const Ints &outStrides);
 
+/// c[m, n] = a b for float and double: a is [m, k] or, if aT, [k, m]; b is [k, n] or, if bT, [n, k]; all row-major, rows `ld` apart.
+template <class T>
+void blockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b, int64_t ldb, T *c, int64_t ldc);
+
 /// f(begin, end) over [0, count) in chunks of at least `grain`, on the pool where the whole is worth it. The result must not
 /// depend on where the chunks end.
 template <class F> void forChunks(int64_t count, int64_t grain, F f) {

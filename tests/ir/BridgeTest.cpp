@@ -29,7 +29,8 @@ TEST(BridgeTest, EveryConstantComesBackAndSplatsStaySmall) {
 TEST(BridgeTest, EverySampleBuildsVerifiesAndKeepsItsAttributes) {
   for (const Sample &sample : allSamples()) {
     Program program(sample.operands);
-    auto built = ir::buildOp(program.b, program.b.getUnknownLoc(), sample.op, program.block->getArguments(), sample.attrs);
+    auto built =
+        ir::buildOp(program.b, program.b.getUnknownLoc(), sample.op, program.block->getArguments(), sample.attrs);
     ASSERT_TRUE(mlir::succeeded(built)) << runtime::recordOf(sample.op).name << ": " << sample.text;
     EXPECT_TRUE(mlir::succeeded(mlir::verify(*built))) << runtime::recordOf(sample.op).name;
     EXPECT_EQ(ir::opIdOf(*built), sample.op);
@@ -46,7 +47,8 @@ TEST(BridgeTest, BrokenRuleIsADiagnosticAtThePlace) {
     return mlir::success();
   });
   runtime::Where where{"dir/train.cpp", "step", 41, 3};
-  EXPECT_TRUE(mlir::failed(ir::buildOp(program.b, ir::locationOf(ir::context(), where), runtime::OpId::add, program.block->getArguments(), {})));
+  EXPECT_TRUE(mlir::failed(ir::buildOp(program.b, ir::locationOf(ir::context(), where), runtime::OpId::add,
+                                       program.block->getArguments(), {})));
   EXPECT_NE(text.find("train.cpp:41 in step"), std::string::npos) << text;
   EXPECT_NE(text.find("'wg.add' op "), std::string::npos) << text;
 }

@@ -1,5 +1,5 @@
-// Programs of a few ops, built through the bridge and evaluated op by op: enough to test one op's rules without the rooms
-// to the right.
+// Programs of a few ops, built through the bridge and evaluated op by op: enough to test one op's rules without the
+// rooms to the right.
 #pragma once
 
 #include "ir/Bridge.h"
@@ -44,7 +44,8 @@ public:
       for (mlir::Value operand : op.getOperands())
         operands.push_back(values[operand]);
       runtime::Array result;
-      runtime::Status status = runtime::execute({*ir::opIdOf(&op), ir::attrsOf(&op), operands, {}}, std::span(&result, 1));
+      runtime::Status status =
+          runtime::execute({*ir::opIdOf(&op), ir::attrsOf(&op), operands, {}}, std::span(&result, 1));
       if (!status.ok())
         return ADD_FAILURE() << runtime::toString(status.failure()), false;
       values[op.getResult(0)] = result;

@@ -1,5 +1,5 @@
-// Each op's derivative rule, alone: against central differences on its samples, with static and with dynamic sizes, and at
-// the points where spec and docs/numbers.md fix a value.
+// Each op's derivative rule, alone: against central differences on its samples, with static and with dynamic sizes, and
+// at the points where spec and docs/numbers.md fix a value.
 #include "tests/ir/Evaluate.h"
 
 #include "ir/Dialect.h"
@@ -27,8 +27,8 @@ static Array primal(const Sample &sample, const std::vector<Array> &operands) {
   return y;
 }
 
-/// The cotangents of the operands that the op's rule gives for `ct`; an empty array where it gives none. Nothing if the op
-/// cannot be built.
+/// The cotangents of the operands that the op's rule gives for `ct`; an empty array where it gives none. Nothing if the
+/// op cannot be built.
 static std::optional<std::vector<Array>> cotangents(const Sample &sample, const Array &ct, bool dynamic) {
   std::vector<Array> inputs = sample.operands;
   inputs.push_back(ct);
@@ -38,7 +38,8 @@ static std::optional<std::vector<Array>> cotangents(const Sample &sample, const 
   auto op = ir::buildOp(program.b, loc, sample.op, program.block->getArguments().drop_back(), sample.attrs);
   if (mlir::failed(op) || (*op)->getResult(0).getType() != program.block->getArguments().back().getType())
     return std::nullopt;
-  llvm::SmallVector<mlir::Value> results = mlir::cast<ir::Differentiable>(*op).vjp(program.b, loc, program.block->getArguments().back());
+  llvm::SmallVector<mlir::Value> results =
+      mlir::cast<ir::Differentiable>(*op).vjp(program.b, loc, program.block->getArguments().back());
   EXPECT_EQ(results.size(), (*op)->getNumOperands());
   if (!program.run())
     return std::nullopt;
@@ -69,7 +70,8 @@ static bool isSmooth(const Sample &sample) {
 static void checkAgainstDifferences(bool dynamic) {
   int checked = 0;
   for (const Sample &sample : allSamples()) {
-    bool floats = !sample.operands.empty() && std::any_of(sample.operands.begin(), sample.operands.end(), [](const Array &x) { return x.dtype() == DType::f64; });
+    bool floats = !sample.operands.empty() && std::any_of(sample.operands.begin(), sample.operands.end(),
+                                                          [](const Array &x) { return x.dtype() == DType::f64; });
     if (!runtime::recordOf(sample.op).differentiable || !floats || !isSmooth(sample))
       continue;
     Array y = primal(sample, sample.operands);
@@ -142,7 +144,8 @@ TEST(EdgeTest, TiesShareEqually) {
 }
 
 TEST(EdgeTest, PowAtZeros) {
-  EXPECT_EQ(slopes(OpId::pow, "f64[5] = [0, 2, inf, nan, 1e-310]; f64[5] = [0, 0, 0, 0, 0]", 0), (Slopes{0, 0, 0, 0, 0}));
+  EXPECT_EQ(slopes(OpId::pow, "f64[5] = [0, 2, inf, nan, 1e-310]; f64[5] = [0, 0, 0, 0, 0]", 0),
+            (Slopes{0, 0, 0, 0, 0}));
   EXPECT_EQ(slopes(OpId::pow, "f64[2] = [0, 0]; f64[2] = [1, 2]", 0), (Slopes{1, 0}));
   EXPECT_EQ(slopes(OpId::pow, "f64[3] = [0, 0, 0]; f64[3] = [0, 0.5, 2]", 1), (Slopes{0, 0, 0}));
   EXPECT_TRUE(std::isnan(slopes(OpId::pow, "f64[1] = [-2]; f64[1] = [2]", 1)[0]));

@@ -120,7 +120,8 @@ func.func @sizes_come_from_arguments(%x: tensor<?x3x?xf32>, %v: tensor<3xf32>) -
   %n = wg.dim %2 axis 0 : tensor<?x3xf32>
   %three = wg.dim %2 axis 1 : tensor<?x3xf32>
   %3 = wg.broadcast %v to [?, 3] dims [1] sizes %n : tensor<3xf32> -> tensor<?x3xf32>
-  %m = wg.dim %3 axis 0 : tensor<?x3xf32>
+  %p = wg.contract "mk,nk->mn" %2, %3 : tensor<?x3xf32>, tensor<?x3xf32> -> tensor<?x?xf32>
+  %m = wg.dim %p axis 1 : tensor<?x?xf32>
   return %n, %three, %m : index, index, index
 }
 

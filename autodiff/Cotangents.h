@@ -1,0 +1,27 @@
+// The cotangents found so far, one per primal value.
+#pragma once
+
+#include "ir/Dialect.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace wg::autodiff {
+
+class Cotangents {
+public:
+  Cotangents(mlir::OpBuilder &b, mlir::Location loc) : b_(b), loc_(loc) {}
+
+  /// Adds a contribution. Contributions are summed in the order in which they come.
+  void add(mlir::Value primal, mlir::Value contribution, mlir::Location loc);
+  /// The sum so far, or null.
+  mlir::Value lookup(mlir::Value primal) const { return sums_.lookup(primal); }
+  /// The sum so far, or zeros.
+  mlir::Value orZeros(mlir::Value primal);
+
+private:
+  mlir::OpBuilder &b_;
+  mlir::Location loc_;
+  llvm::DenseMap<mlir::Value, mlir::Value> sums_;
+};
+
+} // namespace wg::autodiff

@@ -1,0 +1,13 @@
+// Derivatives as passes over textual IR.
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace wg::autodiff {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "autodiff/Passes.h.inc"
+
+} // namespace wg::autodiff

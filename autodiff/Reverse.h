@@ -1,0 +1,68 @@
+// Reverse mode as a transform of straight-line IR: appends the adjoint of what lies between sources and targets.
+//
+//   %y = wg.tanh %x        becomes        %y = wg.tanh %x
+//                                         %one = wg.constant dense<1.0>     (the seed)
+//                                         %dx = ... tanh's own rule, called with ct = %one
+//
+// The result is ordinary IR, so its derivative is found in the same way.
+#pragma once
+
+#include "autodiff/Activity.h"
+
+#include "ir/Dialect.h"
+
+#include <string>
+#include <vector>
+
+namespace wg::autodiff {
+
+struct ReverseOptions {
+  /// The ops that a tape has seen; the others are constants to it. Null: all.
+  llvm::function_ref<bool(mlir::Operation *)> isRecorded = nullptr;
+  /// Told when a call was replaced by one of its forward function, which has the same first results. The old op is
+  /// erased afterwards; its uses have been replaced.
+  llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> replaced = nullptr;
+};
+
+struct Gradients {
+  /// One per source, of its type; null where there is no gradient.
+  llvm::SmallVector<mlir::Value> values;
+  /// Why there is none: integer dtype, no path, blocked at an op. Empty where there is one.
+  std::vector<std::string> reasons;
+  /// What is not computed: not requested, no path to the loss, or behind an op that stops derivatives.
+  std::vector<DroppedAdjoint> certificate;
+};
+
+/// Appends, at the insertion point of `b`, the gradient of the sum of all targets' elements, weighted by `seeds`, by each
+/// source. A null seed is ones; `seeds` may be empty. Sources may be arguments or intermediate values, repeated, or
+/// targets themselves. All values live in one block, before the insertion point. An op on the path without a rule is an
+/// error at its location.
+mlir::FailureOr<Gradients> reverse(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange targets, mlir::ValueRange seeds,
+                                   mlir::ValueRange sources, const ReverseOptions &options = {});
+
+/// A function split for differentiation by some of its arguments and from some of its results: `forward` returns its
+/// results and then residuals; `backward` takes residuals, then the cotangents of `results`, and returns one gradient for
+/// each of `arguments` that has one.
+struct FunctionPair {
+  mlir::func::FuncOp forward, backward;
+  /// Where the leading operands of `backward` come from: argument i as i, the k-th residual as -1 - k.
+  llvm::SmallVector<int64_t> residuals;
+  /// Per entry of `arguments`: whether `backward` returns its gradient.
+  llvm::SmallVector<bool> returned;
+  std::vector<DroppedAdjoint> certificate;
+};
+
+/// Makes the pair in the module of `function`, or finds it there: one pair for each set of arguments and results.
+mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
+                                           llvm::ArrayRef<unsigned> results);
+
+/// On the declaration of a function: the function that takes its operands, its results and the cotangents of the float ones
+/// among its first `wg.results` results, and returns the cotangents of those operands that its own `wg.arguments` lists.
+inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
+inline constexpr llvm::StringLiteral kNumResultsAttr = "wg.results";
+inline constexpr llvm::StringLiteral kArgumentsAttr = "wg.arguments";
+
+/// Erases ops from the end of `block` down to `first` (exclusive) that nobody reads.
+void eraseDead(mlir::Block &block, mlir::Operation *first);
+
+} // namespace wg::autodiff

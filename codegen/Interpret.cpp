@@ -1,0 +1,223 @@
+#include "codegen/Interpret.h"
+
+#include "ir/Bridge.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace wg::runtime;
+
+namespace wg::codegen {
+
+/// Finds the place and the innermost name around it.
+static void findPlace(Location location, Where &where) {
+  if (auto file = dyn_cast<FileLineColLoc>(location)) {
+    where.file = file.getFilename().data();
+    where.line = file.getLine();
+    where.column = file.getColumn();
+  } else if (auto name = dyn_cast<NameLoc>(location)) {
+    where.function = name.getName().data();
+    findPlace(name.getChildLoc(), where);
+  } else if (auto call = dyn_cast<CallSiteLoc>(location)) {
+    findPlace(call.getCallee(), where);
+  } else if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      if (!where.file)
+        findPlace(part, where);
+  }
+}
+
+Where placeOf(Location location) {
+  Where where;
+  findPlace(location, where);
+  if (!where.file)
+    return {};
+  if (!where.function)
+    where.function = "";
+  return where;
+}
+
+namespace {
+
+/// Appends the ops of a block, inlining as it goes; `slotOf` knows the values in scope.
+class Flattener {
+public:
+  explicit Flattener(Program &program) : program_(program) {}
+
+  LogicalResult function(func::FuncOp function);
+
+private:
+  LogicalResult block(Block &block, SmallVectorImpl<uint32_t> &results);
+  LogicalResult op(Operation &op);
+  LogicalResult call(ir::CallOp op);
+  LogicalResult inlined(Block &body, Operation &op);
+  void row(Operation &op, OpId id);
+  void constant(Operation &op, Array value);
+  void findLastUses();
+
+  Program &program_;
+  DenseMap<Value, uint32_t> slotOf_;
+  SmallVector<func::FuncOp> callers_;
+  // Constants come before results in the slots, and are known only at the end: until then they are numbered from here.
+  static constexpr uint32_t kConstant = 0x80000000u;
+  uint32_t next_ = 0;
+};
+
+} // namespace
+
+void Flattener::constant(Operation &op, Array value) {
+  slotOf_[op.getResult(0)] = kConstant + static_cast<uint32_t>(program_.constants.size());
+  program_.constants.push_back(std::move(value));
+}
+
+void Flattener::row(Operation &op, OpId id) {
+  Row row{.op = id, .attrs = ir::attrsOf(&op), .where = placeOf(op.getLoc())};
+  row.first = static_cast<uint32_t>(program_.slots.size());
+  row.numOperands = op.getNumOperands();
+  row.numResults = static_cast<uint16_t>(op.getNumResults());
+  for (Value operand : op.getOperands())
+    program_.slots.push_back(slotOf_.lookup(operand));
+  for (Value result : op.getResults())
+    program_.slots.push_back(slotOf_[result] = next_++);
+  program_.rows.push_back(std::move(row));
+}
+
+LogicalResult Flattener::inlined(Block &body, Operation &op) {
+  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), op.getOperands()))
+    slotOf_[argument] = slotOf_.lookup(operand);
+  SmallVector<uint32_t> results;
+  if (failed(block(body, results)))
+    return failure();
+  for (auto [result, slot] : llvm::zip_equal(op.getResults(), results))
+    slotOf_[result] = slot;
+  return success();
+}
+
+LogicalResult Flattener::call(ir::CallOp op) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  if (!callee)
+    return op.emitOpError("calls @") << op.getCallee() << ", which is no function of this module";
+  if (callee.isDeclaration())
+    return row(*op, OpId::call), success();
+  if (llvm::is_contained(callers_, callee))
+    return op.emitOpError("calls @") << op.getCallee() << ", which calls it: a function cannot call itself";
+  callers_.push_back(callee);
+  LogicalResult result = inlined(callee.getBody().front(), *op);
+  callers_.pop_back();
+  return result;
+}
+
+LogicalResult Flattener::op(Operation &op) {
+  if (auto literal = dyn_cast<ir::ConstantOp>(op))
+    return constant(op, ir::arrayOf(literal.getValue())), success();
+  if (auto index = dyn_cast<arith::ConstantOp>(op))
+    if (auto value = dyn_cast<IntegerAttr>(index.getValue()); value && index.getType().isIndex())
+      return constant(op, Array::scalar(value.getInt())), success();
+  if (auto callOp = dyn_cast<ir::CallOp>(op))
+    return call(callOp);
+  if (auto kernel = dyn_cast<ir::KernelOp>(op))
+    return inlined(*kernel.getBlock(), op);
+  std::optional<OpId> id = ir::opIdOf(&op);
+  if (!id || op.getNumRegions() != 0)
+    return op.emitOpError("cannot be interpreted: a program is made of wg ops");
+  row(op, *id);
+  return success();
+}
+
+LogicalResult Flattener::block(Block &block, SmallVectorImpl<uint32_t> &results) {
+  for (Operation &inner : block.without_terminator())
+    if (failed(op(inner)))
+      return failure();
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(slotOf_.lookup(value));
+  return success();
+}
+
+/// Walks the rows backwards: a slot that is seen for the first time dies there, unless it is an output. Inputs and
+/// constants too: a caller that gave its last handle away gets the memory back early.
+void Flattener::findLastUses() {
+  std::vector<bool> alive(program_.numSlots, false);
+  for (uint32_t slot : program_.outputs)
+    alive[slot] = true;
+  std::vector<std::vector<uint32_t>> dead(program_.rows.size());
+  for (size_t i = program_.rows.size(); i-- > 0;) {
+    Row &row = program_.rows[i];
+    for (uint32_t k = 0; k < row.numOperands + row.numResults; ++k) {
+      uint32_t slot = program_.slots[row.first + k];
+      if (!alive[slot])
+        dead[i].push_back(slot);
+      alive[slot] = true;
+    }
+  }
+  std::vector<uint32_t> slots;
+  for (size_t i = 0; i < program_.rows.size(); ++i) {
+    Row &row = program_.rows[i];
+    auto begin = program_.slots.begin() + row.first;
+    row.first = static_cast<uint32_t>(slots.size());
+    slots.insert(slots.end(), begin, begin + row.numOperands + row.numResults);
+    slots.insert(slots.end(), dead[i].begin(), dead[i].end());
+    row.numDead = static_cast<uint32_t>(dead[i].size());
+  }
+  program_.slots = std::move(slots);
+}
+
+LogicalResult Flattener::function(func::FuncOp function) {
+  if (function.isDeclaration())
+    return function.emitOpError("has no body to run");
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("has several blocks; a program is one block of wg ops");
+  callers_.push_back(function);
+  for (BlockArgument argument : function.getArguments()) {
+    slotOf_[argument] = next_++;
+    program_.inputs.push_back(ir::runtimeTypeOf(argument.getType()));
+  }
+  uint32_t numInputs = next_;
+  SmallVector<uint32_t> outputs;
+  if (failed(block(function.getBody().front(), outputs)))
+    return failure();
+  // Number the constants after the inputs and move the results up.
+  uint32_t numConstants = static_cast<uint32_t>(program_.constants.size());
+  auto place = [&](uint32_t slot) {
+    return slot >= kConstant ? numInputs + (slot - kConstant) : slot < numInputs ? slot : slot + numConstants;
+  };
+  for (uint32_t &slot : program_.slots)
+    slot = place(slot);
+  for (uint32_t slot : outputs)
+    program_.outputs.push_back(place(slot));
+  program_.numSlots = next_ + numConstants;
+  findLastUses();
+  return success();
+}
+
+FailureOr<Program> flatten(func::FuncOp function) {
+  Program program;
+  if (failed(Flattener(program).function(function)))
+    return failure();
+  return program;
+}
+
+/// Whether `type` is an instance of `expected`, in which a size may be `?`.
+static bool fits(const runtime::TensorType &type, const runtime::TensorType &expected) {
+  if (type.dtype != expected.dtype || type.shape.rank() != expected.shape.rank())
+    return false;
+  for (int axis = 0; axis < type.shape.rank(); ++axis)
+    if (expected.shape.dim(axis) != kDynamic && expected.shape.dim(axis) != type.shape.dim(axis))
+      return false;
+  return true;
+}
+
+Result<std::vector<Array>> interpret(const Program &program, std::span<const Array> inputs) {
+  if (inputs.size() != program.inputs.size())
+    return valueError("the program takes " + std::to_string(program.inputs.size()) + " inputs, got " + std::to_string(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!fits(inputs[i].type, program.inputs[i]))
+      return typeError("input " + std::to_string(i) + " is " + toString(program.inputs[i]) + ", got " + toString(inputs[i].type));
+  std::vector<Array> outputs(program.outputs.size());
+  Status status = run<Array>(program, inputs, outputs, Kernels());
+  if (!status.ok())
+    return status;
+  return outputs;
+}
+
+} // namespace wg::codegen

@@ -1,0 +1,193 @@
+// The gate. Eagerly: the kernel runs, and each tape of this level that tracks an operand gets a record. While tracing:
+// the trace gets an op. There is no second way in.
+#include "frontend/Apply.h"
+
+#include "frontend/Tape.h"
+#include "frontend/Trace.h"
+
+#include <array>
+
+namespace wg::detail {
+
+using runtime::Array;
+using runtime::Attrs;
+using runtime::OpId;
+
+//===- Levels ------------------------------------------------------------------------------------------------------===//
+
+[[gnu::tls_model("initial-exec")]] static constinit thread_local Level *current = nullptr;
+
+/// The thread's eager level; its tapes are told when the thread ends.
+static Level &rootLevel() {
+  struct Root : Level {
+    ~Root() {
+      for (Tape *tape : tapes)
+        tape->home = nullptr;
+    }
+  };
+  static thread_local Root root;
+  return root;
+}
+
+Level &level() {
+  if (!current) [[unlikely]]
+    current = &rootLevel();
+  return *current;
+}
+
+EnterLevel::EnterLevel(Level &inner) : before_(&level()) { current = &inner; }
+
+EnterLevel::~EnterLevel() { current = before_; }
+
+//===- Tensors -----------------------------------------------------------------------------------------------------===//
+
+/// Identities are handed out to threads in blocks, so that making a tensor touches no shared line.
+static uint64_t nextId() {
+  static constinit std::atomic<uint64_t> blocks = 1;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local uint64_t next = 0;
+  constexpr uint64_t kBlock = 1 << 16;
+  if (next % kBlock == 0) [[unlikely]]
+    next = blocks.fetch_add(1, std::memory_order_relaxed) * kBlock;
+  return next++;
+}
+
+Tensor makeTensor(Array array) {
+  auto *state = new TensorState;
+  state->type = array.type;
+  state->buffer = std::move(array.buffer);
+  state->id = nextId();
+  if (Trace *trace = level().trace) [[unlikely]]
+    state->birth = trace->id();
+  return Tensor(state);
+}
+
+Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, const Where &made) {
+  auto *state = new TensorState;
+  state->type = type;
+  state->id = nextId();
+  state->birth = trace;
+  state->symbol = std::make_unique<Symbol>(Symbol{value, made});
+  return Tensor(state);
+}
+
+void destroy(const TensorBody *body) noexcept { delete static_cast<const TensorState *>(body); }
+
+//===- Errors ------------------------------------------------------------------------------------------------------===//
+
+void raise(runtime::Failure failure, const Where &where) {
+  if (failure.where.empty() && where)
+    failure.where = toString(where);
+  throw Error(std::move(failure));
+}
+
+void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands, const Where &where, ErrorKind kind) {
+  raise({.kind = kind, .op = op, .message = std::move(message), .remedy = std::move(remedy), .operands = std::move(operands), .where = {}},
+        where);
+}
+
+/// An operand that is no eager tensor, in eager code.
+[[noreturn]] static void raiseNotEager(OpId op, const Tensor &operand, const Where &where) {
+  const char *name = runtime::recordOf(op).name;
+  if (!operand.defined())
+    raiseOp(name, "an operand is undefined: a default-constructed tensor has no value", "give it a value: Tensor x(0.0f)", {}, where);
+  if (stateOf(operand)->spec)
+    raiseOp(name, "an operand is a specification, which has a dtype and a shape but no value", "pass it to Function::trace only", {}, where);
+  raiseOutOfScope(name, operand, where);
+}
+
+void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where) {
+  const Symbol &symbol = *stateOf(tensor)->symbol;
+  raiseOp(op, "a tensor of a traced function is out of scope and cannot be used here; it was made at " + toString(symbol.made),
+          "return it from the function", {tensor.body()->type}, where, ErrorKind::type);
+}
+
+//===- The gate ----------------------------------------------------------------------------------------------------===//
+
+static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results, const Where &where,
+                     const Level &here) {
+  std::array<Array, 3> few;
+  std::vector<Array> many;
+  std::span<Array> inputs(few.data(), std::min(operands.size(), few.size()));
+  if (operands.size() > few.size()) [[unlikely]] {
+    many.resize(operands.size());
+    inputs = many;
+  }
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const TensorState *state = stateOf(*operands[i]);
+    if (!state || !state->buffer) [[unlikely]]
+      raiseNotEager(op, *operands[i], where);
+    inputs[i].type = state->type;
+    inputs[i].buffer = state->buffer;
+  }
+  std::array<Array, 4> outputs;
+  runtime::Status status = runtime::execute({op, attrs, inputs, where}, std::span(outputs).first(results.size()));
+  if (!status.ok()) [[unlikely]]
+    raise(status.take(), where);
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = makeTensor(std::move(outputs[i]));
+  for (Tape *tape : here.tapes)
+    if (tape->recording)
+      for (const Tensor *operand : operands)
+        if (tape->tracks(*operand)) {
+          tape->record(op, attrs, operands, results, where);
+          break;
+        }
+}
+
+void applyOp(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results, const Where &where) {
+  Level &here = level();
+  if (!here.trace) [[likely]]
+    runEager(op, attrs, operands, results, where, here);
+  else
+    here.trace->apply(op, attrs, operands, results, where);
+}
+
+Tensor applyOne(OpId op, const Attrs &attrs, std::initializer_list<const Tensor *> operands, const Where &where) {
+  Tensor result;
+  applyOp(op, attrs, std::span(operands.begin(), operands.size()), std::span(&result, 1), where);
+  return result;
+}
+
+//===- Literals ----------------------------------------------------------------------------------------------------===//
+
+template <class T> static void fill(const Array &array, T value) { std::fill_n(array.data<T>(), array.numElements(), value); }
+
+/// `value` everywhere. A float literal for an integer dtype never comes here.
+static Array filled(double real, int64_t integer, DType dtype, const Shape &shape) {
+  Array array = Array::empty(dtype, shape);
+  switch (dtype) {
+  case DType::f64: fill(array, real); break;
+  case DType::f32: fill(array, static_cast<float>(real)); break;
+  case DType::i64: fill(array, integer); break;
+  case DType::i32: fill(array, static_cast<int32_t>(integer)); break;
+  case DType::u8: fill(array, static_cast<uint8_t>(integer)); break;
+  case DType::boolean: fill(array, static_cast<uint8_t>(integer != 0)); break;
+  default: break;
+  }
+  return array;
+}
+
+Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where) {
+  if (dtype == DType::bf16 || dtype == DType::f16)
+    raiseOp("literal", std::string(nameOf(dtype)) + " has no kernels yet", "use f32", {}, where, ErrorKind::unimplemented);
+  Level &here = level();
+  if (here.trace)
+    return here.trace->constant(filled(real, integer, dtype, Shape()), shape, where);
+  return makeTensor(filled(real, integer, dtype, shape));
+}
+
+Tensor operandOf(const Located &operand, DType dtype) {
+  if (!operand.isLiteral())
+    return operand.tensor();
+  bool real = runtime::isFloat(operand.literalType());
+  if (real && !runtime::isFloat(dtype))
+    raiseOp("literal", "a float literal beside " + std::string(dtype == DType::boolean ? "a bool" : "an integer") + " tensor (" +
+                           std::string(nameOf(dtype)) + ")",
+            "cast the tensor: cast(x, f32), or write an integer", {}, operand.where(), ErrorKind::type);
+  if (!real && dtype == DType::boolean && operand.literalType() != DType::boolean)
+    raiseOp("literal", "an integer literal beside a bool tensor", "write true or false, or cast the tensor: cast(x, i64)", {}, operand.where(),
+            ErrorKind::type);
+  return literal(operand.real(), operand.integer(), dtype, Shape(), operand.where());
+}
+
+} // namespace wg::detail

@@ -1,0 +1,90 @@
+// Behind the public handles: what a tensor is, what a thread is doing, and the one gate that every op goes through.
+// Knows no MLIR; what a trace is stands in Trace.h.
+#pragma once
+
+#include <wengert/GradientTape.h>
+
+#include "runtime/Op.h"
+
+#include <memory>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+namespace wg::detail {
+
+class Trace;
+
+/// A symbolic tensor's place: which value of which trace, and where it was made.
+struct Symbol {
+  uint32_t value;
+  Where made;
+};
+
+struct TensorState : TensorBody {
+  uint64_t id = 0;                ///< unique in the process: what a tape knows a tensor by
+  runtime::Buffer buffer;         ///< the elements; empty if symbolic
+  std::unique_ptr<Symbol> symbol; ///< symbolic if set
+  uint64_t birth = 0;             ///< the trace during which it was made, 0 if none
+  bool spec = false;              ///< stands for an argument of Function::trace
+};
+
+inline TensorState *stateOf(const Tensor &tensor) { return static_cast<TensorState *>(tensor.body()); }
+inline runtime::Array arrayOf(const Tensor &tensor) { return {tensor.body()->type, stateOf(tensor)->buffer}; }
+
+/// A new tensor with an identity of its own.
+Tensor makeTensor(runtime::Array array);
+Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, const Where &made);
+
+struct VariableState {
+  TensorType type;
+  std::string name;
+  bool trainable;
+  int64_t id;
+  uint64_t birth; ///< the trace that made this formal parameter, 0 for a real variable
+  mutable std::shared_mutex mutex;
+  Tensor current; ///< guarded by mutex
+};
+
+/// The current value on this thread: the trace's, if one is running.
+Tensor currentValue(const std::shared_ptr<VariableState> &variable, const Where &where);
+/// The same, and tapes are told.
+Tensor readVariable(const std::shared_ptr<VariableState> &variable, const Where &where);
+
+/// What one thread is doing at one level: nothing but eager work, or one trace. Tapes belong to a level.
+struct Level {
+  Trace *trace = nullptr;
+  Level *outer = nullptr;
+  std::vector<Tape *> tapes; ///< those that exist at this level, oldest first
+};
+Level &level();
+/// Makes `inner` the thread's level while it lives.
+class EnterLevel {
+public:
+  explicit EnterLevel(Level &inner);
+  EnterLevel(const EnterLevel &) = delete;
+  ~EnterLevel();
+
+private:
+  Level *before_;
+};
+
+/// Runs, records or traces one op. Throws wg::Error.
+void applyOp(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
+             const Where &where);
+/// An op with one result.
+Tensor applyOne(runtime::OpId op, const runtime::Attrs &attrs, std::initializer_list<const Tensor *> operands, const Where &where);
+
+/// A literal as a scalar (eager) or as a splat of `shape` (traced, static sizes).
+Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where);
+/// The operand as a tensor; a literal takes `dtype`.
+Tensor operandOf(const Located &operand, DType dtype);
+
+/// A failure that names the op, its operands and the place.
+[[noreturn]] void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands, const Where &where,
+                          ErrorKind kind = ErrorKind::value);
+
+/// A symbolic tensor in eager code or in another trace.
+[[noreturn]] void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where);
+
+} // namespace wg::detail

@@ -1,0 +1,148 @@
+// A function that can be run: interpreted as flat rows, or compiled once for each set of static input shapes.
+#include "frontend/Function.h"
+
+#include "codegen/Compile.h"
+#include "passes/Passes.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdlib>
+
+using namespace mlir;
+
+namespace wg::detail {
+
+using runtime::Array;
+
+struct Code::Compiled {
+  std::shared_ptr<const codegen::Executable> executable;
+};
+
+uint64_t nextSerial() {
+  static constinit std::atomic<uint64_t> serial = 0;
+  return ++serial;
+}
+
+static bool interpretAlways() {
+  static const bool always = [] {
+    const char *text = std::getenv("WENGERT_INTERPRET");
+    return text && *text && std::string_view(text) != "0";
+  }();
+  return always;
+}
+
+Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret)
+    : module_(std::move(module)), entry_(std::move(entry)), interpret_(interpret || interpretAlways()) {
+  for (Type type : function().getArgumentTypes())
+    inputs_.push_back(ir::runtimeTypeOf(type));
+  for (Type type : function().getResultTypes())
+    results_.push_back(ir::runtimeTypeOf(type));
+  for (const TensorType &type : inputs_)
+    static_ &= type.shape.isStatic();
+}
+
+Code::~Code() = default;
+
+func::FuncOp Code::function() const { return module_.get().lookupSymbol<func::FuncOp>(entry_); }
+
+//===- Interpreted -------------------------------------------------------------------------------------------------===//
+
+const codegen::Program &Code::program(const Where &where) {
+  std::lock_guard lock(mutex_);
+  if (!program_) {
+    Diagnostics diagnostics;
+    FailureOr<codegen::Program> program = codegen::flatten(function());
+    if (failed(program))
+      raise(diagnostics.take("the function cannot be interpreted"), where);
+    program_ = std::make_unique<codegen::Program>(std::move(*program));
+  }
+  return *program_;
+}
+
+void Code::interpret(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
+  runtime::Result<std::vector<Array>> outputs = codegen::interpret(program(where), inputs);
+  if (!outputs.ok())
+    raise(outputs.take(), where);
+  std::move(outputs->begin(), outputs->end(), results.begin());
+}
+
+//===- Compiled ----------------------------------------------------------------------------------------------------===//
+
+/// Each `?` of the function's inputs, as this call has it.
+static std::vector<int64_t> dynamicSizes(const std::vector<TensorType> &types, std::span<const Array> inputs) {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < types.size(); ++i)
+    for (int axis = 0; axis < types[i].shape.rank(); ++axis)
+      if (types[i].shape.dim(axis) == dynamic)
+        sizes.push_back(inputs[i].shape().dim(axis));
+  return sizes;
+}
+
+const Code::Compiled *Code::compiled(std::span<const Array> inputs, const Where &where) {
+  if (interpret_)
+    return nullptr;
+  if (const Compiled *known = only())
+    return known;
+  std::vector<int64_t> sizes;
+  if (!static_)
+    sizes = dynamicSizes(inputs_, inputs);
+  std::lock_guard lock(mutex_);
+  std::unique_ptr<Compiled> &slot = compiled_[sizes];
+  if (slot)
+    return slot.get();
+  auto begin = std::chrono::steady_clock::now();
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
+  {
+    Diagnostics diagnostics;
+    SmallVector<Type> types;
+    for (const Array &input : inputs)
+      types.push_back(ir::tensorTypeOf(ir::context(), input.type));
+    if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types)))
+      raise(diagnostics.take("the shapes of this call do not fit the function"), where);
+  }
+  runtime::Result<std::shared_ptr<const codegen::Executable>> executable = codegen::compile(module.release(), entry_);
+  if (!executable.ok())
+    raise(executable.take(), where);
+  slot = std::make_unique<Compiled>(Compiled{*executable});
+  if (static_)
+    only_.store(slot.get(), std::memory_order_release);
+  compileSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return slot.get();
+}
+
+std::vector<std::shared_ptr<const codegen::Executable>> Code::executables() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const codegen::Executable>> list;
+  for (const auto &[sizes, code] : compiled_)
+    if (code)
+      list.push_back(code->executable);
+  return list;
+}
+
+OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
+  if (!static_)
+    raiseOp(entry_.c_str(), "the signature has a dynamic size, and machine code is made for static ones", "trace with all sizes given", {}, where,
+            ErrorKind::unimplemented);
+  return cast<ModuleOp>(module_.get()->clone());
+}
+
+void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
+  const Compiled *code = compiled(inputs, where);
+  if (!code)
+    return interpret(inputs, results, where);
+  const codegen::Executable &executable = *code->executable;
+  SmallVector<void *, 24> pointers;
+  for (const Array &input : inputs)
+    pointers.push_back(input.buffer.data());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorType &type = executable.info.results[i];
+    if (!results[i].buffer)
+      results[i] = Array::empty(type.dtype, type.shape);
+    pointers.push_back(results[i].buffer.data());
+  }
+  int64_t atFault = 0;
+  if (int32_t code = executable.run(pointers.data(), &atFault)) [[unlikely]]
+    raise(executable.failure(code, atFault), where);
+}
+
+} // namespace wg::detail

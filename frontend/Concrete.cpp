@@ -1,0 +1,82 @@
+// What a concrete function tells about itself: its text at every stage, its kernels and times; and its object file.
+#include "frontend/Function.h"
+
+#include "codegen/Compile.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace wg {
+
+const char *to_string(Stage stage) { return codegen::nameOf(static_cast<codegen::Stage>(stage)).data(); }
+
+static std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out);
+  return text;
+}
+
+std::string ConcreteFunction::text(Stage stage) const {
+  detail::Code &code = *state_->code;
+  auto wanted = static_cast<codegen::Stage>(stage);
+  if (stage == Stage::traced)
+    return print(code.module());
+  OwningOpRef<ModuleOp> module = code.staticModule(state_->calledAt);
+  if (stage == Stage::assembly) {
+    codegen::CompileOptions options;
+    options.keepStages = true;
+    auto executable = codegen::compile(module.release(), code.entry(), options);
+    if (!executable.ok())
+      detail::raise(executable.take(), state_->calledAt);
+    for (const auto &[kept, text] : (*executable)->texts)
+      if (kept == wanted)
+        return text;
+    return {};
+  }
+  detail::Diagnostics diagnostics;
+  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, wanted, codegen::Target::host())))
+    detail::raise(diagnostics.take("the function cannot be brought to this stage"), state_->calledAt);
+  return print(*module);
+}
+
+std::vector<KernelInfo> ConcreteFunction::kernels() const {
+  std::vector<KernelInfo> list;
+  for (const auto &executable : state_->code->executables())
+    for (const codegen::KernelReport &kernel : executable->kernels) {
+      int64_t ops = kernel.ops.empty() ? 0 : 1 + std::count(kernel.ops.begin(), kernel.ops.end(), ',');
+      list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops), static_cast<double>(kernel.bytes)});
+    }
+  return list;
+}
+
+std::vector<StageTime> ConcreteFunction::timings() const {
+  std::vector<StageTime> list{{"trace", state_->traceSeconds, state_->numOps}};
+  for (const auto &executable : state_->code->executables())
+    for (const codegen::StageReport &stage : executable->stages)
+      list.push_back({codegen::nameOf(stage.stage).str(), stage.milliseconds / 1e3, stage.ops});
+  return list;
+}
+
+void ConcreteFunction::write_object(const std::string &directory, ObjectOptions options, Where where) const {
+  detail::Code &code = *state_->code;
+  OwningOpRef<ModuleOp> module = code.staticModule(where);
+  std::vector<std::string> inputs, results;
+  for (const detail::TraceInput &input : state_->inputs)
+    inputs.push_back(input.kind == detail::TraceInput::argument   ? "arg" + std::to_string(input.leaf)
+                     : input.kind == detail::TraceInput::variable ? (input.state->name.empty() ? "variable" + std::to_string(input.state->id) : input.state->name)
+                                                                  : "captured" + std::to_string(inputs.size()));
+  for (uint32_t i = 0; i < state_->numResults; ++i)
+    results.push_back("result" + std::to_string(i));
+  for (uint32_t input : state_->assigned)
+    results.push_back("new_" + inputs[input]);
+  std::optional<codegen::Target> target = codegen::Target::named(options.cpu.empty() ? "x86-64-v2" : options.cpu);
+  if (!target)
+    detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu, "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
+  runtime::Status status = codegen::compileToObject(module.release(), code.entry(), *target, directory, options.name.empty() ? code.entry() : options.name, inputs, results);
+  if (!status.ok())
+    detail::raise(status.take(), where);
+}
+
+} // namespace wg

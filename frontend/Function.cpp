@@ -1,0 +1,630 @@
+// wg::function: one trace for each signature, and what a call does at each level: runs, is recorded, or is traced itself.
+#include "frontend/Function.h"
+
+#include "codegen/Compile.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+
+using namespace mlir;
+
+namespace wg {
+
+namespace detail {
+
+using runtime::Array;
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+static constinit std::atomic<bool> runEagerly = false;
+bool functionsRunEagerly() { return runEagerly.load(std::memory_order_relaxed) && !level().trace; }
+
+//===- Tracing -----------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Hands placeholders to the body of a trace and takes its results.
+class Frame final : public TraceFrame {
+public:
+  Frame(Trace &trace, const Arguments &arguments) : trace_(trace), arguments_(arguments) {}
+
+  void place(Tensor &leaf) override {
+    leaf = trace_.placeholder(leaf.body()->type, next_++, arguments_.where);
+  }
+  /// Variables that are the same one are one formal parameter.
+  void place(Variable &leaf) override {
+    uint32_t place = next_++;
+    for (auto &[actual, formal] : formals_)
+      if (actual.is(leaf)) {
+        leaf = formal;
+        return;
+      }
+    Variable formal = trace_.formal(leaf, place, arguments_.where);
+    formals_.emplace_back(leaf, formal);
+    leaf = formal;
+  }
+  void result(const Tensor &tensor) override { results.push_back(tensor); }
+
+  std::vector<Tensor> results;
+
+private:
+  Trace &trace_;
+  const Arguments &arguments_;
+  uint32_t next_ = 0;
+  std::vector<std::pair<Variable, Variable>> formals_;
+};
+
+} // namespace
+
+/// A name that MLIR and C take.
+static std::string symbolOf(const std::string &name) {
+  std::string symbol;
+  for (char c : name)
+    symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  if (symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0])))
+    symbol = "f_" + symbol;
+  return symbol;
+}
+
+static std::string signatureText(const std::string &name, std::span<const uint64_t> key, const FunctionOptions &options,
+                                 const std::vector<TensorType> &results, size_t numResults) {
+  std::string text = name + "(";
+  bool first = true;
+  for (const SignatureLeaf &leaf : leavesOf(key, options)) {
+    text += (first ? "" : ", ") + leaf.path + ": " + leaf.text;
+    first = false;
+  }
+  text += ") -> (";
+  for (size_t i = 0; i < numResults; ++i)
+    text += (i ? ", " : "") + toString(results[i]);
+  return text + ")";
+}
+
+std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
+  auto begin = Clock::now();
+  Trace trace(symbolOf(name), level().trace, arguments.where ? arguments.where : where);
+  Frame frame(trace, arguments);
+  {
+    EnterLevel scope(trace.level());
+    body.run(body.context, frame);
+    trace.finish(frame.results, arguments.where);
+  }
+  auto concrete = std::make_shared<ConcreteState>();
+  concrete->name = name;
+  concrete->reason = std::move(reason);
+  concrete->calledAt = arguments.where;
+  concrete->inputs = trace.inputs();
+  concrete->assigned = trace.assigned();
+  concrete->numResults = static_cast<uint32_t>(frame.results.size());
+  concrete->prototype = frame.prototype;
+  concrete->certificate = std::move(trace.certificate);
+  concrete->numOps = trace.numOps;
+  if (trace.bound)
+    concrete->boundTo = trace.outer()->id();
+  for (const TraceInput &input : concrete->inputs)
+    if (input.kind == TraceInput::variable && !input.formal)
+      concrete->variables.push_back(input.state);
+  std::sort(concrete->variables.begin(), concrete->variables.end(), [](const auto &a, const auto &b) { return a->id < b->id; });
+  trace.function()->setAttr("wg.origin", IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
+  concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret);
+  concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options, concrete->code->results(), concrete->numResults);
+  concrete->traceSeconds = secondsSince(begin);
+  return concrete;
+}
+
+//===- The cache ---------------------------------------------------------------------------------------------------===//
+
+/// What differs from the known signature that is nearest: the fewest leaves.
+std::string FunctionState::whyTrace(const Arguments &arguments) const {
+  std::vector<SignatureLeaf> now = leavesOf({arguments.key.begin(), arguments.key.end()}, options);
+  std::string best;
+  size_t fewest = SIZE_MAX;
+  uint64_t latest = 0;
+  for (const auto &[hash, entry] : entries) {
+    if (!entry->concrete)
+      continue;
+    std::vector<SignatureLeaf> known = leavesOf(entry->key, options);
+    std::string text;
+    size_t different = 0;
+    for (size_t i = 0; i < std::max(now.size(), known.size()); ++i) {
+      if (i < now.size() && i < known.size() && now[i].path == known[i].path && now[i].text == known[i].text)
+        continue;
+      ++different;
+      text += "\n  " + (i < now.size() ? now[i].path : known[i].path) + ": " + (i < known.size() ? known[i].text : "(absent)") + " -> " +
+              (i < now.size() ? now[i].text : "(absent)");
+    }
+    if (different < fewest || (different == fewest && entry->lastUse > latest)) {
+      fewest = different;
+      latest = entry->lastUse;
+      best = text;
+    }
+  }
+  if (fewest == SIZE_MAX)
+    return "the first call";
+  if (fewest == 0)
+    return "the same signature inside of another traced function, whose tensors it captures";
+  return "differs from the nearest of " + std::to_string(entries.size()) + (entries.size() == 1 ? " known signature:" : " known signatures:") + best;
+}
+
+void FunctionState::evict() {
+  while (static_cast<int64_t>(entries.size()) > std::max<int64_t>(1, options.capacity)) {
+    auto oldest = entries.end();
+    for (auto at = entries.begin(); at != entries.end(); ++at)
+      if (at->second->concrete && (oldest == entries.end() || at->second->lastUse < oldest->second->lastUse))
+        oldest = at;
+    if (oldest == entries.end())
+      return;
+    entries.erase(oldest);
+  }
+}
+
+static std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+  return text;
+}
+
+std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body) {
+  std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
+  uint64_t hash = hashOf(key), outer = level().trace ? level().trace->id() : 0;
+  std::unique_lock lock(mutex);
+  std::shared_ptr<Entry> entry;
+  for (;;) {
+    entry = nullptr;
+    for (auto [at, end] = entries.equal_range(hash); at != end; ++at) {
+      Entry &known = *at->second;
+      if (known.key.size() == key.size() && std::equal(key.begin(), key.end(), known.key.begin()) &&
+          (!known.concrete || known.concrete->boundTo == 0 || known.concrete->boundTo == outer)) {
+        entry = at->second;
+        break;
+      }
+    }
+    if (!entry)
+      break;
+    if (entry->concrete) {
+      entry->lastUse = ++clock;
+      return entry->concrete;
+    }
+    if (entry->tracer == std::this_thread::get_id())
+      raiseOp(name.c_str(), "it calls itself with the same signature while it is being traced, which has no end",
+              "make the depth depend on a static argument", {}, arguments.where, ErrorKind::runtime);
+    traced.wait(lock);
+  }
+
+  std::string reason = whyTrace(arguments);
+  if (options.max_traces > 0 && traceCount >= options.max_traces)
+    raiseOp(name.c_str(), "trace " + std::to_string(traceCount + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) + "; this call " + reason,
+            "pass equal shapes and statics, trace with dynamic sizes, or raise max_traces", {}, arguments.where, ErrorKind::runtime);
+  entry = std::make_shared<Entry>();
+  entry->key.assign(key.begin(), key.end());
+  entry->tracer = std::this_thread::get_id();
+  entry->lastUse = ++clock;
+  auto place = entries.emplace(hash, entry);
+  int64_t number = ++traceCount;
+  lock.unlock();
+  std::shared_ptr<ConcreteState> concrete;
+  try {
+    concrete = trace(arguments, body, reason);
+  } catch (...) {
+    lock.lock();
+    entries.erase(place);
+    --traceCount;
+    traced.notify_all();
+    throw;
+  }
+  lock.lock();
+  entry->concrete = concrete;
+  std::string calledAt = toString(arguments.where);
+  lastTrace = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) + ": " + reason + "\n  cost: " +
+              std::to_string(concrete->numOps) + " ops traced in " + milliseconds(concrete->traceSeconds);
+  evict();
+  traced.notify_all();
+  return concrete;
+}
+
+//===- Calls -------------------------------------------------------------------------------------------------------===//
+
+/// The failure for an argument that a concrete function was not traced for.
+static void checkType(const ConcreteState &concrete, size_t i, const TensorType &type, const Where &where) {
+  const TensorType &expected = concrete.code->inputs()[i];
+  bool fits = type.dtype == expected.dtype && type.shape.rank() == expected.shape.rank();
+  for (int axis = 0; fits && axis < type.shape.rank(); ++axis)
+    fits = expected.shape.dim(axis) == dynamic || expected.shape.dim(axis) == type.shape.dim(axis);
+  if (!fits)
+    raiseOp(concrete.name.c_str(), "argument " + std::to_string(concrete.inputs[i].leaf) + " is " + toString(type) + ", traced for " + toString(expected),
+            "call the function itself, which traces again, or trace with a dynamic size", {type, expected}, where, ErrorKind::type);
+}
+
+/// The variable behind an input: the argument itself for a formal parameter.
+static const std::shared_ptr<VariableState> &variableOf(const TraceInput &input, std::span<const Arguments::Leaf> leaves) {
+  return input.formal ? leaves[input.leaf].variable->state() : input.state;
+}
+
+/// Inside of a trace: one wg.call; assigned variables take their new values.
+static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, Trace &trace, const Where &where) {
+  SmallVector<mlir::Value> operands;
+  for (size_t i = 0; i < concrete.inputs.size(); ++i) {
+    const TraceInput &input = concrete.inputs[i];
+    switch (input.kind) {
+    case TraceInput::argument:
+      checkType(concrete, i, leaves[input.leaf].tensor->body(where)->type, where);
+      operands.push_back(trace.valueOf(*leaves[input.leaf].tensor, concrete.name.c_str(), where));
+      break;
+    case TraceInput::variable:
+      operands.push_back(trace.valueOf(readVariable(variableOf(input, leaves), where), concrete.name.c_str(), where));
+      break;
+    case TraceInput::capture:
+      operands.push_back(trace.valueOf(input.captured, concrete.name.c_str(), where));
+      break;
+    }
+  }
+  std::vector<Tensor> outputs = trace.call(concrete.code->module(), concrete.code->entry(), operands, where);
+  for (uint32_t i = 0; i < concrete.numResults; ++i)
+    results.push_back(outputs[i]);
+  for (size_t i = 0; i < concrete.assigned.size(); ++i)
+    trace.assign(variableOf(concrete.inputs[concrete.assigned[i]], leaves), outputs[concrete.numResults + i], where);
+}
+
+namespace {
+
+/// Holds the locks of the variables of a call, taken in the order of their ids: exclusive if assigned, else shared.
+class Locks {
+public:
+  void add(VariableState *variable, bool exclusive) {
+    for (auto &[known, isExclusive] : list_)
+      if (known == variable) {
+        isExclusive |= exclusive;
+        return;
+      }
+    list_.push_back({variable, exclusive});
+  }
+  void lock() {
+    std::sort(list_.begin(), list_.end(), [](const auto &a, const auto &b) { return a.first->id < b.first->id; });
+    for (auto &[variable, exclusive] : list_)
+      exclusive ? variable->mutex.lock() : variable->mutex.lock_shared();
+    locked_ = true;
+  }
+  ~Locks() {
+    if (locked_)
+      for (auto &[variable, exclusive] : list_)
+        exclusive ? variable->mutex.unlock() : variable->mutex.unlock_shared();
+  }
+
+private:
+  SmallVector<std::pair<VariableState *, bool>, 16> list_;
+  bool locked_ = false;
+};
+
+} // namespace
+
+/// Gives each variable that was assigned its new value. A sole owner keeps its tensor object under a new identity.
+static void assignVariables(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, std::span<Array> values) {
+  for (size_t i = 0; i < concrete.assigned.size(); ++i)
+    variableOf(concrete.inputs[concrete.assigned[i]], leaves)->current = makeTensor(std::move(values[i]));
+}
+
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, const Where &where) {
+  concrete.calls.fetch_add(1, std::memory_order_relaxed);
+  Level &here = level();
+  if (here.trace)
+    return callTraced(concrete, leaves, results, *here.trace, where);
+
+  // Tapes hear of the variables first: a call reads them.
+  bool taped = false;
+  for (Tape *tape : here.tapes)
+    if (tape->recording) {
+      taped = true;
+      for (const TraceInput &input : concrete.inputs)
+        if (input.kind == TraceInput::variable)
+          tape->variableRead(variableOf(input, leaves), currentValue(variableOf(input, leaves), where));
+    }
+  size_t numInputs = concrete.inputs.size();
+  SmallVector<Array, 8> inputs(numInputs);
+  SmallVector<Tensor, 8> tensors; // for the tapes
+  Locks locks;
+  bool variables = false;
+  for (size_t i = 0; i < numInputs; ++i)
+    if (concrete.inputs[i].kind == TraceInput::variable) {
+      variables = true;
+      locks.add(variableOf(concrete.inputs[i], leaves).get(), std::find(concrete.assigned.begin(), concrete.assigned.end(), i) != concrete.assigned.end());
+    }
+  if (variables)
+    locks.lock();
+  for (size_t i = 0; i < numInputs; ++i) {
+    const TraceInput &input = concrete.inputs[i];
+    const Tensor &tensor = input.kind == TraceInput::argument   ? *leaves[input.leaf].tensor
+                           : input.kind == TraceInput::variable ? variableOf(input, leaves)->current
+                                                                : input.captured;
+    const TensorState *state = stateOf(tensor);
+    if (!state || !state->buffer) [[unlikely]] {
+      if (state && state->symbol)
+        raiseOutOfScope(concrete.name.c_str(), tensor, where);
+      raiseOp(concrete.name.c_str(), "argument " + std::to_string(input.leaf) + (state ? " is a specification, which has no value" : " is undefined"),
+              "pass a tensor with a value", {}, where);
+    }
+    if (!(state->type == concrete.code->inputs()[i])) [[unlikely]]
+      checkType(concrete, i, state->type, where);
+    inputs[i] = {state->type, state->buffer};
+    if (taped)
+      tensors.push_back(tensor);
+  }
+
+  // Which inputs a tape wants derivatives by.
+  std::vector<uint32_t> wanted;
+  if (taped)
+    for (uint32_t i = 0; i < numInputs; ++i)
+      if (runtime::isFloat(inputs[i].dtype()))
+        for (Tape *tape : here.tapes)
+          if (tape->recording && tape->tracks(tensors[i])) {
+            wanted.push_back(i);
+            break;
+          }
+  std::shared_ptr<Derivative> derivative;
+  if (!wanted.empty())
+    derivative = concrete.derivative(wanted, where);
+  Code &code = derivative ? *derivative->forward : *concrete.code;
+  SmallVector<Array, 8> outputs(code.results().size());
+  // In place: a variable whose buffer has no other owner. This frame holds the second handle.
+  if (!derivative)
+    for (size_t i = 0; i < concrete.assigned.size(); ++i) {
+      uint32_t input = concrete.assigned[i];
+      Tensor &current = variableOf(concrete.inputs[input], leaves)->current;
+      if (current.body()->references.load(std::memory_order_acquire) != 1)
+        continue;
+      stateOf(current)->buffer = runtime::Buffer();
+      if (inputs[input].buffer.unique())
+        outputs[concrete.numResults + i] = inputs[input];
+      stateOf(current)->buffer = inputs[input].buffer;
+    }
+  code.run(inputs, outputs, where);
+  for (uint32_t i = 0; i < concrete.numResults; ++i)
+    results.push_back(makeTensor(std::move(outputs[i])));
+  if (!concrete.assigned.empty()) {
+    inputs.clear();
+    assignVariables(concrete, leaves, std::span(outputs.data() + concrete.numResults, concrete.assigned.size()));
+  }
+  if (!derivative)
+    return;
+
+  SmallVector<Tensor> residuals;
+  for (size_t i = derivative->numResults; i < outputs.size(); ++i)
+    residuals.push_back(makeTensor(std::move(outputs[i])));
+  SmallVector<const Tensor *> operands;
+  for (const Tensor &tensor : tensors)
+    operands.push_back(&tensor);
+  for (Tape *tape : here.tapes)
+    if (tape->recording && std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); }))
+      tape->recordCall({concrete.shared_from_this(), derivative, derivative->serial, concrete.numResults}, operands,
+                       std::span(results.data(), results.size()), residuals, where);
+}
+
+//===- Derivatives of a concrete function --------------------------------------------------------------------------===//
+
+/// A copy of a module from which all functions but `entry`, and what it calls, are gone once they are not needed.
+static void makeEntry(ModuleOp module, StringRef entry) {
+  for (auto function : module.getOps<func::FuncOp>())
+    function.getSymName() == entry ? function.setPublic() : function.setPrivate();
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, module)) {
+        function.erase();
+        changed = true;
+      }
+  }
+}
+
+std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Derivative> &slot = derivatives_[arguments];
+  if (slot)
+    return slot;
+  Diagnostics diagnostics;
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
+  auto made = std::make_shared<Derivative>();
+  SmallVector<unsigned> places(arguments.begin(), arguments.end()), results;
+  for (uint32_t i = 0; i < numResults; ++i)
+    if (runtime::isFloat(code->results()[i].dtype))
+      results.push_back(i);
+  FailureOr<autodiff::FunctionPair> pair = autodiff::functionPair(module->lookupSymbol<func::FuncOp>(code->entry()), places, results);
+  if (failed(pair))
+    raise(diagnostics.take("the function has no derivative"), where);
+  made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (pair->returned[i])
+      made->arguments.push_back(arguments[i]);
+  made->results.assign(results.begin(), results.end());
+  made->numResults = static_cast<uint32_t>(code->results().size());
+  for (const autodiff::DroppedAdjoint &dropped : pair->certificate)
+    certificate.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
+  std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
+  OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
+  makeEntry(*module, forward);
+  makeEntry(*second, backward);
+  made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted());
+  made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted());
+  return slot = made;
+}
+
+/// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals, cotangents) }
+std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const Where &where) {
+  std::lock_guard lock(derivative.mutex);
+  if (derivative.vjp)
+    return derivative.vjp;
+  Diagnostics diagnostics;
+  func::FuncOp forward = derivative.forward->function(), backward = derivative.backward->function();
+  Location loc = forward.getLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  OpBuilder b(ir::context());
+  b.setInsertionPointToStart(module->getBody());
+  SmallVector<Type> inputTypes(forward.getArgumentTypes());
+  for (uint32_t result : derivative.results)
+    inputTypes.push_back(forward.getResultTypes()[result]);
+  std::string entry = symbolOf(name) + "_vjp";
+  auto function = func::FuncOp::create(b, loc, entry, b.getFunctionType(inputTypes, backward.getResultTypes()));
+  function->setAttr("wg.origin", b.getI64IntegerAttr(static_cast<int64_t>(nextSerial())));
+  Block *body = function.addEntryBlock();
+  std::string forwardName = importFunction(*module, forward), backwardName = importFunction(*module, backward);
+  b.setInsertionPointToStart(body);
+  SmallVector<mlir::Value> arguments(body->getArguments());
+  ArrayRef<mlir::Value> primal = ArrayRef<mlir::Value>(arguments).take_front(forward.getNumArguments());
+  auto call = ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), forwardName), primal);
+  SmallVector<mlir::Value> operands;
+  for (int64_t residual : derivative.residuals)
+    operands.push_back(residual >= 0 ? primal[residual] : call.getResult(derivative.numResults + static_cast<unsigned>(-1 - residual)));
+  operands.append(arguments.begin() + forward.getNumArguments(), arguments.end());
+  auto gradients = ir::CallOp::create(b, loc, backward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), backwardName), operands);
+  func::ReturnOp::create(b, loc, gradients.getResults());
+  if (failed(verify(*module)))
+    raise(diagnostics.take("the derivative does not verify"), where);
+
+  auto concrete = std::make_shared<ConcreteState>();
+  concrete->name = name + " (gradient)";
+  concrete->reason = "the gradient of " + name + " is recorded by an outer tape";
+  concrete->calledAt = where;
+  for (uint32_t i = 0; i < inputTypes.size(); ++i)
+    concrete->inputs.push_back({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = i});
+  concrete->numResults = backward.getNumResults();
+  concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted());
+  return derivative.vjp = concrete;
+}
+
+//===- The public face ---------------------------------------------------------------------------------------------===//
+
+std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where) {
+  auto state = std::make_shared<FunctionState>();
+  state->name = std::move(name);
+  state->options = std::move(options);
+  state->where = where;
+  return state;
+}
+
+std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) { return function.find(arguments, body); }
+
+void call(FunctionState &function, Arguments &arguments, Body body, Results &results) {
+  std::shared_ptr<ConcreteState> concrete = function.find(arguments, body);
+  callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
+  results.prototype = concrete->prototype;
+}
+
+OutsideTrace::OutsideTrace() {
+  auto *eager = new Level;
+  level_ = eager;
+  scope_ = new EnterLevel(*eager);
+}
+
+OutsideTrace::~OutsideTrace() {
+  delete static_cast<EnterLevel *>(scope_);
+  auto *eager = static_cast<Level *>(level_);
+  for (Tape *tape : eager->tapes)
+    tape->home = nullptr;
+  delete eager;
+}
+
+} // namespace detail
+
+void set_run_functions_eagerly(bool eagerly) { detail::runEagerly = eagerly; }
+bool tracing() { return detail::level().trace != nullptr; }
+
+int64_t FunctionBase::trace_count() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->traceCount;
+}
+
+int64_t FunctionBase::num_concrete() const {
+  std::lock_guard lock(state_->mutex);
+  return static_cast<int64_t>(state_->entries.size());
+}
+
+std::string FunctionBase::explain_last_trace() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->lastTrace.empty() ? state_->name + " has not been traced" : state_->lastTrace;
+}
+
+std::string FunctionBase::report() const {
+  std::vector<std::shared_ptr<detail::Entry>> entries;
+  std::string text;
+  {
+    std::lock_guard lock(state_->mutex);
+    for (const auto &[hash, entry] : state_->entries)
+      if (entry->concrete)
+        entries.push_back(entry);
+    text = state_->name + ": " + std::to_string(state_->traceCount) + " traces, " + std::to_string(entries.size()) + " concrete functions\n";
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a->lastUse < b->lastUse; });
+  for (const auto &entry : entries) {
+    const detail::ConcreteState &concrete = *entry->concrete;
+    text += "\n" + concrete.signature + "\n  traced";
+    std::string at = toString(concrete.calledAt);
+    text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " + std::to_string(concrete.calls.load()) + " calls, " +
+            std::to_string(concrete.numOps) + " ops traced in " + detail::milliseconds(concrete.traceSeconds);
+    if (concrete.code->interpreted())
+      text += ", interpreted";
+    else if (double seconds = concrete.code->compileSeconds())
+      text += ", compiled in " + detail::milliseconds(seconds);
+    text += "\n";
+    ConcreteFunction handle(entry->concrete);
+    for (const KernelInfo &kernel : handle.kernels())
+      text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary + "\n";
+    if (!concrete.certificate.empty())
+      text += "  " + std::to_string(concrete.certificate.size()) + " gradients not computed\n";
+  }
+  return text;
+}
+
+void FunctionBase::clear_cache() {
+  std::lock_guard lock(state_->mutex);
+  std::erase_if(state_->entries, [](const auto &entry) { return entry.second->concrete != nullptr; });
+}
+
+const std::string &FunctionBase::name() const { return state_->name; }
+
+//===- Concrete functions ------------------------------------------------------------------------------------------===//
+
+std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> arguments, Where where) const {
+  std::vector<detail::Arguments::Leaf> leaves;
+  for (const Tensor &argument : arguments)
+    leaves.push_back({&argument, nullptr});
+  return detail::callChecked(*state_, leaves, where);
+}
+
+std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments) const {
+  std::vector<detail::Arguments::Leaf> leaves;
+  for (const detail::Source &argument : arguments)
+    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor, argument.variable.defined() ? &argument.variable : nullptr});
+  return detail::callChecked(*state_, leaves, {});
+}
+
+std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where) {
+  size_t expected = 0;
+  for (const TraceInput &input : concrete.inputs)
+    if (input.kind == TraceInput::argument || input.formal)
+      expected = std::max<size_t>(expected, input.leaf + 1);
+  if (leaves.size() != expected)
+    raiseOp(concrete.name.c_str(), "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
+            "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
+  for (const TraceInput &input : concrete.inputs)
+    if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) || (input.formal && !leaves[input.leaf].variable))
+      raiseOp(concrete.name.c_str(), "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") + " in the signature",
+              "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
+  Inline<Tensor, 4> results;
+  callConcrete(concrete, leaves, results, where);
+  return {results.begin(), results.end()};
+}
+
+std::string ConcreteFunction::signature() const { return state_->signature; }
+std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate; }
+
+std::vector<Variable> ConcreteFunction::variables() const {
+  std::vector<Variable> list;
+  for (const auto &variable : state_->variables)
+    list.emplace_back(variable);
+  return list;
+}
+
+} // namespace wg

@@ -1,0 +1,158 @@
+// Behind wg::function: concrete functions, the code made of them, and their derivatives.
+#pragma once
+
+#include "frontend/Trace.h"
+
+#include <wengert/Function.h>
+
+#include "codegen/Interpret.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+namespace wg::codegen {
+class Executable;
+}
+
+namespace wg::detail {
+
+/// Unique numbers for things that caches refer to: an address may be used again, these are not.
+uint64_t nextSerial();
+
+/// A function that can be run: its module, and the rows or the machine code made of it on demand. Thread-safe.
+class Code {
+public:
+  Code(mlir::OwningOpRef<mlir::ModuleOp> module, std::string entry, bool interpret);
+  ~Code();
+
+  mlir::ModuleOp module() const { return *module_; }
+  const std::string &entry() const { return entry_; }
+  mlir::func::FuncOp function() const;
+  const std::vector<TensorType> &inputs() const { return inputs_; }
+  const std::vector<TensorType> &results() const { return results_; }
+
+  /// Computes `results`. One that has a buffer already is written there if the code can do so (and it may be an input's,
+  /// if the function says so by `wg.result`); the others get new ones. Throws wg::Error.
+  void run(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
+
+  struct Compiled;
+  /// The executable for inputs of these static types, compiled on first use; null if the code is interpreted.
+  const Compiled *compiled(std::span<const runtime::Array> inputs, const Where &where);
+  /// The executable if there is exactly one that fits all calls; null otherwise.
+  const Compiled *only() const { return only_.load(std::memory_order_acquire); }
+  double compileSeconds() const { return compileSeconds_; }
+  bool interpreted() const { return interpret_; }
+  /// All executables made so far, with the sizes that they are for.
+  std::vector<std::shared_ptr<const codegen::Executable>> executables();
+  /// A copy of the module with the function's types made static; fails if a size is open.
+  mlir::OwningOpRef<mlir::ModuleOp> staticModule(const Where &where) const;
+
+private:
+  const codegen::Program &program(const Where &where);
+  void interpret(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
+
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  std::string entry_;
+  bool interpret_, static_ = true;
+  std::vector<TensorType> inputs_, results_;
+  std::mutex mutex_;
+  std::unique_ptr<codegen::Program> program_;
+  std::map<std::vector<int64_t>, std::unique_ptr<Compiled>> compiled_;
+  std::atomic<const Compiled *> only_ = nullptr;
+  double compileSeconds_ = 0;
+};
+
+class ConcreteState;
+
+/// The pair for one set of arguments to differentiate by: forward with residuals, and backward.
+struct Derivative {
+  uint64_t serial = nextSerial();
+  std::unique_ptr<Code> forward, backward;
+  std::vector<int64_t> residuals;  ///< leading inputs of backward: input i as i, the k-th residual as -1 - k
+  std::vector<uint32_t> arguments; ///< the inputs by which backward returns gradients
+  std::vector<uint32_t> results;   ///< the results whose cotangents it takes
+  uint32_t numResults = 0;         ///< results of forward before the residuals
+  std::mutex mutex;
+  std::shared_ptr<ConcreteState> vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
+};
+
+/// A traced signature.
+class ConcreteState : public std::enable_shared_from_this<ConcreteState> {
+public:
+  std::string name;
+  std::string signature;
+  std::string reason; ///< why it was traced
+  Where calledAt;
+  std::unique_ptr<Code> code;
+  std::vector<TraceInput> inputs;
+  std::vector<uint32_t> assigned; ///< inputs that are variables with a new value, in the order of their results
+  uint32_t numResults = 0;        ///< without the assigned variables
+  std::shared_ptr<const void> prototype;
+  std::vector<DroppedGradient> certificate;
+  std::vector<std::shared_ptr<VariableState>> variables;
+  int64_t numOps = 0;
+  double traceSeconds = 0;
+  std::atomic<int64_t> calls = 0;
+  uint64_t boundTo = 0; ///< the trace whose tensors it captured, 0 if none
+
+  /// The derivative by `arguments` (inputs) from every float result.
+  std::shared_ptr<Derivative> derivative(const std::vector<uint32_t> &arguments, const Where &where);
+  /// (inputs, cotangents) -> gradients.
+  std::shared_ptr<ConcreteState> vjp(Derivative &derivative, const Where &where);
+
+private:
+  std::mutex mutex_;
+  std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> derivatives_;
+};
+
+/// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the tensors
+/// and variables of the signature.
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, const Where &where);
+
+/// The same after a check of the number and kinds of the leaves.
+std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
+
+/// One cached signature of a function.
+struct Entry {
+  std::vector<uint64_t> key;
+  std::shared_ptr<ConcreteState> concrete; ///< null while it is being traced
+  std::thread::id tracer;
+  bool failed = false;
+  uint64_t lastUse = 0;
+};
+
+class FunctionState {
+public:
+  std::string name;
+  FunctionOptions options;
+  Where where;
+
+  /// The concrete function for a signature, traced if there is none. One thread traces; others wait for it.
+  std::shared_ptr<ConcreteState> find(Arguments &arguments, Body body);
+
+  mutable std::mutex mutex;
+  std::condition_variable traced;
+  std::unordered_multimap<uint64_t, std::shared_ptr<Entry>> entries;
+  int64_t traceCount = 0;
+  uint64_t clock = 0;
+  std::string lastTrace;
+
+private:
+  std::shared_ptr<ConcreteState> trace(Arguments &arguments, Body body, std::string reason);
+  std::string whyTrace(const Arguments &arguments) const;
+  void evict();
+};
+
+// ---- Signature.cpp ----
+uint64_t hashOf(std::span<const uint64_t> key);
+/// One line a leaf: `arg0`, `arg1[2]` and its text, `f32[64,784]` or `int 3`.
+struct SignatureLeaf {
+  std::string path, text;
+};
+std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options);
+
+} // namespace wg::detail

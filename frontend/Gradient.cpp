@@ -1,0 +1,590 @@
+// The gradient of what a tape holds. Eagerly: the list is written as IR, differentiated by the one transform, and the
+// adjoint is kept as flat rows under the structure's hash; the rows run on the recorded values, through the kernels, or
+// through the gate when an outer tape records. In a trace: the transform appends to the function itself.
+#include "frontend/Function.h"
+#include "frontend/Tape.h"
+#include "frontend/Trace.h"
+
+#include "ir/Build.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Verifier.h"
+
+#include <list>
+#include <unordered_map>
+
+using namespace mlir;
+
+namespace wg::detail {
+
+using codegen::Row;
+using runtime::Array;
+using runtime::OpId;
+using runtime::Status;
+
+//===- Programs, kept ----------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The adjoint of one structure of tape.
+struct GradientProgram {
+  codegen::Program program;
+  std::vector<int32_t> inputs;      ///< slots of the tape; seed k as -1 - k
+  std::vector<int32_t> outputs;     ///< by source: its place among the outputs, or -1
+  std::vector<std::string> reasons; ///< by source: why there is none
+  size_t bytes = 0;
+};
+
+/// The least recently used programs fall, by number and by size.
+class ProgramCache {
+public:
+  std::shared_ptr<const GradientProgram> find(const StructureHash &key) {
+    std::lock_guard lock(mutex_);
+    auto at = byKey_.find(key.a);
+    if (at == byKey_.end() || !(at->second->first == key))
+      return nullptr;
+    recent_.splice(recent_.begin(), recent_, at->second);
+    return at->second->second;
+  }
+  void insert(const StructureHash &key, std::shared_ptr<const GradientProgram> program) {
+    std::lock_guard lock(mutex_);
+    if (byKey_.contains(key.a))
+      return;
+    bytes_ += program->bytes;
+    recent_.emplace_front(key, std::move(program));
+    byKey_[key.a] = recent_.begin();
+    while (recent_.size() > 1 && (recent_.size() > kPrograms || bytes_ > kBytes)) {
+      bytes_ -= recent_.back().second->bytes;
+      byKey_.erase(recent_.back().first.a);
+      recent_.pop_back();
+    }
+  }
+
+private:
+  static constexpr size_t kPrograms = 512, kBytes = size_t(256) << 20;
+  using List = std::list<std::pair<StructureHash, std::shared_ptr<const GradientProgram>>>;
+  std::mutex mutex_;
+  List recent_;
+  std::unordered_map<uint64_t, List::iterator> byKey_;
+  size_t bytes_ = 0;
+};
+
+ProgramCache &programs() {
+  static ProgramCache &cache = *new ProgramCache;
+  return cache;
+}
+
+//===- From a tape to a program ------------------------------------------------------------------------------------===//
+
+/// Writes the part of a tape that its targets depend on as a function, and differentiates it.
+class TapeToProgram {
+public:
+  TapeToProgram(const EagerTape &tape, const Where &where)
+      : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {}
+
+  GradientProgram make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded, ArrayRef<SmallVector<int32_t>> sources);
+
+private:
+  void declareCall(const Record &record, const std::string &name);
+  void write(const Record &record);
+  Value valueOf(int32_t slot);
+  func::FuncOp extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds, std::vector<int32_t> &inputs);
+  [[noreturn]] void fail(Diagnostics &diagnostics) { raise(diagnostics.take("the gradient could not be built"), where_); }
+
+  const EagerTape &tape_;
+  Where where_;
+  OpBuilder builder_;
+  Location loc_;
+  OwningOpRef<ModuleOp> module_;
+  func::FuncOp function_;
+  Block *body_ = nullptr;
+  DenseMap<int32_t, Value> values_;
+  DenseMap<Value, int32_t> slotOf_;
+};
+
+} // namespace
+
+/// The value of a slot; one that no written record makes is an argument.
+Value TapeToProgram::valueOf(int32_t slot) {
+  auto [at, fresh] = values_.try_emplace(slot);
+  if (fresh) {
+    Type type = ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(slot)].body()->type);
+    at->second = body_->addArgument(type, loc_);
+    slotOf_[at->second] = slot;
+  }
+  return at->second;
+}
+
+/// Declares the called function and its derivative: `(operands, results, cotangents) -> gradients`.
+void TapeToProgram::declareCall(const Record &record, const std::string &name) {
+  const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
+  SmallVector<Type> inputs, results, gradients;
+  auto typeOf = [&](uint32_t i) {
+    return ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type);
+  };
+  for (uint32_t i = 0; i < record.numOperands; ++i)
+    inputs.push_back(typeOf(i));
+  for (uint32_t i = 0; i < record.numResults; ++i)
+    results.push_back(typeOf(record.numOperands + i));
+  SmallVector<Type> all = inputs;
+  all.append(results);
+  for (uint32_t result : call.derivative->results)
+    all.push_back(results[result]);
+  SmallVector<int64_t> arguments;
+  for (uint32_t argument : call.derivative->arguments) {
+    gradients.push_back(inputs[argument]);
+    arguments.push_back(argument);
+  }
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  auto vjp = func::FuncOp::create(builder_, loc_, name + "_vjp", builder_.getFunctionType(all, gradients));
+  vjp.setPrivate();
+  vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
+  auto callee = func::FuncOp::create(builder_, loc_, name, builder_.getFunctionType(inputs, results));
+  callee.setPrivate();
+  callee->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(vjp.getSymNameAttr()));
+  callee->setAttr(autodiff::kNumResultsAttr, builder_.getI64IntegerAttr(call.numResults));
+}
+
+void TapeToProgram::write(const Record &record) {
+  SmallVector<Value> operands;
+  for (uint32_t i = 0; i < record.numOperands; ++i)
+    operands.push_back(valueOf(tape_.slots[record.first + i]));
+  Location loc = ir::locationOf(ir::context(), record.where);
+  Operation *op;
+  if (record.call >= 0) {
+    std::string name = "call" + std::to_string(record.call);
+    declareCall(record, name);
+    SmallVector<Type> types;
+    for (uint32_t i = 0; i < record.numResults; ++i)
+      types.push_back(ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + record.numOperands + i])].body()->type));
+    op = ir::CallOp::create(builder_, loc, types, FlatSymbolRefAttr::get(ir::context(), name), operands);
+  } else {
+    FailureOr<Operation *> built = ir::buildOp(builder_, loc, record.op, operands, record.attrs);
+    if (failed(built))
+      raiseOp(runtime::recordOf(record.op).name, "a recorded op cannot be written as IR", "", {}, record.where, ErrorKind::internal);
+    op = *built;
+  }
+  for (uint32_t i = 0; i < record.numResults; ++i) {
+    int32_t slot = tape_.slots[record.first + record.numOperands + i];
+    values_[slot] = op->getResult(i);
+    slotOf_[op->getResult(i)] = slot;
+  }
+}
+
+/// Moves the adjoint into a function of its own, whose arguments are the forward values that it reads.
+func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds, std::vector<int32_t> &inputs) {
+  builder_.setInsertionPointToEnd(module_->getBody());
+  SmallVector<Type> resultTypes(ValueRange(gradients).getTypes());
+  auto adjoint = func::FuncOp::create(builder_, loc_, "adjoint", builder_.getFunctionType({}, resultTypes));
+  Block *block = adjoint.addEntryBlock();
+  builder_.setInsertionPointToStart(block);
+  IRMapping map;
+  auto place = [&](Value value) {
+    if (map.contains(value))
+      return;
+    map.map(value, block->addArgument(value.getType(), loc_));
+    auto seed = llvm::find(seeds, value);
+    inputs.push_back(seed != seeds.end() ? -1 - static_cast<int32_t>(seed - seeds.begin()) : slotOf_.lookup(value));
+  };
+  auto need = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != marker->getBlock() || op->isBeforeInBlock(marker))
+      place(value);
+  };
+  for (Operation *op = marker->getNextNode(); op; op = op->getNextNode()) {
+    for (Value operand : op->getOperands())
+      need(operand);
+    builder_.clone(*op, map);
+  }
+  SmallVector<Value> returned;
+  for (Value gradient : gradients) {
+    need(gradient);
+    returned.push_back(map.lookup(gradient));
+  }
+  func::ReturnOp::create(builder_, loc_, returned);
+  adjoint.setFunctionType(builder_.getFunctionType(block->getArgumentTypes(), resultTypes));
+  return adjoint;
+}
+
+GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded, ArrayRef<SmallVector<int32_t>> sources) {
+  Diagnostics diagnostics;
+  module_ = ModuleOp::create(loc_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  function_ = func::FuncOp::create(builder_, loc_, "tape", builder_.getFunctionType({}, {}));
+  body_ = function_.addEntryBlock();
+  builder_.setInsertionPointToStart(body_);
+
+  // Backwards from the targets: the records that they depend on.
+  std::vector<bool> needed(tape_.values.size(), false);
+  for (int32_t target : targets)
+    needed[static_cast<size_t>(target)] = true;
+  std::vector<bool> written(tape_.records.size(), false);
+  for (size_t i = tape_.records.size(); i-- > 0;) {
+    const Record &record = tape_.records[i];
+    for (uint32_t k = 0; k < record.numResults; ++k)
+      written[i] = written[i] || needed[static_cast<size_t>(tape_.slots[record.first + record.numOperands + k])];
+    for (uint32_t k = 0; written[i] && k < record.numOperands; ++k)
+      needed[static_cast<size_t>(tape_.slots[record.first + k])] = true;
+  }
+  for (size_t i = 0; i < tape_.records.size(); ++i)
+    if (written[i])
+      write(tape_.records[i]);
+
+  SmallVector<Value> targetValues, seedValues, givenSeeds, sourceValues;
+  for (auto [target, given] : llvm::zip_equal(targets, seeded)) {
+    targetValues.push_back(valueOf(target));
+    seedValues.push_back(given ? body_->addArgument(targetValues.back().getType(), loc_) : Value());
+    if (given)
+      givenSeeds.push_back(seedValues.back());
+  }
+  for (const auto &slots : sources)
+    for (int32_t slot : slots)
+      sourceValues.push_back(valueOf(slot));
+  Operation *marker = arith::ConstantIndexOp::create(builder_, loc_, 0);
+  FailureOr<autodiff::Gradients> gradients = autodiff::reverse(builder_, loc_, targetValues, seedValues, sourceValues);
+  if (failed(gradients))
+    fail(diagnostics);
+
+  // A variable that was read several times under the tape has several places; its gradient is their sum.
+  GradientProgram result;
+  SmallVector<Value> sums;
+  size_t next = 0;
+  for (const auto &slots : sources) {
+    Value sum;
+    std::string reason;
+    for (size_t k = 0; k < slots.size(); ++k, ++next) {
+      Value part = gradients->values[next];
+      if (part)
+        sum = sum ? ir::AddOp::create(builder_, loc_, sum, part).getResult() : part;
+      else if (reason.empty() || reason.starts_with("no path"))
+        reason = gradients->reasons[next];
+    }
+    result.outputs.push_back(sum ? static_cast<int32_t>(sums.size()) : -1);
+    result.reasons.push_back(sum ? "" : reason);
+    if (sum)
+      sums.push_back(sum);
+  }
+  // Keep the gradients alive while what no one reads falls.
+  OperationState keep(loc_, func::ReturnOp::getOperationName());
+  keep.addOperands(sums);
+  Operation *last = builder_.create(keep);
+  autodiff::eraseDead(*body_, marker);
+  last->erase();
+  func::FuncOp adjoint = extractAdjoint(marker, sums, givenSeeds, result.inputs);
+  FailureOr<codegen::Program> program = codegen::flatten(adjoint);
+  if (failed(program))
+    fail(diagnostics);
+  result.program = std::move(*program);
+  result.bytes = result.program.rows.size() * (sizeof(Row) + 32);
+  for (const Array &constant : result.program.constants)
+    result.bytes += constant.numBytes();
+  return result;
+}
+
+//===- Running the adjoint -----------------------------------------------------------------------------------------===//
+
+/// `call3_vjp` -> 3
+static const RecordedCall &calledBy(const EagerTape &tape, const Row &row) {
+  return tape.calls[static_cast<size_t>(std::stoi(row.attrs.string(0).substr(4)))];
+}
+
+namespace {
+
+/// Nobody records: rows run on the kernels, calls on their compiled backward functions.
+struct KernelEngine {
+  const EagerTape &tape;
+  Array constant(const Array &array) { return array; }
+  Status execute(const Row &row, const runtime::OpCall &call, std::span<Array> results) {
+    if (row.op != OpId::call)
+      return runtime::execute(call, results);
+    const RecordedCall &recorded = calledBy(tape, row);
+    const Derivative &derivative = *recorded.derivative;
+    size_t numInputs = recorded.callee->inputs.size();
+    std::vector<Array> inputs;
+    for (int64_t residual : derivative.residuals)
+      inputs.push_back(residual >= 0 ? call.operands[static_cast<size_t>(residual)]
+                                     : call.operands[numInputs + recorded.numResults + static_cast<size_t>(-1 - residual)]);
+    std::span<const Array> cotangents = call.operands.last(derivative.results.size());
+    inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
+    derivative.backward->run(inputs, results, row.where);
+    return {};
+  }
+};
+
+/// An outer tape records: rows go through the gate, calls through their derivative as a differentiable function.
+struct GateEngine {
+  const EagerTape &tape;
+  Tensor constant(const Array &array) { return makeTensor(array); }
+  Status execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results) {
+    SmallVector<const Tensor *> operands;
+    if (row.op != OpId::call) {
+      for (const Tensor &operand : call.operands)
+        operands.push_back(&operand);
+      applyOp(row.op, row.attrs, operands, results, row.where);
+      return {};
+    }
+    const RecordedCall &recorded = calledBy(tape, row);
+    std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*recorded.derivative, row.where);
+    SmallVector<Arguments::Leaf> leaves;
+    for (const Tensor &operand : call.operands.first(recorded.callee->inputs.size()))
+      leaves.push_back({&operand, nullptr});
+    for (const Tensor &cotangent : call.operands.last(recorded.derivative->results.size()))
+      leaves.push_back({&cotangent, nullptr});
+    Inline<Tensor, 4> gradients;
+    callConcrete(*vjp, leaves, gradients, row.where);
+    for (size_t i = 0; i < results.size(); ++i)
+      results[i] = gradients[i];
+    return {};
+  }
+};
+
+} // namespace
+
+//===- Tape --------------------------------------------------------------------------------------------------------===//
+
+static std::string nameOf(const Source &source) {
+  if (source.variable.defined())
+    return "variable '" + source.variable.name() + "'";
+  return "the source " + (source.tensor.defined() ? toString(source.tensor.body()->type) : "(undefined)");
+}
+
+std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) const {
+  if (source.variable.defined()) {
+    const std::shared_ptr<VariableState> &state = source.variable.state();
+    if (!runtime::isFloat(state->type.dtype)) {
+      reason = "integer dtype: " + nameOf(source) + " is " + toString(state->type) + ", and gradients pass through floats only";
+      return {};
+    }
+    for (const WatchedVariable &entry : variables)
+      if (entry.variable == state && !entry.reads.empty())
+        return entry.reads;
+    reason = "not watched: " + nameOf(source) +
+             (state->trainable ? " was not read while the tape recorded" : " is not trainable; call tape.watch(variable) before it is used");
+    return {};
+  }
+  if (!source.tensor.defined()) {
+    reason = "the source is undefined";
+    return {};
+  }
+  if (!runtime::isFloat(source.tensor.body()->type.dtype)) {
+    reason = "integer dtype: " + nameOf(source) + ", and gradients pass through floats only";
+    return {};
+  }
+  bool known = traced ? !source.tensor.body() || traced->values.contains(home->trace->valueOf(source.tensor, "gradient", {})) : tracks(source.tensor);
+  if (known)
+    return {source.tensor};
+  reason = "not watched: " + nameOf(source) + " is neither watched nor computed from what is; call tape.watch(x) before it is used";
+  return {};
+}
+
+/// The value that a target stands for.
+static Tensor targetOf(const Source &target, const Where &where) {
+  if (!target.variable.defined()) {
+    target.tensor.body(where);
+    return target.tensor;
+  }
+  return currentValue(target.variable.state(), where);
+}
+
+static Grad noGradient(const Source &source, std::string reason, const GradientOptions &options, const Where &where) {
+  if (options.unconnected == Unconnected::none)
+    return Grad::none(std::move(reason));
+  if (source.variable.defined())
+    return Grad(zeros(source.variable.shape(), source.variable.dtype(), where));
+  return Grad(zeros_like(Located(source.tensor, where)));
+}
+
+/// One seed per target: defined, of the target's type; or undefined, for ones.
+static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const GradientOptions &options, const Where &where) {
+  std::vector<Tensor> seeds = options.output_gradients.list;
+  if (seeds.empty())
+    seeds.resize(targets.size());
+  if (seeds.size() != targets.size())
+    raiseOp("gradient", std::to_string(seeds.size()) + " output_gradients for " + std::to_string(targets.size()) + " targets",
+            "give one for each target; an undefined tensor means ones", {}, where);
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    if (!seeds[i].defined())
+      continue;
+    const TensorType &type = targets[i].body()->type, &seed = seeds[i].body()->type;
+    if (seed.shape.rank() == 0 && type.shape.rank() != 0 && seed.dtype == type.dtype)
+      seeds[i] = Located(seeds[i], where) * ones_like(Located(targets[i], where));
+    else if (!(seed == type))
+      raiseOp("gradient", "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
+              "give it the target's dtype and shape", {seed, type}, where);
+  }
+  return seeds;
+}
+
+std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options) {
+  const Where &where = targets.where;
+  checkLevel("gradient", where);
+  if (used && !this->options.persistent)
+    raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
+            "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
+  // A target that is a variable is read by this tape.
+  for (const Source &target : targets.list)
+    if (target.variable.defined() && recording)
+      readVariable(target.variable.state(), where);
+  if (!this->options.persistent)
+    recording = false;
+  used = true;
+  std::vector<Grad> grads = traced ? gradientTraced(targets, sources, options) : gradientEager(targets, sources, options);
+  if (!this->options.persistent) {
+    eager = EagerTape();
+    if (traced)
+      *traced = TracedTape();
+  }
+  return grads;
+}
+
+std::string Tape::explain(const Targets &targets, const std::vector<Source> &sources) {
+  checkLevel("explain", targets.where);
+  if (used && !options.persistent)
+    return "the tape was used already, and what it held is gone; make it persistent";
+  bool before = std::exchange(recording, false);
+  std::vector<Grad> grads = traced ? std::vector<Grad>() : gradientEager(targets, sources, {.record = false});
+  std::string text;
+  if (traced)
+    text = "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
+  recording = before;
+  for (size_t i = 0; i < grads.size(); ++i)
+    text += (i ? "\n" : "") + nameOf(sources[i]) + ": " + (grads[i].has_value() ? "connected" : "None, " + grads[i].reason());
+  return text;
+}
+
+std::vector<Grad> Tape::gradientEager(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options) {
+  const Where &where = targets.where;
+  std::vector<Tensor> targetTensors;
+  for (const Source &target : targets.list) {
+    targetTensors.push_back(targetOf(target, where));
+    if (targetTensors.back().symbolic())
+      raiseOutOfScope("gradient", targetTensors.back(), where);
+  }
+  std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
+
+  // What of it lies on the tape.
+  SmallVector<int32_t> targetSlots;
+  SmallVector<bool> seeded;
+  std::vector<Tensor> given;
+  std::string noTarget = "no path: the target was not computed from anything that the tape watches";
+  for (size_t i = 0; i < targetTensors.size(); ++i) {
+    const TensorType &type = targetTensors[i].body()->type;
+    if (!runtime::isFloat(type.dtype))
+      noTarget = "integer dtype: the target is " + toString(type) + ", and gradients pass through floats only";
+    else if (tracks(targetTensors[i])) {
+      targetSlots.push_back(eager.slotOf.find(stateOf(targetTensors[i])->id));
+      seeded.push_back(seeds[i].defined());
+      if (seeds[i].defined())
+        given.push_back(seeds[i]);
+    }
+  }
+  std::vector<std::string> reasons(sources.size());
+  SmallVector<SmallVector<int32_t>> sourceSlots;
+  StructureHash key = eager.hash;
+  for (size_t i = 0; i < targetSlots.size(); ++i)
+    key.mix(0x20 | static_cast<uint64_t>(seeded[i]) << 8 | static_cast<uint64_t>(targetSlots[i]) << 16);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    SmallVector<int32_t> slots;
+    for (const Tensor &read : readsOf(sources[i], reasons[i]))
+      slots.push_back(eager.slotOf.find(stateOf(read)->id));
+    key.mix(0x21 | slots.size() << 8);
+    for (int32_t slot : slots)
+      key.mix(static_cast<uint64_t>(slot));
+    sourceSlots.push_back(std::move(slots));
+  }
+  std::vector<Grad> grads(sources.size());
+  if (targetSlots.empty()) {
+    for (size_t i = 0; i < sources.size(); ++i)
+      grads[i] = noGradient(sources[i], reasons[i].empty() ? noTarget : reasons[i], options, where);
+    return grads;
+  }
+
+  std::shared_ptr<const GradientProgram> program = programs().find(key);
+  if (!program) {
+    program = std::make_shared<GradientProgram>(TapeToProgram(eager, where).make(targetSlots, seeded, sourceSlots));
+    programs().insert(key, program);
+  }
+  auto input = [&](int32_t slot) -> const Tensor & {
+    return slot >= 0 ? eager.values[static_cast<size_t>(slot)] : given[static_cast<size_t>(-1 - slot)];
+  };
+  // Tapes that record now, and know one of the values that the adjoint reads, get the gradient's own ops.
+  bool recorded = false;
+  for (Tape *tape : level().tapes)
+    if (options.record && tape->recording)
+      for (int32_t slot : program->inputs)
+        recorded = recorded || tape->tracks(input(slot));
+  std::vector<Tensor> outputs(program->program.outputs.size());
+  Status status;
+  if (recorded) {
+    std::vector<Tensor> inputs;
+    for (int32_t slot : program->inputs)
+      inputs.push_back(input(slot));
+    status = codegen::run<Tensor>(program->program, inputs, outputs, GateEngine{eager});
+  } else {
+    std::vector<Array> inputs, arrays(outputs.size());
+    inputs.reserve(program->inputs.size());
+    for (int32_t slot : program->inputs)
+      inputs.push_back(arrayOf(input(slot)));
+    status = codegen::run<Array>(program->program, inputs, arrays, KernelEngine{eager});
+    for (size_t i = 0; status.ok() && i < arrays.size(); ++i)
+      outputs[i] = makeTensor(std::move(arrays[i]));
+  }
+  if (!status.ok())
+    raise(status.take(), where);
+  for (size_t i = 0; i < sources.size(); ++i)
+    grads[i] = program->outputs[i] >= 0 ? Grad(outputs[static_cast<size_t>(program->outputs[i])])
+                                        : noGradient(sources[i], reasons[i].empty() ? program->reasons[i] : reasons[i], options, where);
+  return grads;
+}
+
+std::vector<Grad> Tape::gradientTraced(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options) {
+  const Where &where = targets.where;
+  Trace &trace = *home->trace;
+  std::vector<Tensor> targetTensors;
+  for (const Source &target : targets.list)
+    targetTensors.push_back(targetOf(target, where));
+  std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
+  SmallVector<Value> targetValues, seedValues, sourceValues;
+  std::string noTarget = "no path: the target was not computed from anything that the tape watches";
+  for (size_t i = 0; i < targetTensors.size(); ++i) {
+    Value value = trace.valueOf(targetTensors[i], "gradient", where);
+    if (!autodiff::isDifferentiableType(value.getType())) {
+      noTarget = "integer dtype: the target is " + toString(targetTensors[i].body()->type) + ", and gradients pass through floats only";
+    } else if (traced->values.contains(value)) {
+      targetValues.push_back(value);
+      seedValues.push_back(seeds[i].defined() ? trace.valueOf(seeds[i], "gradient", where) : Value());
+    }
+  }
+  std::vector<std::string> reasons(sources.size());
+  std::vector<size_t> counts;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::vector<Tensor> reads = readsOf(sources[i], reasons[i]);
+    counts.push_back(reads.size());
+    for (const Tensor &read : reads)
+      sourceValues.push_back(trace.valueOf(read, "gradient", where));
+  }
+  std::vector<Grad> grads(sources.size());
+  if (targetValues.empty()) {
+    for (size_t i = 0; i < sources.size(); ++i)
+      grads[i] = noGradient(sources[i], reasons[i].empty() ? noTarget : reasons[i], options, where);
+    return grads;
+  }
+  autodiff::Gradients gradients = trace.reverse(*this, targetValues, seedValues, sourceValues, options.record, where);
+  size_t next = 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    Tensor sum;
+    for (size_t k = 0; k < counts[i]; ++k, ++next) {
+      if (gradients.values[next]) {
+        Tensor part = trace.tensorOf(gradients.values[next], where);
+        sum = sum.defined() ? Located(sum, where) + Located(part, where) : part;
+      } else if (reasons[i].empty() || reasons[i].starts_with("no path")) {
+        reasons[i] = gradients.reasons[next];
+      }
+    }
+    grads[i] = sum.defined() ? Grad(sum) : noGradient(sources[i], reasons[i], options, where);
+  }
+  return grads;
+}
+
+} // namespace wg::detail

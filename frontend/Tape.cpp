@@ -1,0 +1,240 @@
+// Recording: what a tape watches, and the Wengert list that it writes in eager code. Differentiating it is Gradient.cpp.
+#include "frontend/Tape.h"
+
+#include "frontend/Trace.h"
+
+#include <algorithm>
+
+namespace wg {
+
+namespace detail {
+
+using runtime::Attrs;
+using runtime::OpId;
+
+void IdMap::grow() {
+  std::vector<Entry> before(std::max<size_t>(32, entries_.size() * 4));
+  before.swap(entries_);
+  for (const Entry &entry : before)
+    if (entry.id) {
+      size_t i = place(entry.id);
+      while (entries_[i].id != 0)
+        i = (i + 1) & (entries_.size() - 1);
+      entries_[i] = entry;
+    }
+}
+
+Tape::Tape(const GradientTapeOptions &options) : options(options), home(&level()) {
+  home->tapes.push_back(this);
+  if (home->trace)
+    traced = std::make_unique<TracedTape>();
+}
+
+Tape::~Tape() {
+  if (home)
+    std::erase(home->tapes, this);
+}
+
+void Tape::checkLevel(const char *what, const Where &where) const {
+  if (home == &level())
+    return;
+  if (!home)
+    raiseOp(what, "the tape is out of scope: the traced function (or the thread) that made it has ended", "ask it before that", {}, where,
+            ErrorKind::runtime);
+  raiseOp(what,
+          traced ? "the tape belongs to another traced function, or to another thread"
+                 : "the tape belongs to eager code (or to another thread), and a function is being traced",
+          "make the tape where it is used", {}, where, ErrorKind::runtime);
+}
+
+//===- Watching ----------------------------------------------------------------------------------------------------===//
+
+int32_t Tape::slotFor(const Tensor &tensor, bool tracked) {
+  const TensorState *state = stateOf(tensor);
+  int32_t slot = eager.slotOf.find(state->id);
+  if (slot < 0) {
+    slot = static_cast<int32_t>(eager.values.size());
+    eager.slotOf.insert(state->id, slot);
+    eager.values.push_back(tensor);
+    eager.tracked.push_back(tracked);
+    eager.hash.mix(0x10 | static_cast<uint64_t>(tracked) << 8 | static_cast<uint64_t>(state->type.dtype) << 16 | state->type.shape.size() << 24);
+    for (int64_t size : state->type.shape)
+      eager.hash.mix(static_cast<uint64_t>(size));
+  } else if (tracked && !eager.tracked[static_cast<size_t>(slot)]) {
+    eager.tracked[static_cast<size_t>(slot)] = true;
+    eager.hash.mix(0x11 | static_cast<uint64_t>(slot) << 8);
+  }
+  return slot;
+}
+
+void Tape::watch(const Tensor &tensor, const Where &where) {
+  const TensorType &type = tensor.body(where)->type;
+  if (!runtime::isFloat(type.dtype)) {
+    if (!options.allow_non_differentiable)
+      raiseOp("watch", "the dtype of a watched tensor must be floating, got " + toString(type),
+              "cast it first: cast(x, f32), or set allow_non_differentiable", {type}, where, ErrorKind::type);
+    return;
+  }
+  if (traced)
+    traced->values.insert(home->trace->valueOf(tensor, "watch", where));
+  else if (tensor.symbolic())
+    raiseOutOfScope("watch", tensor, where);
+  else
+    slotFor(tensor, true);
+}
+
+static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variables, const std::shared_ptr<VariableState> &variable) {
+  auto at = std::lower_bound(variables.begin(), variables.end(), variable->id,
+                             [](const Tape::WatchedVariable &entry, int64_t id) { return entry.variable->id < id; });
+  if (at == variables.end() || at->variable != variable)
+    at = variables.insert(at, {variable, {}});
+  return *at;
+}
+
+/// A watched variable was read: its present value is a leaf.
+void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value) {
+  if (traced) {
+    // The trace's value of a variable is one tensor until it is assigned.
+    mlir::Value place = home->trace->valueOf(value, "variable", {});
+    if (traced->values.contains(place))
+      return;
+  } else if (tracks(value)) {
+    return;
+  }
+  bool known = std::any_of(variables.begin(), variables.end(), [&](const WatchedVariable &entry) { return entry.variable == variable; });
+  if (!known && !(options.watch_accessed_variables && variable->trainable))
+    return;
+  if (!runtime::isFloat(variable->type.dtype))
+    return;
+  entryOf(variables, variable).reads.push_back(value);
+  if (traced)
+    traced->values.insert(home->trace->valueOf(value, "variable", {}));
+  else
+    slotFor(value, true);
+}
+
+void Tape::watch(const Variable &variable) {
+  entryOf(variables, variable.state());
+  variableRead(variable.state(), currentValue(variable.state(), {})); // a read that no other tape hears of
+}
+
+void Tape::reset() {
+  variables.clear();
+  eager = EagerTape();
+  if (traced)
+    traced = std::make_unique<TracedTape>();
+  used = false;
+}
+
+//===- Recording ---------------------------------------------------------------------------------------------------===//
+
+void Tape::record(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results, const Where &where) {
+  Record record{.op = op, .numResults = static_cast<uint16_t>(results.size()), .numOperands = static_cast<uint32_t>(operands.size()),
+                .first = static_cast<uint32_t>(eager.slots.size()), .call = -1, .attrs = attrs, .where = where};
+  StructureHash &hash = eager.hash;
+  for (const Tensor *operand : operands)
+    eager.slots.push_back(slotFor(*operand, false));
+  hash.mix(0x12 | static_cast<uint64_t>(op) << 8 | operands.size() << 24 | results.size() << 40);
+  hash.mix(attrs.hash() ^ reinterpret_cast<uint64_t>(where.file));
+  hash.mix(static_cast<uint64_t>(where.line) << 32 | where.column);
+  for (size_t i = 0; i < operands.size(); ++i)
+    hash.mix(static_cast<uint64_t>(eager.slots[record.first + i]));
+  // Results are new tensors: their types follow from the op, and need no place in the hash.
+  for (const Tensor &result : results) {
+    int32_t slot = static_cast<int32_t>(eager.values.size());
+    eager.slotOf.insert(stateOf(result)->id, slot);
+    eager.values.push_back(result);
+    eager.tracked.push_back(true); // integers too: so an empty gradient can say where its path breaks
+    eager.slots.push_back(slot);
+  }
+  eager.records.push_back(std::move(record));
+}
+
+void Tape::recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+                      std::span<const Tensor> residuals, const Where &where) {
+  eager.hash.mix(call.serial);
+  std::vector<Tensor> all(results.begin(), results.end());
+  all.insert(all.end(), residuals.begin(), residuals.end());
+  record(OpId::call, {}, operands, all, where);
+  for (size_t i = eager.values.size() - residuals.size(); i < eager.values.size(); ++i)
+    eager.tracked[i] = false;
+  eager.records.back().call = static_cast<int32_t>(eager.calls.size());
+  eager.calls.push_back(std::move(call));
+}
+
+} // namespace detail
+
+//===- The public class --------------------------------------------------------------------------------------------===//
+
+using detail::raiseOp;
+
+GradientTape::GradientTape(GradientTapeOptions options) : tape_(std::make_shared<detail::Tape>(options)) {
+  tape_->recording = options.recording;
+}
+
+GradientTape::~GradientTape() {
+  if (tape_)
+    tape_->recording = false;
+}
+
+detail::Recording GradientTape::record(Where where) {
+  if (tape_->recording)
+    raiseOp("record", "Tape is still recording, This can happen if you try to re-enter an already-active tape.", "end the other recording first", {},
+            where);
+  tape_->checkLevel("record", where);
+  tape_->recording = true;
+  return detail::Recording(tape_, false);
+}
+
+detail::Recording GradientTape::stop_recording(Where where) {
+  if (!tape_->recording)
+    raiseOp("stop_recording", "Trying to stop recording a tape which is not recording.", "record first: auto scope = tape.record();", {}, where,
+            ErrorKind::runtime);
+  tape_->recording = false;
+  return detail::Recording(tape_, true);
+}
+
+detail::Recording::~Recording() {
+  if (tape_)
+    tape_->recording = before_;
+}
+
+void GradientTape::stop() { tape_->recording = false; }
+void GradientTape::reset() { tape_->reset(); }
+bool GradientTape::recording() const { return tape_->recording; }
+
+std::vector<Variable> GradientTape::watched_variables() const {
+  std::vector<Variable> list;
+  for (const auto &entry : tape_->variables)
+    list.emplace_back(entry.variable);
+  return list;
+}
+
+int64_t GradientTape::size() const {
+  return static_cast<int64_t>(tape_->traced ? tape_->traced->ops.size() : tape_->eager.records.size());
+}
+
+void GradientTape::watchAll(const std::vector<detail::Source> &sources) {
+  for (const detail::Source &source : sources) {
+    tape_->checkLevel("watch", {});
+    if (source.variable.defined())
+      tape_->watch(source.variable);
+    else
+      tape_->watch(source.tensor, {});
+  }
+}
+
+std::vector<Grad> GradientTape::gradientAll(const Targets &targets, const std::vector<detail::Source> &sources, const GradientOptions &options) {
+  return tape_->gradient(targets, sources, options);
+}
+
+std::string GradientTape::explainAll(const Targets &targets, const std::vector<detail::Source> &sources) {
+  return tape_->explain(targets, sources);
+}
+
+void Grad::raiseEmpty(const Where &where) const {
+  raiseOp("gradient", "the gradient is None: " + (reason_.empty() ? "it was never computed" : reason_),
+          "test it first: if (g) ..., or ask with .unconnected = Unconnected::zero", {}, where);
+}
+
+} // namespace wg

@@ -1,0 +1,141 @@
+// A tape: the set of recorded ops of one level. Eager ops are kept as rows over slots (a Wengert list); traced ones are
+// ops of the function that is being traced (Trace.h).
+#pragma once
+
+#include "frontend/Apply.h"
+
+#include <memory>
+#include <vector>
+
+namespace wg::detail {
+
+class ConcreteState;
+struct TracedTape;
+
+/// tensor id -> slot, by open addressing.
+class IdMap {
+public:
+  int32_t find(uint64_t id) const {
+    if (entries_.empty())
+      return -1;
+    for (size_t i = place(id);; i = (i + 1) & (entries_.size() - 1)) {
+      if (entries_[i].id == id)
+        return entries_[i].slot;
+      if (entries_[i].id == 0)
+        return -1;
+    }
+  }
+  void insert(uint64_t id, int32_t slot) {
+    if (2 * ++count_ > entries_.size())
+      grow();
+    size_t i = place(id);
+    while (entries_[i].id != 0)
+      i = (i + 1) & (entries_.size() - 1);
+    entries_[i] = {id, slot};
+  }
+  void clear() {
+    entries_.clear();
+    count_ = 0;
+  }
+
+private:
+  struct Entry {
+    uint64_t id = 0;
+    int32_t slot = 0;
+  };
+  size_t place(uint64_t id) const { return (id * 0x9e3779b97f4a7c15u) >> 20 & (entries_.size() - 1); }
+  void grow();
+  std::vector<Entry> entries_;
+  size_t count_ = 0;
+};
+
+/// One recorded op. Operand and result slots lie in EagerTape::slots.
+struct Record {
+  runtime::OpId op;
+  uint16_t numResults;
+  uint32_t numOperands;
+  uint32_t first;
+  int32_t call; ///< index into EagerTape::calls, or -1
+  runtime::Attrs attrs;
+  Where where;
+};
+
+/// A function that was called under the tape, and what its forward run kept.
+struct RecordedCall {
+  std::shared_ptr<ConcreteState> callee;
+  std::shared_ptr<struct Derivative> derivative;
+  uint64_t serial;     ///< of the derivative: unique in the process
+  uint32_t numResults; ///< results before the residuals
+};
+
+/// Two 64-bit hashes of a structure: equal structures are equal tapes but for data.
+struct StructureHash {
+  uint64_t a = 0x243f6a8885a308d3u, b = 0x13198a2e03707344u;
+  void mix(uint64_t word) {
+    a = (a ^ word) * 0x9e3779b97f4a7c15u;
+    a ^= a >> 32;
+    b = (b + word) * 0xd6e8feb86659fd93u;
+    b ^= b >> 29;
+  }
+  friend bool operator==(const StructureHash &, const StructureHash &) = default;
+};
+
+struct EagerTape {
+  std::vector<Record> records;
+  std::vector<int32_t> slots;
+  std::vector<Tensor> values;    ///< by slot: keeps what the gradient may read
+  std::vector<uint8_t> tracked;  ///< by slot: watched, or computed from what is
+  std::vector<RecordedCall> calls;
+  IdMap slotOf;
+  StructureHash hash;
+};
+
+class Tape {
+public:
+  explicit Tape(const GradientTapeOptions &options);
+  ~Tape();
+
+  /// The gate's calls.
+  bool tracks(const Tensor &tensor) const {
+    int32_t slot = eager.slotOf.find(stateOf(tensor)->id);
+    return slot >= 0 && eager.tracked[static_cast<size_t>(slot)];
+  }
+  void record(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+              const Where &where);
+  /// `residuals` are results that nothing is differentiated by.
+  void recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results, std::span<const Tensor> residuals,
+                  const Where &where);
+  void variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value);
+
+  void watch(const Tensor &tensor, const Where &where);
+  void watch(const Variable &variable);
+  void reset();
+  /// Errors unless the tape belongs to the thread's present level.
+  void checkLevel(const char *what, const Where &where) const;
+
+  std::vector<Grad> gradient(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options);
+  std::string explain(const Targets &targets, const std::vector<Source> &sources);
+
+  struct WatchedVariable {
+    std::shared_ptr<VariableState> variable;
+    std::vector<Tensor> reads; ///< its values while recording; the gradient sums over them
+  };
+
+  GradientTapeOptions options;
+  bool recording = false;
+  bool used = false;
+  bool explaining = false;
+  Level *home;
+  std::vector<WatchedVariable> variables; ///< by id
+  EagerTape eager;
+  std::unique_ptr<TracedTape> traced; ///< set if the tape lives in a trace
+
+private:
+  int32_t slotFor(const Tensor &tensor, bool tracked);
+  std::vector<Grad> gradientEager(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options);
+  std::vector<Grad> gradientTraced(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options);
+  /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.
+  std::vector<Tensor> readsOf(const Source &source, std::string &reason) const;
+};
+
+} // namespace wg::detail

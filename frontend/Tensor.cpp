@@ -1,0 +1,131 @@
+// Tensors as values: made from C++ data, read back, printed.
+#include "frontend/Apply.h"
+
+#include <ostream>
+
+namespace wg {
+
+using runtime::Array;
+
+Error::Error(runtime::Failure failure) : std::runtime_error(runtime::toString(failure)), failure_(std::move(failure)) {}
+
+Tensor::Tensor(DType dtype, const Shape &shape, const void *elements) {
+  Array array = Array::empty(dtype, shape);
+  if (array.numBytes())
+    std::memcpy(array.buffer.data(), elements, array.numBytes());
+  *this = detail::makeTensor(std::move(array));
+}
+
+Tensor::Tensor(const TensorSpec &spec) {
+  auto *state = new detail::TensorState;
+  state->type.dtype = spec.dtype;
+  for (int64_t size : spec.shape)
+    state->type.shape.push_back(size < 0 ? dynamic : size);
+  state->spec = true;
+  body_ = state;
+}
+
+Tensor::Tensor(const Grad &grad, Where where) : Tensor(grad.value(where)) {}
+
+void Tensor::undefined(const Where &where) {
+  detail::raiseOp("tensor", "it is undefined: a default-constructed tensor has no dtype, shape or value", "give it a value: Tensor x(0.0f)", {},
+                  where);
+}
+
+void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
+  for (int64_t size : shape)
+    if (size < 0)
+      detail::raiseOp("from", "sizes are not negative: " + toString(shape), "give every size", {}, where);
+  if (static_cast<int64_t>(count) != shape.numElements())
+    detail::raiseOp("from", std::to_string(count) + " values for shape " + toString(shape) + ", which has " + std::to_string(shape.numElements()),
+                    "give as many values as the shape has", {}, where);
+}
+
+void Tensor::ragged(size_t expected, size_t found, const Where &where) {
+  detail::raiseOp("tensor", "rows of different lengths: " + std::to_string(expected) + " and " + std::to_string(found),
+                  "give rows of equal length", {}, where);
+}
+
+bool Tensor::symbolic() const { return body_ && (detail::stateOf(*this)->symbol || detail::stateOf(*this)->spec); }
+
+int64_t Tensor::size(Where where) const {
+  const Shape &shape = body(where)->type.shape;
+  if (!shape.isStatic())
+    detail::raiseOp("size", "the shape " + toString(shape) + " has a dynamic size", "ask when the function runs, or give the size in the signature",
+                    {}, where);
+  return shape.numElements();
+}
+
+/// The tensor's elements; an error for a symbolic one.
+static Array dataOf(const Tensor &tensor, const Where &where) {
+  tensor.body(where);
+  if (tensor.symbolic())
+    detail::raiseOp("data", "a symbolic tensor has no elements yet: a function is being traced",
+                    "return the tensor from the function and read it there", {tensor.body()->type}, where, ErrorKind::type);
+  return detail::arrayOf(tensor);
+}
+
+template <class From, class To> static void convert(const Array &array, To *to) {
+  const From *from = array.data<From>();
+  for (int64_t i = 0, n = array.numElements(); i < n; ++i)
+    to[i] = static_cast<To>(from[i]);
+}
+
+template <class To> static void convertTo(const Array &array, void *to) {
+  auto *out = static_cast<To *>(to);
+  switch (array.dtype()) {
+  case DType::f64: return convert<double>(array, out);
+  case DType::f32: return convert<float>(array, out);
+  case DType::i64: return convert<int64_t>(array, out);
+  case DType::i32: return convert<int32_t>(array, out);
+  case DType::u8: return convert<uint8_t>(array, out);
+  case DType::boolean: return convert<uint8_t>(array, out);
+  default: break;
+  }
+}
+
+void Tensor::copyOut(DType as, void *to, bool one, const Where &where) const {
+  Array array = dataOf(*this, where);
+  if (one && array.numElements() != 1)
+    detail::raiseOp("item", "the tensor has " + std::to_string(array.numElements()) + " elements: " + toString(array.type), "use to_vector", {}, where);
+  if (as == array.dtype()) {
+    if (array.numBytes())
+      std::memcpy(to, array.buffer.data(), array.numBytes());
+    return;
+  }
+  switch (as) {
+  case DType::f64: return convertTo<double>(array, to);
+  case DType::f32: return convertTo<float>(array, to);
+  case DType::i64: return convertTo<int64_t>(array, to);
+  case DType::i32: return convertTo<int32_t>(array, to);
+  case DType::u8: return convertTo<uint8_t>(array, to);
+  case DType::boolean: return convertTo<bool>(array, to);
+  default: break;
+  }
+}
+
+const void *Tensor::elements(DType as, const Where &where) const {
+  Array array = dataOf(*this, where);
+  if (as != array.dtype())
+    detail::raiseOp("data", "the tensor is " + toString(array.type) + ", asked for elements of " + std::string(nameOf(as)),
+                    "use to_vector, which converts, or cast(x, " + std::string(nameOf(as)) + ")", {}, where, ErrorKind::type);
+  return array.buffer.data();
+}
+
+std::string to_string(const Tensor &tensor) {
+  if (!tensor.defined())
+    return "Tensor(undefined)";
+  const TensorType &type = tensor.body()->type;
+  std::string value = tensor.symbolic() ? "?" : toString(detail::arrayOf(tensor));
+  return "Tensor(" + value + ", shape=" + toString(type.shape) + ", dtype=" + std::string(longNameOf(type.dtype)) + ")";
+}
+
+std::ostream &operator<<(std::ostream &out, const Tensor &tensor) { return out << to_string(tensor); }
+
+std::ostream &operator<<(std::ostream &out, const Grad &grad) {
+  return grad.has_value() ? out << grad.value() : out << "None: " << grad.reason();
+}
+
+Located::Located(const Grad &grad, Where where) : held_(grad.value(where)), where_(where) {}
+
+} // namespace wg

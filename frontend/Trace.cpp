@@ -1,0 +1,317 @@
+// Tracing: each op of the gate becomes one op of the function. Nothing is folded: a later gradient may ask for it.
+#include "frontend/Trace.h"
+
+#include "codegen/Interpret.h"
+#include "frontend/Function.h"
+#include "ir/Build.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace wg::detail {
+
+using runtime::Array;
+using runtime::Attrs;
+using runtime::Failure;
+using runtime::OpId;
+
+//===- Diagnostics -------------------------------------------------------------------------------------------------===//
+
+/// A number for the calling thread.
+static uint64_t thisThread() {
+  static constinit std::atomic<uint64_t> threads = 0;
+  static thread_local const uint64_t number = ++threads;
+  return number;
+}
+
+Diagnostics::Diagnostics() : thread_(thisThread()) {
+  id_ = ir::context()->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) -> LogicalResult {
+    if (thisThread() != thread_)
+      return failure();
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error || failed_)
+      return success();
+    failed_ = true;
+    failure_.message = diagnostic.str();
+    failure_.where = toString(codegen::placeOf(diagnostic.getLocation()));
+    for (Diagnostic &note : diagnostic.getNotes())
+      if (std::string text = note.str(); StringRef(text).starts_with("try: "))
+        failure_.remedy = text.substr(5);
+    // 'wg.add' op sizes differ  ->  op add, message `sizes differ`
+    StringRef text = failure_.message;
+    if (text.consume_front("'wg.")) {
+      auto [name, rest] = text.split("' op ");
+      failure_.op = name.str();
+      failure_.message = rest.str();
+    }
+    return success();
+  });
+}
+
+Diagnostics::~Diagnostics() { ir::context()->getDiagEngine().eraseHandler(id_); }
+
+Failure Diagnostics::take(const char *otherwise) {
+  if (!failed_)
+    return {.kind = ErrorKind::internal, .op = "", .message = otherwise, .remedy = "", .operands = {}, .where = ""};
+  return std::move(failure_);
+}
+
+//===- Life --------------------------------------------------------------------------------------------------------===//
+
+Trace::Trace(const std::string &name, Trace *outer, const Where &where) : id_(nextSerial()), outer_(outer), builder_(ir::context()) {
+  Location loc = ir::locationOf(ir::context(), where);
+  module_ = ModuleOp::create(loc);
+  builder_.setInsertionPointToStart(module_->getBody());
+  function_ = func::FuncOp::create(builder_, loc, name, builder_.getFunctionType({}, {}));
+  body_ = function_.addEntryBlock();
+  builder_.setInsertionPointToStart(body_);
+  level_.trace = this;
+}
+
+Trace::~Trace() {
+  for (Tape *tape : level_.tapes) {
+    tape->home = nullptr;
+    tape->recording = false;
+  }
+}
+
+void Trace::finish(const std::vector<Tensor> &results, const Where &where) {
+  Diagnostics diagnostics;
+  SmallVector<Value> values;
+  for (const Tensor &result : results)
+    values.push_back(valueOf(result, "return", where));
+  std::vector<Attribute> resultOf(inputs_.size());
+  for (uint32_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].kind != TraceInput::variable)
+      continue;
+    const Held &held = held_.find(inputs_[i].state.get())->second;
+    if (!held.assigned)
+      continue;
+    assigned_.push_back(i);
+    resultOf[i] = builder_.getI64IntegerAttr(static_cast<int64_t>(values.size()));
+    values.push_back(valueOf(held.value, "assign", where));
+  }
+  builder_.setInsertionPointToEnd(body_);
+  func::ReturnOp::create(builder_, locationOf(where), values);
+  function_.setFunctionType(builder_.getFunctionType(body_->getArgumentTypes(), ValueRange(values).getTypes()));
+  for (uint32_t i = 0; i < resultOf.size(); ++i)
+    if (resultOf[i])
+      function_.setArgAttr(i, "wg.result", resultOf[i]);
+  numOps = static_cast<int64_t>(std::distance(body_->begin(), body_->end())) - 1;
+  if (failed(verify(*module_)))
+    raise(diagnostics.take("the traced function does not verify"), where);
+}
+
+//===- Values and tensors ------------------------------------------------------------------------------------------===//
+
+Tensor Trace::tensorOf(Value value, const Where &where) {
+  uint32_t index = static_cast<uint32_t>(values_.size());
+  values_.push_back(value);
+  return makeSymbolic(ir::runtimeTypeOf(value.getType()), id_, index, where);
+}
+
+Value Trace::addInput(TraceInput input, Type type, const Where &where) {
+  inputs_.push_back(std::move(input));
+  return body_->addArgument(type, locationOf(where));
+}
+
+/// Whether `outer` encloses `trace`, by its number.
+static Trace *enclosing(Trace *trace, uint64_t id) {
+  for (; trace; trace = trace->outer())
+    if (trace->id() == id)
+      return trace;
+  return nullptr;
+}
+
+Value Trace::valueOf(const Tensor &tensor, const char *op, const Where &where) {
+  const TensorState *state = stateOf(tensor);
+  if (!state)
+    raiseOp(op, "an operand is undefined: a default-constructed tensor has no value", "give it a value: Tensor x(0.0f)", {}, where);
+  if (state->spec)
+    raiseOp(op, "an operand is a specification, which has a dtype and a shape but no value", "pass it to Function::trace only", {}, where);
+  if (state->symbol && state->birth == id_)
+    return values_[state->symbol->value];
+  if (auto known = captured_.find(state->id); known != captured_.end())
+    return known->second;
+  if (state->symbol && !enclosing(outer_, state->birth))
+    raiseOutOfScope(op, tensor, where);
+  bound |= state->symbol != nullptr;
+  Type type = ir::tensorTypeOf(ir::context(), state->type);
+  Value value;
+  // A small tensor that the traced code itself made is a literal; whatever comes from outside may be a source there.
+  if (!state->symbol && state->birth == id_ && state->type.shape.numElements() <= 16)
+    value = ir::ConstantOp::create(builder_, locationOf(where), ir::elementsOf(ir::context(), arrayOf(tensor)));
+  else
+    value = addInput({.kind = TraceInput::capture, .captured = tensor, .state = nullptr}, type, where);
+  captured_[state->id] = value;
+  if (!value.getDefiningOp())
+    return value;
+  // The tensor may die and its number never returns, so the entry does no harm.
+  return value;
+}
+
+Tensor Trace::placeholder(const TensorType &type, uint32_t leaf, const Where &where) {
+  return tensorOf(addInput({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = leaf}, ir::tensorTypeOf(ir::context(), type), where),
+                  where);
+}
+
+Tensor Trace::constant(const Array &scalar, const Shape &shape, const Where &where) {
+  Array one = scalar;
+  RankedTensorType type = ir::tensorTypeOf(ir::context(), {scalar.dtype(), shape});
+  auto elements = cast<DenseElementsAttr>(ir::elementsOf(ir::context(), one));
+  if (shape.rank() != 0) {
+    Attribute element = *elements.value_begin<Attribute>();
+    elements = DenseElementsAttr::get(type, element);
+  }
+  return tensorOf(ir::ConstantOp::create(builder_, locationOf(where), elements), where);
+}
+
+//===- Ops ---------------------------------------------------------------------------------------------------------===//
+
+/// An op is on a tape if one of its operands is.
+void Trace::record(Operation *op) {
+  for (Tape *tape : level_.tapes)
+    if (tape->recording && llvm::any_of(op->getOperands(), [&](Value operand) { return tape->traced->values.contains(operand); })) {
+      tape->traced->ops.insert(op);
+      tape->traced->values.insert(op->result_begin(), op->result_end());
+    }
+}
+
+void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results, const Where &where) {
+  const char *name = runtime::recordOf(id).name;
+  SmallVector<Value, 4> values;
+  SmallVector<TensorType, 4> types;
+  for (const Tensor *operand : operands) {
+    values.push_back(valueOf(*operand, name, where));
+    types.push_back(operand->body()->type);
+  }
+  // The rule is asked first for its failure, which has more to say than a diagnostic.
+  runtime::TypeList inferred;
+  runtime::Status status = runtime::inferTypes(id, types, attrs, inferred);
+  if (!status.ok())
+    raise(status.take(), where);
+  FailureOr<Operation *> op = ir::buildOp(builder_, locationOf(where), id, values, attrs);
+  if (failed(op))
+    raiseOp(name, "the op cannot be written as IR", "", {types.begin(), types.end()}, where, ErrorKind::internal);
+  record(*op);
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = tensorOf((*op)->getResult(i), where);
+}
+
+//===- Variables ---------------------------------------------------------------------------------------------------===//
+
+Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where) {
+  auto state = std::make_shared<VariableState>();
+  state->type = actual.state()->type;
+  state->name = actual.state()->name;
+  state->trainable = actual.state()->trainable;
+  state->id = actual.state()->id;
+  state->birth = id_;
+  hold(state, where);
+  inputs_.back().leaf = leaf;
+  inputs_.back().formal = true;
+  return Variable(state);
+}
+
+/// The entry of a variable; on first sight it becomes an input.
+Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  auto [at, fresh] = held_.try_emplace(variable.get());
+  if (fresh) {
+    if (variable->birth && variable->birth != id_ && !enclosing(outer_, variable->birth))
+      raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here", "use the variable that was passed", {}, where,
+              ErrorKind::type);
+    bound |= variable->birth && variable->birth != id_;
+    uint32_t input = static_cast<uint32_t>(inputs_.size());
+    Value value = addInput({.kind = TraceInput::variable, .captured = {}, .state = variable}, ir::tensorTypeOf(ir::context(), variable->type), where);
+    at->second = {input, tensorOf(value, where), false};
+  }
+  return at->second;
+}
+
+Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &where) { return hold(variable, where).value; }
+
+/// A state change stops gradients: later reads are leaves.
+void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {
+  Value next = valueOf(value, "assign", where);
+  Held &held = hold(variable, where);
+  held.value = tensorOf(ir::StopGradientOp::create(builder_, locationOf(where), next), where);
+  held.assigned = true;
+}
+
+//===- Calls and gradients -----------------------------------------------------------------------------------------===//
+
+std::string importFunction(ModuleOp module, func::FuncOp function) {
+  // The same function may have been imported already; a different one of its name gets another.
+  std::string name = function.getSymName().str();
+  for (int suffix = 1;; ++suffix) {
+    auto known = module.lookupSymbol<func::FuncOp>(name);
+    if (!known)
+      break;
+    if (auto origin = known->getAttrOfType<IntegerAttr>("wg.origin"); origin && origin == function->getAttr("wg.origin"))
+      return name;
+    name = function.getSymName().str() + "_" + std::to_string(suffix);
+  }
+  OpBuilder b(module.getBodyRegion());
+  auto copy = cast<func::FuncOp>(b.clone(*function));
+  copy.setSymName(name);
+  copy.setPrivate();
+  copy.walk([&](ir::CallOp call) {
+    auto callee = function->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(call.getCallee());
+    call.setCallee(importFunction(module, callee));
+  });
+  return name;
+}
+
+std::vector<Tensor> Trace::call(ModuleOp from, StringRef entry, ArrayRef<Value> operands, const Where &where) {
+  auto callee = from.lookupSymbol<func::FuncOp>(entry);
+  std::string name = importFunction(*module_, callee);
+  auto op = ir::CallOp::create(builder_, locationOf(where), callee.getFunctionType().getResults(), FlatSymbolRefAttr::get(ir::context(), name), operands);
+  record(op);
+  std::vector<Tensor> results;
+  for (Value result : op.getResults())
+    results.push_back(tensorOf(result, where));
+  return results;
+}
+
+namespace {
+/// The ops that a builder inserts, in order.
+struct Inserted : OpBuilder::Listener {
+  SmallVector<Operation *> ops;
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override { ops.push_back(op); }
+};
+} // namespace
+
+autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> seeds, ArrayRef<Value> sources, bool recordIt,
+                                   const Where &where) {
+  Diagnostics diagnostics;
+  auto isRecorded = [&](Operation *op) { return tape.traced->ops.contains(op); };
+  auto replaced = [&](Operation *before, Operation *after) {
+    for (auto [old, value] : llvm::zip(before->getResults(), after->getResults()))
+      for (Value &held : values_)
+        if (held == old)
+          held = value;
+    for (Tape *other : level_.tapes) {
+      if (other->traced->ops.erase(before))
+        other->traced->ops.insert(after);
+      for (auto [old, value] : llvm::zip(before->getResults(), after->getResults()))
+        if (other->traced->values.erase(old))
+          other->traced->values.insert(value);
+    }
+  };
+  Inserted inserted;
+  OpBuilder b(ir::context(), &inserted);
+  b.setInsertionPointToEnd(body_);
+  FailureOr<autodiff::Gradients> gradients =
+      autodiff::reverse(b, locationOf(where), targets, seeds, sources, {.isRecorded = isRecorded, .replaced = replaced});
+  if (failed(gradients))
+    raise(diagnostics.take("the gradient could not be built"), where);
+  if (recordIt)
+    for (Operation *op : inserted.ops)
+      record(op);
+  for (const autodiff::DroppedAdjoint &dropped : gradients->certificate)
+    certificate.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
+  return std::move(*gradients);
+}
+
+} // namespace wg::detail

@@ -1,0 +1,121 @@
+// A function while it is being traced: a func.func that grows op by op. Inputs are what the signature has, and, as they
+// are met, variables and captured tensors; an assigned variable becomes a result as well.
+#pragma once
+
+#include "frontend/Apply.h"
+#include "frontend/Tape.h"
+
+#include <wengert/Function.h>
+
+#include "autodiff/Reverse.h"
+#include "ir/Bridge.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <vector>
+
+namespace wg::detail {
+
+/// Collects this thread's MLIR diagnostics while it lives; those of other threads pass by.
+class Diagnostics {
+public:
+  Diagnostics();
+  Diagnostics(const Diagnostics &) = delete;
+  ~Diagnostics();
+  /// The first error, with the place that it names; `otherwise` if there was none.
+  runtime::Failure take(const char *otherwise);
+
+private:
+  mlir::DiagnosticEngine::HandlerID id_;
+  uint64_t thread_;
+  runtime::Failure failure_;
+  bool failed_ = false;
+};
+
+/// What a tape in a trace knows: the recorded ops, and the values that are watched or computed from such.
+struct TracedTape {
+  llvm::DenseSet<mlir::Operation *> ops;
+  llvm::DenseSet<mlir::Value> values;
+};
+
+/// Where an input of a traced function comes from.
+struct TraceInput {
+  enum Kind { argument, variable, capture } kind;
+  Tensor captured;                         ///< capture
+  std::shared_ptr<VariableState> state;    ///< variable; for a formal parameter, the formal
+  uint32_t leaf = 0;                       ///< argument, or a formal variable: its place among the leaves of the signature
+  bool formal = false;
+};
+
+class Trace {
+public:
+  Trace(const std::string &name, Trace *outer, const Where &where);
+  ~Trace();
+
+  uint64_t id() const { return id_; }
+  Trace *outer() const { return outer_; }
+  Level &level() { return level_; }
+
+  void apply(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
+             const Where &where);
+  /// A scalar literal, repeated to a static `shape`.
+  Tensor constant(const runtime::Array &scalar, const Shape &shape, const Where &where);
+  Tensor placeholder(const TensorType &type, uint32_t leaf, const Where &where);
+  /// A formal parameter that stands for `actual`.
+  Variable formal(const Variable &actual, uint32_t leaf, const Where &where);
+  Tensor read(const std::shared_ptr<VariableState> &variable, const Where &where);
+  void assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where);
+
+  /// A call of a function of another module, whose body is copied into this one. `operands` are values of this trace.
+  std::vector<Tensor> call(mlir::ModuleOp from, llvm::StringRef entry, llvm::ArrayRef<mlir::Value> operands, const Where &where);
+  /// The value of a tensor in this trace; a tensor from outside becomes an input.
+  mlir::Value valueOf(const Tensor &tensor, const char *op, const Where &where);
+  Tensor tensorOf(mlir::Value value, const Where &where);
+  /// The gradient by reverse mode, at the end of what is traced. `tape` tells what is recorded.
+  autodiff::Gradients reverse(Tape &tape, llvm::ArrayRef<mlir::Value> targets, llvm::ArrayRef<mlir::Value> seeds,
+                              llvm::ArrayRef<mlir::Value> sources, bool record, const Where &where);
+
+  /// Ends the function: returns `results`, then the assigned variables. Verifies.
+  void finish(const std::vector<Tensor> &results, const Where &where);
+
+  mlir::func::FuncOp function() { return function_; }
+  mlir::OwningOpRef<mlir::ModuleOp> takeModule() { return std::move(module_); }
+  const std::vector<TraceInput> &inputs() const { return inputs_; }
+  /// Indices of the inputs that are assigned, in the order of their results.
+  const std::vector<uint32_t> &assigned() const { return assigned_; }
+  std::vector<DroppedGradient> certificate;
+  /// A tensor of an enclosing trace was captured: the result is of use inside of that trace only.
+  bool bound = false;
+  int64_t numOps = 0;
+
+private:
+  struct Held {
+    uint32_t input;
+    Tensor value;
+    bool assigned = false;
+  };
+  mlir::Location locationOf(const Where &where) { return ir::locationOf(function_.getContext(), where); }
+  mlir::Value addInput(TraceInput input, mlir::Type type, const Where &where);
+  Held &hold(const std::shared_ptr<VariableState> &variable, const Where &where);
+  void record(mlir::Operation *op);
+
+  uint64_t id_;
+  Trace *outer_;
+  Level level_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  mlir::func::FuncOp function_;
+  mlir::OpBuilder builder_;
+  mlir::Block *body_;
+  std::vector<mlir::Value> values_; ///< by Symbol::value; follows replaced ops
+  std::vector<TraceInput> inputs_;
+  std::vector<uint32_t> assigned_;
+  llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id
+  llvm::DenseMap<VariableState *, Held> held_;
+};
+
+/// The name in `module` of a copy of `function` and of all that it calls, made if it is not there yet.
+std::string importFunction(mlir::ModuleOp module, mlir::func::FuncOp function);
+
+} // namespace wg::detail

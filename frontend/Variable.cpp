@@ -1,0 +1,99 @@
+// State: how a variable is read, and what assigning to it does, outside and inside a trace.
+#include <wengert/Variable.h>
+
+#include "frontend/Apply.h"
+#include "frontend/Tape.h"
+#include "frontend/Trace.h"
+
+#include <mutex>
+#include <ostream>
+
+namespace wg {
+
+using detail::VariableState;
+
+/// The same elements under a new identity: a variable's value is no one else's tensor.
+static Tensor ownCopy(const Tensor &tensor) { return detail::makeTensor(detail::arrayOf(tensor)); }
+
+Variable::Variable(const Tensor &initial, VariableOptions options, Where where) {
+  static constinit std::atomic<int64_t> nextId = 0;
+  if (detail::level().trace)
+    detail::raiseOp("variable", "a variable is made while a function is traced, which would make one for every trace",
+                    "make it outside of the function, or once inside of at_trace_time", {}, where);
+  initial.body(where);
+  if (initial.symbolic())
+    detail::raiseOp("variable", "the initial value is symbolic", "compute it outside of the traced function, or inside of at_trace_time", {}, where);
+  state_ = std::make_shared<VariableState>();
+  state_->type = initial.body()->type;
+  state_->name = std::move(options.name);
+  state_->trainable = options.trainable;
+  state_->id = nextId++;
+  state_->current = ownCopy(initial);
+}
+
+static const std::shared_ptr<VariableState> &checked(const std::shared_ptr<VariableState> &state, const Where &where) {
+  if (!state)
+    detail::raiseOp("variable", "it is undefined: a default-constructed variable names none", "give it a value: Variable w(0.0f)", {}, where);
+  return state;
+}
+
+const TensorType &Variable::type(const Where &where) const { return checked(state_, where)->type; }
+const std::string &Variable::name() const { return checked(state_, {})->name; }
+bool Variable::trainable() const { return checked(state_, {})->trainable; }
+int64_t Variable::id() const { return checked(state_, {})->id; }
+
+Tensor Variable::value(Where where) const { return detail::readVariable(checked(state_, where), where); }
+
+Located::Located(const Variable &variable, Where where) : held_(variable.value(where)), where_(where) {}
+
+Tensor detail::currentValue(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  if (Trace *trace = level().trace)
+    return trace->read(variable, where);
+  if (variable->birth)
+    raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here", "use the variable that was passed", {}, where,
+            ErrorKind::type);
+  std::shared_lock lock(variable->mutex);
+  return variable->current;
+}
+
+Tensor detail::readVariable(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  Tensor value = currentValue(variable, where);
+  for (Tape *tape : level().tapes)
+    if (tape->recording)
+      tape->variableRead(variable, value);
+  return value;
+}
+
+void Variable::assign(const Located &value) const {
+  const TensorType &type = checked(state_, value.where())->type;
+  Tensor next = detail::operandOf(value, type.dtype);
+  if (value.isLiteral() && type.shape.rank() != 0)
+    next = detail::literal(value.real(), value.integer(), type.dtype, type.shape, value.where());
+  next.body(value.where());
+  if (next.body()->type.dtype != type.dtype)
+    detail::raiseOp("assign", "the variable is " + toString(type) + ", the value " + toString(next.body()->type),
+                    "cast the value: cast(x, " + std::string(nameOf(type.dtype)) + ")", {type, next.body()->type}, value.where(), ErrorKind::type);
+  if (!(next.body()->type == type))
+    detail::raiseOp("assign", "the shape of a variable is fixed: it is " + toString(type) + ", the value " + toString(next.body()->type),
+                    "make a new variable for another shape", {type, next.body()->type}, value.where());
+  if (detail::level().trace)
+    return detail::level().trace->assign(state_, next, value.where());
+  if (next.symbolic())
+    detail::raiseOutOfScope("assign", next, value.where());
+  Tensor own = ownCopy(next);
+  std::unique_lock lock(state_->mutex);
+  state_->current = std::move(own);
+}
+
+void Variable::assign_add(const Located &delta) const { assign(Located(Located(*this, delta.where()) + delta, delta.where())); }
+void Variable::assign_sub(const Located &delta) const { assign(Located(Located(*this, delta.where()) - delta, delta.where())); }
+
+std::ostream &operator<<(std::ostream &out, const Variable &variable) {
+  if (!variable.defined())
+    return out << "Variable(undefined)";
+  Tensor value = detail::currentValue(variable.state(), {});
+  std::string text = to_string(value);
+  return out << "Variable(\"" << variable.name() << "\", " << text.substr(7);
+}
+
+} // namespace wg

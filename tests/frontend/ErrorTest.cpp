@@ -1,0 +1,97 @@
+// Bad input: each message has its three parts, and says what and where.
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+using namespace wg;
+
+static Error errorOf(const std::function<void()> &f) {
+  try {
+    f();
+  } catch (const Error &error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error({});
+}
+
+TEST(Error, ShapesThatDoNotFit) {
+  Tensor a = zeros({2, 3}), b = zeros({4});
+  uint32_t line = 0;
+  Error error = errorOf([&] { line = __LINE__; a + b; });
+  EXPECT_EQ(error.kind(), ErrorKind::value);
+  EXPECT_EQ(error.op(), "add");
+  EXPECT_EQ(error.message(), "shapes do not broadcast: f32[2,3], f32[4] (3 != 4)");
+  EXPECT_EQ(error.where().rfind("ErrorTest.cpp:" + std::to_string(line), 0), 0u) << error.where();
+  ASSERT_EQ(error.operands().size(), 2u);
+  EXPECT_EQ(toString(error.operands()[1]), "f32[4]");
+  EXPECT_EQ(std::string(error.what()).rfind("error: add: shapes do not broadcast", 0), 0u);
+  EXPECT_NE(std::string(error.what()).find("\n  try: "), std::string::npos);
+}
+
+TEST(Error, DtypesThatDiffer) {
+  Error error = errorOf([] { Tensor(1.0f) + Tensor(1.0); });
+  EXPECT_EQ(error.kind(), ErrorKind::type);
+  EXPECT_EQ(error.message(), "dtypes differ: a is f32[], b is f64[]");
+  EXPECT_EQ(error.remedy(), "cast one: cast(b, f32)");
+  EXPECT_EQ(errorOf([] { Tensor(1) + 0.5; }).message(), "a float literal beside an integer tensor (i32)");
+  EXPECT_NE(errorOf([] { Tensor(1) / 2; }).remedy().find("floor_div"), std::string::npos);
+}
+
+TEST(Error, MatmulNamesTheSizesAndTheWayOut) {
+  Error error = errorOf([] { matmul(zeros({128, 64}), zeros({32, 10})); });
+  EXPECT_EQ(error.message(), "inner sizes differ: a is f32[128,64], b is f32[32,10] (64 != 32)");
+  EXPECT_EQ(error.remedy(), "transpose b, or give the layer before it 32 outputs");
+}
+
+TEST(Error, UndefinedHandles) {
+  EXPECT_NE(errorOf([] { Tensor() + 1.0f; }).message().find("undefined"), std::string::npos);
+  EXPECT_NE(errorOf([] { Variable().value(); }).message().find("undefined"), std::string::npos);
+  EXPECT_NE(errorOf([] { Tensor().shape(); }).message().find("undefined"), std::string::npos);
+}
+
+TEST(Error, AssignmentsThatDoNotFit) {
+  Variable w(zeros({2}));
+  EXPECT_EQ(errorOf([&] { w.assign(zeros({3})); }).message(), "the shape of a variable is fixed: it is f32[2], the value f32[3]");
+  EXPECT_EQ(errorOf([&] { w.assign(zeros({2}, f64)); }).message(), "the variable is f32[2], the value f64[2]");
+}
+
+TEST(Error, ReadingElements) {
+  EXPECT_EQ(errorOf([] { zeros({2}).item<float>(); }).message(), "the tensor has 2 elements: f32[2]");
+  EXPECT_EQ(errorOf([] { zeros({2}).data<double>(); }).message(), "the tensor is f32[2], asked for elements of f64");
+  EXPECT_EQ(errorOf([] { Tensor{{1.0f, 2.0f}, {3.0f}}; }).message(), "rows of different lengths: 2 and 1");
+}
+
+TEST(Error, AxesAndSizes) {
+  EXPECT_EQ(errorOf([] { reduce_sum(zeros({2}), 1); }).message(), "axis 1 of a tensor of rank 1");
+  EXPECT_EQ(errorOf([] { reshape(zeros({5}), {2, -1}); }).message(), "f32[5] has 5 elements, no multiple of 2");
+  EXPECT_EQ(errorOf([] { zeros({-2}); }).message(), "sizes are not negative: (-2,)");
+  EXPECT_EQ(errorOf([] { index(zeros({2}), 2); }).message(), "place 2 of axis 0, whose size is 2");
+}
+
+TEST(Error, AnIndexOutOfRangeIsNamed) {
+  Error error = errorOf([] { gather(Tensor{1.0f, 2.0f}, Tensor{0, 7}); });
+  EXPECT_NE(error.message().find("7"), std::string::npos) << error.message();
+  EXPECT_NE(error.where().find("ErrorTest.cpp:"), std::string::npos);
+}
+
+// D5: sizes that are equal by assumption are compared when the function runs.
+TEST(Error, ASizeThatDiffersAtRunTimeIsNamed) {
+  auto f = wg::function("sum", [](const Tensor &a, const Tensor &b) { return a + b; });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {dynamic}}, TensorSpec{f32, {dynamic}});
+  EXPECT_EQ(cf(zeros({3}), ones({3}))[0].to_vector<float>(), (std::vector{1.0f, 1.0f, 1.0f}));
+  Error error = errorOf([&] { cf(zeros({3}), ones({4})); });
+  EXPECT_NE(error.message().find("3"), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("4"), std::string::npos) << error.message();
+  EXPECT_NE(error.where().find("ErrorTest.cpp:"), std::string::npos) << error.where();
+}
+
+TEST(Error, InsideOfATraceTheLineIsTheUsers) {
+  uint32_t line = 0;
+  auto f = wg::function("bad", [&](const Tensor &x) {
+    line = __LINE__ + 1;
+    return x + zeros({7});
+  });
+  Error error = errorOf([&] { f(zeros({2})); });
+  EXPECT_EQ(error.where().rfind("ErrorTest.cpp:" + std::to_string(line), 0), 0u) << error.where();
+}

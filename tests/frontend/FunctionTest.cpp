@@ -1,0 +1,441 @@
+// Rows F-* of the behaviour of traced functions: when they are traced, what they capture, and that derivatives pass through.
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+using namespace wg;
+
+static std::string messageOf(const std::function<void()> &f) {
+  try {
+    f();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// F-1, F-2
+TEST(Function, ValuesDoNotRetraceShapesAndDtypesDo) {
+  int bodies = 0;
+  auto f = wg::function("f", [&](const Tensor &x) {
+    ++bodies;
+    return x * x;
+  });
+  EXPECT_EQ(f(Tensor(3.0f)).item<float>(), 9.0f);
+  EXPECT_EQ(f(Tensor(4.0f)).item<float>(), 16.0f);
+  EXPECT_EQ(bodies, 1);
+  EXPECT_EQ(f(Tensor{1.0f, 2.0f}).to_vector<float>(), (std::vector{1.0f, 4.0f}));
+  EXPECT_EQ(f(Tensor(5.0)).item<double>(), 25.0);
+  EXPECT_EQ(f(Tensor{2.0f, 3.0f}).to_vector<float>(), (std::vector{4.0f, 9.0f}));
+  EXPECT_EQ(bodies, 3);
+  EXPECT_EQ(f.trace_count(), 3);
+  EXPECT_EQ(f.num_concrete(), 3);
+  f.clear_cache();
+  EXPECT_EQ(f.num_concrete(), 0);
+  f(Tensor(1.0f));
+  EXPECT_EQ(bodies, 4);
+}
+
+// F-5: a static is a value of a type.
+TEST(Function, StaticsAreKeyedByTypeAndBits) {
+  auto f = wg::function("scaled", [](const Tensor &x, auto n) { return x * n; });
+  Tensor x(2.0f);
+  EXPECT_EQ(f(x, 3).item<float>(), 6.0f);
+  EXPECT_EQ(f(x, 3.0f).item<float>(), 6.0f);
+  EXPECT_EQ(f(x, 4).item<float>(), 8.0f);
+  EXPECT_EQ(f(x, 3).item<float>(), 6.0f);
+  EXPECT_EQ(f.trace_count(), 3);
+  f(x, std::nanf(""));
+  f(x, std::nanf(""));
+  EXPECT_EQ(f.trace_count(), 4);
+}
+
+struct Pair {
+  Tensor a, b;
+  WENGERT_FIELDS(a, b)
+};
+
+// F-6, F-71
+TEST(Function, StructuresGoInAndComeOut) {
+  auto f = wg::function("structures", [](const Pair &pair, const std::vector<Tensor> &list, const std::string &mode) {
+    std::map<std::string, Tensor> named{{"sum", pair.a + pair.b}, {"mode", mode == "first" ? list.front() : list.back()}};
+    return std::tuple(named, Pair{pair.b, pair.a}, 7);
+  });
+  Pair pair{Tensor(1.0f), Tensor(2.0f)};
+  auto [named, swapped, seven] = f(pair, {Tensor(3.0f), Tensor(4.0f)}, "first");
+  EXPECT_EQ(named.at("sum").item<float>(), 3.0f);
+  EXPECT_EQ(named.at("mode").item<float>(), 3.0f);
+  EXPECT_EQ(swapped.a.item<float>(), 2.0f);
+  EXPECT_EQ(seven, 7);
+  EXPECT_EQ(std::get<0>(f(pair, {Tensor(3.0f), Tensor(4.0f)}, "last")).at("mode").item<float>(), 4.0f);
+  f(pair, {Tensor(3.0f)}, "last");
+  EXPECT_EQ(f.trace_count(), 3);
+}
+
+// F-8
+TEST(Function, VariablesAreKeyedByTheirAliasing) {
+  Variable x(1.0f), y(2.0f), z(3.0f);
+  auto f = wg::function("sum", [](const Variable &a, const Variable &b, const Variable &c) { return a * 100.0f + b * 10.0f + c; });
+  EXPECT_EQ(f(x, y, z).item<float>(), 123.0f);
+  EXPECT_EQ(f(z, y, x).item<float>(), 321.0f);
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_EQ(f(x, x, z).item<float>(), 113.0f);
+  EXPECT_EQ(f.trace_count(), 2);
+  EXPECT_EQ(f(y, y, z).item<float>(), 223.0f);
+  EXPECT_EQ(f.trace_count(), 2);
+}
+
+TEST(Function, AVariableArgumentIsUpdated) {
+  Variable x(1.0f), y(5.0f);
+  auto bump = wg::function("bump", [](const Variable &v) { v.assign_add(2.0f); });
+  bump(x);
+  bump(y);
+  bump(x);
+  EXPECT_EQ(x.item<float>(), 5.0f);
+  EXPECT_EQ(y.item<float>(), 7.0f);
+  EXPECT_EQ(bump.trace_count(), 1);
+}
+
+// F-15, F-61
+TEST(Function, CapturedNumbersAreFrozenAndTensorsAreNot) {
+  float factor = 2.0f;
+  Variable w(10.0f);
+  auto f = wg::function("captures", [&](const Tensor &x) { return x * factor + w; });
+  EXPECT_EQ(f(Tensor(1.0f)).item<float>(), 12.0f);
+  factor = 3.0f;
+  w.assign(20.0f);
+  EXPECT_EQ(f(Tensor(1.0f)).item<float>(), 22.0f);
+}
+
+TEST(Function, GradientsReachCapturedTensors) {
+  Tensor k(3.0f);
+  auto f = wg::function("captured", [&](const Tensor &x) { return x * k; });
+  GradientTape tape;
+  tape.watch(k);
+  EXPECT_EQ(tape.gradient(f(Tensor(4.0f)), k).item<float>(), 4.0f);
+}
+
+// F-64
+TEST(Function, ASymbolicTensorDoesNotLeak) {
+  Tensor leaked;
+  auto f = wg::function("leak", [&](const Tensor &x) {
+    leaked = x * 2.0f;
+    return leaked;
+  });
+  f(Tensor(1.0f));
+  std::string message = messageOf([&] { leaked + 1.0f; });
+  EXPECT_NE(message.find("out of scope and cannot be used here; it was made at FunctionTest.cpp:"), std::string::npos) << message;
+  EXPECT_NE(messageOf([&] { leaked.item<float>(); }).find("a symbolic tensor has no elements yet"), std::string::npos);
+}
+
+// F-65
+TEST(Function, VariablesAreMadeOnceOrNotAtAll) {
+  auto wrong = wg::function("makes", [](const Tensor &x) { return x * Variable(2.0f); });
+  EXPECT_NE(messageOf([&] { wrong(Tensor(1.0f)); }).find("a variable is made while a function is traced"), std::string::npos);
+  Variable slot;
+  auto right = wg::function("slot", [&](const Tensor &x) {
+    if (!slot.defined())
+      slot = at_trace_time([&] { return Variable(zeros({})); });
+    slot.assign_add(x);
+    return slot.value();
+  });
+  right(Tensor(1.0f));
+  EXPECT_EQ(right(Tensor(2.0f)).item<float>(), 3.0f);
+}
+
+// F-72
+TEST(Function, AnErrorWhileTracingIsNotSticky) {
+  bool fail = true;
+  auto f = wg::function("once", [&](const Tensor &x) {
+    if (fail)
+      return matmul(x, x);
+    return x + x;
+  });
+  EXPECT_NE(messageOf([&] { f(Tensor{{1.0f, 2.0f}}); }).find("matmul: inner sizes differ: a is f32[1,2], b is f32[1,2] (2 != 1)"), std::string::npos);
+  fail = false;
+  EXPECT_EQ(f(Tensor{{1.0f, 2.0f}}).to_vector<float>(), (std::vector{2.0f, 4.0f}));
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+// F-74
+TEST(Function, CanRunEagerly) {
+  int bodies = 0;
+  auto f = wg::function("eager", [&](const Tensor &x) { return ++bodies, x + 1.0f; });
+  set_run_functions_eagerly(true);
+  f(Tensor(1.0f));
+  f(Tensor(1.0f));
+  set_run_functions_eagerly(false);
+  EXPECT_EQ(bodies, 2);
+  EXPECT_EQ(f.trace_count(), 0);
+}
+
+// F-50, F-52, F-53
+TEST(Function, AConcreteFunctionChecksItsArguments) {
+  auto f = wg::function("cf", [](const Tensor &x, const Tensor &y) { return x + y; });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {2}}, TensorSpec{f32, {2}});
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_EQ(cf(Tensor{1.0f, 2.0f}, Tensor{3.0f, 4.0f})[0].to_vector<float>(), (std::vector{4.0f, 6.0f}));
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_NE(messageOf([&] { cf(Tensor{1.0f, 2.0f}); }).find("takes 2 tensors, got 1"), std::string::npos);
+  EXPECT_NE(messageOf([&] { cf(Tensor{1.0f}, Tensor{3.0f}); }).find("argument 0 is f32[1], traced for f32[2]"), std::string::npos);
+  EXPECT_EQ(cf.signature(), "cf(arg0: f32[2], arg1: f32[2]) -> (f32[2])");
+}
+
+// F-20, X-5
+TEST(Function, DynamicSizesServeAllShapes) {
+  Variable w(Tensor{{1.0f, 2.0f}, {3.0f, 4.0f}, {5.0f, 6.0f}}), b(Tensor{0.5f, -0.5f});
+  auto f = wg::function("dense", [&](const Tensor &x) {
+    GradientTape tape;
+    Tensor loss = mean(square(matmul(x, w) + b));
+    auto [dw, db] = tape.gradient(loss, w, b);
+    return std::tuple(loss, dw, db);
+  });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {dynamic, 3}});
+  for (int64_t n : {1, 4, 7}) {
+    Tensor x = random_uniform(random::key(n), {n, 3});
+    std::vector<Tensor> traced = cf(x);
+    GradientTape tape;
+    Tensor loss = mean(square(matmul(x, w) + b));
+    auto [dw, db] = tape.gradient(loss, w, b);
+    EXPECT_NEAR(traced[0].item<float>(), loss.item<float>(), 1e-5);
+    EXPECT_LT(reduce_max(abs(traced[1] - dw.value())).item<float>(), 1e-5);
+    EXPECT_LT(reduce_max(abs(traced[2] - db.value())).item<float>(), 1e-5);
+  }
+}
+
+// U-02, D11
+TEST(Function, ATraceIsExplained) {
+  auto f = wg::function("step", [](const Tensor &x, int n) { return x * n; }, {.argument_names = {"x", "n"}});
+  f(Tensor{1.0f, 2.0f}, 2);
+  EXPECT_NE(f.explain_last_trace().find("trace 1 of step, called at FunctionTest.cpp:"), std::string::npos) << f.explain_last_trace();
+  EXPECT_NE(f.explain_last_trace().find("the first call"), std::string::npos);
+  f(Tensor{1.0f, 2.0f, 3.0f}, 2);
+  EXPECT_NE(f.explain_last_trace().find("x: f32[2] -> f32[3]"), std::string::npos) << f.explain_last_trace();
+  f(Tensor{1.0f, 2.0f, 3.0f}, 5);
+  EXPECT_NE(f.explain_last_trace().find("n: int 2 -> int 5"), std::string::npos) << f.explain_last_trace();
+  EXPECT_NE(f.report().find("step: 3 traces, 3 concrete functions"), std::string::npos) << f.report();
+}
+
+TEST(Function, TracesCanBeLimited) {
+  auto f = wg::function("strict", [](const Tensor &x) { return x; }, {.max_traces = 1});
+  f(Tensor(1.0f));
+  std::string message = messageOf([&] { f(Tensor{1.0f}); });
+  EXPECT_NE(message.find("trace 2 exceeds max_traces = 1"), std::string::npos) << message;
+  EXPECT_NE(message.find("arg0: f32[] -> f32[1]"), std::string::npos) << message;
+}
+
+// F-16
+TEST(Function, TheCacheIsBounded) {
+  auto f = wg::function("many", [](const Tensor &x) { return x + 1.0f; }, {.capacity = 3, .interpret = true});
+  for (int64_t n = 1; n < 8; ++n)
+    f(zeros({n}));
+  EXPECT_EQ(f.num_concrete(), 3);
+}
+
+// L-18
+TEST(Function, EndlessRecursionIsAnError) {
+  std::function<Tensor(const Tensor &)> self;
+  auto f = wg::function("endless", [&](const Tensor &x) { return self(x); });
+  self = [&](const Tensor &x) { return f(x); };
+  EXPECT_NE(messageOf([&] { f(Tensor(1.0f)); }).find("it calls itself with the same signature"), std::string::npos);
+}
+
+//===- Derivatives ----------------------------------------------------------------------------------------------------===//
+
+// F-92: a training step; and D7: the variables change.
+TEST(Function, ATrainStepEqualsEagerCode) {
+  auto make = [](Variable &w, Variable &b) {
+    return [&](const Tensor &x, const Tensor &y) {
+      GradientTape tape;
+      Tensor loss = mean(square(w * x + b - y));
+      auto [dw, db] = tape.gradient(loss, w, b);
+      w.assign_sub(0.1 * dw);
+      b.assign_sub(0.1 * db);
+      return loss;
+    };
+  };
+  Variable w(0.0), b(0.0), we(0.0), be(0.0);
+  auto step = wg::function("step", make(w, b));
+  auto eager = make(we, be);
+  Tensor x{1.0, 2.0, 3.0}, y{3.0, 5.0, 7.0};
+  for (int i = 0; i < 20; ++i)
+    EXPECT_NEAR(step(x, y).item<double>(), eager(x, y).item<double>(), 1e-12);
+  EXPECT_EQ(step.trace_count(), 1);
+  EXPECT_NEAR(w.item<double>(), we.item<double>(), 1e-12);
+}
+
+TEST(Function, TheGradientIsTracedInside) {
+  auto f = wg::function("second", [](const Tensor &x) {
+    GradientTape outer;
+    outer.watch(x);
+    GradientTape inner;
+    inner.watch(x);
+    Tensor dy = inner.gradient(x * x * x, x).value();
+    return std::pair(dy, outer.gradient(dy, x).value());
+  });
+  auto [first, second] = f(Tensor(1.7));
+  EXPECT_NEAR(first.item<double>(), 3 * 1.7 * 1.7, 1e-12);
+  EXPECT_NEAR(second.item<double>(), 6 * 1.7, 1e-12);
+}
+
+// F-90, F-93
+TEST(Function, UnderATapeACallIsOneRecord) {
+  Variable w(2.0);
+  auto f = wg::function("cube", [&](const Tensor &x) { return w * x * x * x; });
+  Tensor x(1.5);
+  for (double value : {2.0, 3.0}) {
+    w.assign(value);
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = f(x);
+    EXPECT_EQ(tape.size(), 1);
+    auto [dx, dw] = tape.gradient(y, x, w);
+    EXPECT_NEAR(dx.item<double>(), value * 3 * 1.5 * 1.5, 1e-12);
+    EXPECT_NEAR(dw.item<double>(), 1.5 * 1.5 * 1.5, 1e-12);
+  }
+}
+
+// F-91
+TEST(Function, HigherOrdersThroughACall) {
+  auto f = wg::function("cube", [](const Tensor &x) { return x * x * x; });
+  Tensor x(1.7);
+  GradientTape outermost, outer, inner;
+  for (GradientTape *tape : {&outermost, &outer, &inner})
+    tape->watch(x);
+  Tensor first = inner.gradient(f(x), x).value();
+  Tensor second = outer.gradient(first, x).value();
+  Tensor third = outermost.gradient(second, x).value();
+  EXPECT_NEAR(first.item<double>(), 3 * 1.7 * 1.7, 1e-12);
+  EXPECT_NEAR(second.item<double>(), 6 * 1.7, 1e-12);
+  EXPECT_NEAR(third.item<double>(), 6.0, 1e-12);
+}
+
+// F-92: functions in functions, with the tape at either level.
+TEST(Function, FunctionsNest) {
+  Variable w(2.0);
+  auto inner = wg::function("inner", [&](const Tensor &x) { return exp(w * x); });
+  auto outer = wg::function("outer", [&](const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = inner(x) * inner(2.0 * x);
+    auto [dx, dw] = tape.gradient(y, x, w);
+    return std::tuple(y, dx, dw);
+  });
+  auto [y, dx, dw] = outer(Tensor(0.3));
+  double value = std::exp(2 * 0.9);
+  EXPECT_NEAR(y.item<double>(), value, 1e-12);
+  EXPECT_NEAR(dx.item<double>(), 6 * value, 1e-11);
+  EXPECT_NEAR(dw.item<double>(), 0.9 * value, 1e-12);
+  EXPECT_EQ(inner.trace_count(), 1);
+}
+
+TEST(Function, SecondDerivativeThroughANestedCall) {
+  auto cube = wg::function("cube", [](const Tensor &x) { return x * x * x; });
+  auto second = wg::function("second", [&](const Tensor &x) {
+    GradientTape outer;
+    outer.watch(x);
+    GradientTape inner;
+    inner.watch(x);
+    Tensor dy = inner.gradient(cube(x), x).value();
+    return outer.gradient(dy, x).value();
+  });
+  EXPECT_NEAR(second(Tensor(1.7)).item<double>(), 6 * 1.7, 1e-12);
+}
+
+// F-95
+TEST(Function, AVariableWithoutEffectHasNone) {
+  Variable used(2.0), unused(3.0);
+  auto f = wg::function("reads", [&](const Tensor &x) {
+    Tensor beside = unused * x;
+    return used * x;
+  });
+  GradientTape tape;
+  Tensor y = f(Tensor(4.0));
+  auto [a, b] = tape.gradient(y, used, unused);
+  EXPECT_EQ(a.item<double>(), 4.0);
+  EXPECT_FALSE(b);
+}
+
+// F-94
+TEST(Function, IntegerResultsHaveNoGradient) {
+  auto f = wg::function("both", [](const Tensor &x) { return std::pair(x * x, argmax(x)); });
+  Tensor x{1.0, 3.0, 2.0};
+  GradientTape tape;
+  tape.watch(x);
+  auto [y, place] = f(x);
+  EXPECT_EQ(place.item<int64_t>(), 1);
+  EXPECT_EQ(tape.gradient(y, x).value().to_vector<double>(), (std::vector{2.0, 6.0, 4.0}));
+}
+
+// T-15 inside of a trace
+TEST(Function, AssignmentStopsGradientsInside) {
+  Variable w(2.0);
+  auto f = wg::function("assigns", [&](const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    w.assign(x * 5.0);
+    Tensor y = w * w;
+    auto [dx, dw] = tape.gradient(y, x, w);
+    return std::tuple(dx, dw);
+  });
+  auto [dx, dw] = f(Tensor(3.0));
+  EXPECT_FALSE(dx);
+  EXPECT_NE(dx.reason().find("stop"), std::string::npos) << dx.reason();
+  EXPECT_EQ(dw.item<double>(), 30.0);
+  EXPECT_EQ(w.item<double>(), 15.0);
+}
+
+TEST(Function, TheCertificateNamesTheInputGradient) {
+  Variable w(Tensor{{1.0f}, {2.0f}});
+  auto f = wg::function("layer", [&](const Tensor &x) {
+    GradientTape tape;
+    return tape.gradient(reduce_sum(matmul(x, w)), w).value();
+  });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {3, 2}});
+  bool named = false;
+  for (const DroppedGradient &dropped : cf.certificate())
+    named = named || (dropped.op == "contract" && dropped.operand == 0 && dropped.reason == "not requested" &&
+                      dropped.where.find("FunctionTest.cpp:") != std::string::npos);
+  EXPECT_TRUE(named);
+}
+
+//===- Threads and memory -----------------------------------------------------------------------------------------------===//
+
+// F-56
+TEST(Function, ManyThreadsTraceOnce) {
+  std::atomic<int> bodies = 0;
+  Variable total(0.0);
+  auto f = wg::function("shared", [&](const Tensor &x) {
+    ++bodies;
+    total.assign_add(x);
+    return x + 1.0;
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(f(Tensor(1.0)).item<double>(), 2.0);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(bodies, 1);
+  EXPECT_EQ(total.item<double>(), 400.0);
+}
+
+// a variable with one owner keeps its buffer.
+TEST(Function, UpdatesAreInPlace) {
+  Variable w(zeros({1024}));
+  auto f = wg::function("update", [&] { w.assign_add(1.0f); });
+  f();
+  const float *before = w.value().data<float>().data();
+  f();
+  EXPECT_EQ(w.value().data<float>().data(), before);
+  Tensor held = w.value();
+  f();
+  EXPECT_EQ(held.data<float>()[0], 2.0f);
+  EXPECT_EQ(w.value().data<float>()[0], 3.0f);
+}

@@ -1,0 +1,138 @@
+// Public operations: broadcasting, literals, axes, and the composites against their formulas.
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+using namespace wg;
+using Floats = std::vector<double>;
+
+static std::string shown(const Tensor &tensor) {
+  std::ostringstream text;
+  text << tensor;
+  return text.str();
+}
+
+// D-19
+TEST(Tensor, PrintsValueShapeAndDtype) {
+  EXPECT_EQ(shown(Tensor(12.0f)), "Tensor(12.0, shape=(), dtype=float32)");
+  EXPECT_EQ(shown(Tensor{{1, 2}, {3, 4}}), "Tensor([[1, 2], [3, 4]], shape=(2, 2), dtype=int32)");
+  EXPECT_EQ(shown(Tensor()), "Tensor(undefined)");
+  EXPECT_EQ(shown(Tensor{true}), "Tensor([true], shape=(1,), dtype=bool)");
+}
+
+TEST(Tensor, ConvertsOnTheWayOut) {
+  Tensor x{1.5f, -2.5f};
+  EXPECT_EQ(x.to_vector<double>(), (Floats{1.5, -2.5}));
+  EXPECT_EQ(x.to_vector<int32_t>(), (std::vector<int32_t>{1, -2}));
+  EXPECT_EQ(x.data<float>()[1], -2.5f);
+  Tensor cube{{{1.0, 2.0}}, {{3.0, 4.0}}};
+  EXPECT_EQ(cube.shape(), (Shape{2, 1, 2}));
+}
+
+TEST(Ops, OperandsBroadcast) {
+  Tensor m{{1.0, 2.0}, {3.0, 4.0}}, row{10.0, 20.0}, column{{100.0}, {200.0}};
+  EXPECT_EQ((m + row + column).to_vector<double>(), (Floats{111, 122, 213, 224}));
+  EXPECT_EQ((row + column).shape(), (Shape{2, 2}));
+}
+
+TEST(Ops, LiteralsTakeTheTensorsDtype) {
+  EXPECT_EQ((Tensor(1.0f) + 2.0).dtype(), f32);
+  EXPECT_EQ((2 * Tensor(1.0)).dtype(), f64);
+  EXPECT_EQ((Tensor(int64_t(7)) % 4).item<int64_t>(), 3);
+  EXPECT_EQ((Tensor{1.0f, 3.0f} > 2).to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1}));
+}
+
+TEST(Ops, ReductionsTakeAxesFromTheEnd) {
+  Tensor x = cast(reshape(arange(24), {2, 3, 4}), f64);
+  EXPECT_EQ(reduce_sum(x, {-1, 0}).to_vector<double>(), (Floats{60, 92, 124}));
+  EXPECT_EQ(reduce_max(x, 1, true).shape(), (Shape{2, 1, 4}));
+  EXPECT_EQ(mean(x).item<double>(), 11.5);
+  EXPECT_EQ(argmax(x, -1).to_vector<int64_t>(), (std::vector<int64_t>(6, 3)));
+  EXPECT_TRUE(std::isnan(mean(zeros({0}, f64)).item<double>()));
+  EXPECT_NEAR(variance(Tensor{1.0, 2.0, 3.0, 4.0}).item<double>(), 1.25, 1e-15);
+}
+
+TEST(Ops, ProductsOfEveryKind) {
+  Tensor a{{1.0, 2.0}, {3.0, 4.0}}, b{{5.0, 6.0}, {7.0, 8.0}};
+  EXPECT_EQ(matmul(a, b).to_vector<double>(), (Floats{19, 22, 43, 50}));
+  EXPECT_EQ(matmul(a, b, {.transpose_a = true}).to_vector<double>(), (Floats{26, 30, 38, 44}));
+  EXPECT_EQ(matmul(a, b, {.transpose_b = true}).to_vector<double>(), (Floats{17, 23, 39, 53}));
+  EXPECT_EQ(matmul(a, Tensor{1.0, 1.0}).to_vector<double>(), (Floats{3, 7}));
+  EXPECT_EQ(matmul(Tensor{1.0, 1.0}, a).to_vector<double>(), (Floats{4, 6}));
+  EXPECT_EQ(matmul(stack({a, b}), b).shape(), (Shape{2, 2, 2}));
+  EXPECT_EQ(matmul(expand_dims(a, 0), stack({a, b, a})).shape(), (Shape{3, 2, 2}));
+  EXPECT_EQ(einsum("ij,jk->ki", a, b).to_vector<double>(), (Floats{19, 43, 22, 50}));
+  EXPECT_EQ(einsum("ij,k", a, Tensor{1.0, 2.0}).shape(), (Shape{2, 2, 2}));
+  EXPECT_EQ(einsum("ij,k->k", a, Tensor{1.0, 2.0}).to_vector<double>(), (Floats{10, 20}));
+  EXPECT_EQ(tensordot(a, b, 1).to_vector<double>(), (Floats{19, 22, 43, 50}));
+  EXPECT_EQ(tensordot(a, b).item<double>(), 70.0);
+  EXPECT_EQ(outer(Tensor{1.0, 2.0}, Tensor{3.0, 4.0, 5.0}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(dot(Tensor{1.0, 2.0}, Tensor{3.0, 4.0}).item<double>(), 11.0);
+}
+
+TEST(Ops, ShapesAndPlaces) {
+  Tensor x = reshape(arange(12), {3, -1});
+  EXPECT_EQ(x.shape(), (Shape{3, 4}));
+  EXPECT_EQ(slice(x, {1, -2}, {3, 100}).to_vector<int64_t>(), (std::vector<int64_t>{6, 7, 10, 11}));
+  EXPECT_EQ(slice(x, {0}, {3}, {2}).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 8, 9, 10, 11}));
+  EXPECT_EQ(index(x, -1).to_vector<int64_t>(), (std::vector<int64_t>{8, 9, 10, 11}));
+  EXPECT_EQ(index(x, 1, 1).to_vector<int64_t>(), (std::vector<int64_t>{1, 5, 9}));
+  EXPECT_EQ(transpose(x).shape(), (Shape{4, 3}));
+  EXPECT_EQ(concat({x, x}, -1).shape(), (Shape{3, 8}));
+  EXPECT_EQ(stack({x, x}, 1).shape(), (Shape{3, 2, 4}));
+  EXPECT_EQ(split(x, 2, 1)[1].to_vector<int64_t>(), (std::vector<int64_t>{2, 3, 6, 7, 10, 11}));
+  EXPECT_EQ(squeeze(expand_dims(x, -1)).shape(), (Shape{3, 4}));
+  EXPECT_EQ(pad(Tensor{1.0, 2.0}, {{1, 2}}, 7).to_vector<double>(), (Floats{7, 1, 2, 7, 7}));
+  EXPECT_EQ(one_hot(Tensor{1, 5}, 3, f64).to_vector<double>(), (Floats{0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(eye(2, {}, f64).to_vector<double>(), (Floats{1, 0, 0, 1}));
+  EXPECT_EQ(linspace(0, 1, 3, f64).to_vector<double>(), (Floats{0, 0.5, 1}));
+  EXPECT_EQ(arange(1, 8, 3).to_vector<int64_t>(), (std::vector<int64_t>{1, 4, 7}));
+  EXPECT_EQ(broadcast_to(Tensor{1.0, 2.0}, {2, 2}).to_vector<double>(), (Floats{1, 2, 1, 2}));
+}
+
+// docs/numbers.md: what the composites do at their edges.
+TEST(Ops, CompositesAreStable) {
+  double inf = std::numeric_limits<double>::infinity();
+  Tensor big{1000.0, 1000.0}, none{-inf, -inf};
+  EXPECT_NEAR(logsumexp(big).item<double>(), 1000 + std::log(2.0), 1e-12);
+  EXPECT_EQ(logsumexp(none).item<double>(), -inf);
+  EXPECT_EQ(softmax(big).to_vector<double>(), (Floats{0.5, 0.5}));
+  EXPECT_TRUE(std::isnan(softmax(none).to_vector<double>()[0]));
+  EXPECT_EQ(softplus(Tensor(1000.0)).item<double>(), 1000.0);
+  EXPECT_NEAR(gelu(Tensor(1.0)).item<double>(), 0.8413447460685429, 1e-15);
+  auto slope = [](auto f, double at) { return grad([&](const Tensor &x) { return f(x); })(Tensor(at)).template item<double>(); };
+  EXPECT_EQ(slope([](const Tensor &x) { return clip(x, 0.0, 1.0); }, 1.0), 1.0);
+  EXPECT_EQ(slope([](const Tensor &x) { return clip(x, 0.0, 1.0); }, 1.5), 0.0);
+  EXPECT_EQ(slope([](const Tensor &x) { return norm(x * Tensor{1.0, 1.0}); }, 0.0), 0.0);
+  EXPECT_EQ(slope([](const Tensor &x) { return softplus(x); }, 0.0), 0.5);
+  EXPECT_EQ(grad([](const Tensor &x) { return logsumexp(x); })(none).value().to_vector<double>(), (Floats{0, 0}));
+  // The safe form of the docstring.
+  EXPECT_EQ(slope([](const Tensor &x) { return where(x > 0, log(where(x > 0, x, 1)), 0); }, -1.0), 0.0);
+}
+
+TEST(Ops, CrossEntropyTakesLabelsOrDistributions) {
+  Tensor logits{{2.0, 1.0, -1.0}, {0.0, 3.0, 0.5}}, labels{0, 2};
+  Tensor sparse = softmax_cross_entropy(logits, labels), dense = softmax_cross_entropy(logits, one_hot(labels, 3, f64));
+  Tensor direct = -reduce_sum(one_hot(labels, 3, f64) * log_softmax(logits), 1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NEAR(sparse.to_vector<double>()[i], direct.to_vector<double>()[i], 1e-14);
+    EXPECT_NEAR(dense.to_vector<double>()[i], direct.to_vector<double>()[i], 1e-14);
+  }
+}
+
+TEST(Random, AKeyIsAFunction) {
+  Tensor a = random_uniform(random::key(1), {1000}), b = random_uniform(random::key(1), {1000}), c = random_uniform(random::key(2), {1000});
+  EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
+  EXPECT_NE(a.to_vector<float>(), c.to_vector<float>());
+  Tensor n = random_normal(random::key(1), {20000}, 2, 3, f64);
+  EXPECT_NEAR(mean(n).item<double>(), 2, 0.1);
+  EXPECT_NEAR(variance(n).item<double>(), 9, 0.3);
+  Generator generator(5);
+  EXPECT_NE(generator.uniform({4}).to_vector<float>(), generator.uniform({4}).to_vector<float>());
+  auto keys = random::split(random::key(1), 3);
+  EXPECT_NE(keys[0].to_vector<int64_t>(), keys[1].to_vector<int64_t>());
+}

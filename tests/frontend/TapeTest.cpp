@@ -1,0 +1,469 @@
+// Rows T-* of the behaviour of tapes: what is recorded, what a gradient is, and why there is none.
+#include <wengert/wengert.h>
+
+#include "runtime/Buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+#include <thread>
+
+using namespace wg;
+
+static std::string messageOf(const std::function<void()> &f) {
+  try {
+    f();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// T-01
+TEST(Tape, OnlyOpsOnWatchedTensorsAreRecorded) {
+  Tensor x(3.0f), y(4.0f);
+  GradientTape tape;
+  tape.watch(x);
+  Tensor unseen = y * y;
+  Tensor seen = x * unseen;
+  EXPECT_EQ(tape.size(), 1);
+  EXPECT_EQ(tape.gradient(seen, x).item<float>(), 16.0f);
+}
+
+TEST(Tape, OpsAfterTheScopeAreConstants) {
+  Tensor x(3.0f);
+  GradientTape tape({.recording = false});
+  tape.watch(x);
+  Tensor y;
+  {
+    auto scope = tape.record();
+    y = x * x;
+  }
+  Tensor z = y * x;
+  Grad g = tape.gradient(z, x);
+  EXPECT_FALSE(g);
+  EXPECT_NE(g.reason().find("no path"), std::string::npos) << g.reason();
+}
+
+// T-02, T-30, T-35
+TEST(Tape, TrainableVariablesAreWatchedWhenRead) {
+  Variable w(2.0f), b(1.0f);
+  GradientTape tape;
+  Tensor loss = reduce_sum(w * Tensor{1.0f, 2.0f} + b);
+  auto [dw, db] = tape.gradient(loss, w, b);
+  EXPECT_EQ(dw.item<float>(), 3.0f);
+  EXPECT_EQ(db.item<float>(), 2.0f);
+}
+
+// T-03
+TEST(Tape, NothingIsWatchedByItselfIfNotWanted) {
+  Variable w(2.0f), v(3.0f);
+  GradientTape tape({.watch_accessed_variables = false});
+  tape.watch(v);
+  Tensor y = w * v;
+  auto [dw, dv] = tape.gradient(y, w, v);
+  EXPECT_FALSE(dw);
+  EXPECT_EQ(dv.item<float>(), 2.0f);
+}
+
+// T-04
+TEST(Tape, AVariableThatIsNotTrainableCanBeWatched) {
+  Variable w(2.0f, {.trainable = false});
+  GradientTape tape({.persistent = true});
+  EXPECT_NE(tape.gradient(w * w, w).reason().find("not trainable"), std::string::npos);
+  tape.watch(w);
+  EXPECT_EQ(tape.gradient(w * w, w).item<float>(), 4.0f);
+}
+
+// T-05
+TEST(Tape, WatchingIsByIdentity) {
+  Tensor a(2.0f), b(2.0f);
+  GradientTape tape;
+  tape.watch(a, b);
+  auto [da, db] = tape.gradient(a * a * b, a, b);
+  EXPECT_EQ(da.item<float>(), 8.0f);
+  EXPECT_EQ(db.item<float>(), 4.0f);
+}
+
+// T-07, T-40
+TEST(Tape, IntegersHaveNoGradientAndSayWhy) {
+  Tensor n(3), x(2.0f);
+  GradientTape strict;
+  EXPECT_NE(messageOf([&] { strict.watch(n); }).find("the dtype of a watched tensor must be floating, got i32[]"), std::string::npos);
+  GradientTape tape({.persistent = true, .allow_non_differentiable = true});
+  tape.watch(n, x);
+  EXPECT_NE(tape.gradient(x * x, n).reason().find("integer dtype"), std::string::npos);
+  EXPECT_NE(tape.gradient(cast(x, i32), x).reason().find("integer dtype"), std::string::npos);
+}
+
+// T-09
+TEST(Tape, WatchingIsLocalToTheTape) {
+  Tensor x(2.0f);
+  GradientTape outer;
+  GradientTape inner;
+  inner.watch(x);
+  Tensor y = x * x;
+  EXPECT_EQ(outer.size(), 0);
+  EXPECT_EQ(inner.gradient(y, x).item<float>(), 4.0f);
+  EXPECT_FALSE(outer.gradient(y, x));
+}
+
+// T-10
+TEST(Tape, WatchedVariablesComeInTheOrderOfConstruction) {
+  Variable a(1.0f, {.name = "a"}), b(2.0f, {.name = "b"});
+  GradientTape tape;
+  Tensor y = b * a;
+  tape.gradient(y, a);
+  std::vector<Variable> watched = tape.watched_variables();
+  ASSERT_EQ(watched.size(), 2u);
+  EXPECT_EQ(watched[0].name(), "a");
+  EXPECT_EQ(watched[1].name(), "b");
+  tape.reset();
+  EXPECT_TRUE(tape.watched_variables().empty());
+}
+
+// T-12
+TEST(Tape, AnExceptionLeavesNoTapeBehind) {
+  Tensor x(2.0f);
+  try {
+    GradientTape tape;
+    tape.watch(x);
+    throw 1;
+  } catch (int) {
+  }
+  GradientTape tape;
+  tape.watch(x);
+  EXPECT_EQ(tape.gradient(x * x, x).item<float>(), 4.0f);
+}
+
+// T-13
+TEST(Tape, IdentitiesAreSourcesOfTheirOwn) {
+  Tensor x(3.0f);
+  GradientTape tape;
+  tape.watch(x);
+  Tensor one = x * 1.0f, zero = x + 0.0f;
+  Tensor y = one * zero;
+  auto [dx, done, dzero] = tape.gradient(y, x, one, zero);
+  EXPECT_EQ(dx.item<float>(), 6.0f);
+  EXPECT_EQ(done.item<float>(), 3.0f);
+  EXPECT_EQ(dzero.item<float>(), 3.0f);
+}
+
+// T-14, T-41
+TEST(Tape, AVariableAsTargetIsItself) {
+  Variable v(3.0f), w(4.0f);
+  GradientTape tape({.persistent = true});
+  EXPECT_EQ(tape.gradient(v, v).item<float>(), 1.0f);
+  EXPECT_FALSE(tape.gradient(v, w));
+}
+
+// T-15
+TEST(Tape, AssignmentStopsGradients) {
+  Variable w(2.0f);
+  Tensor x(3.0f);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  w.assign(x * 5.0f);
+  Tensor y = w * w;
+  auto [dx, dw] = tape.gradient(y, x, w);
+  EXPECT_FALSE(dx);
+  EXPECT_EQ(dw.item<float>(), 30.0f);
+}
+
+TEST(Tape, TheGradientOfAVariableSumsOverItsReads) {
+  Variable w(2.0f);
+  GradientTape tape;
+  Tensor before = w * 3.0f;
+  w.assign_add(1.0f);
+  Tensor y = before + w * 5.0f;
+  EXPECT_EQ(tape.gradient(y, w).item<float>(), 8.0f);
+}
+
+// T-30: the result mirrors the structure of the sources.
+TEST(Tape, StructureIsKept) {
+  Variable a(1.0f), b(2.0f);
+  std::map<std::string, Variable> named{{"a", a}, {"b", b}};
+  std::vector<std::vector<Variable>> layers{{a}, {}, {b}};
+  GradientTape tape({.persistent = true});
+  Tensor y = a * b * b;
+  std::map<std::string, Grad> byName = tape.gradient(y, named);
+  EXPECT_EQ(byName.at("a").item<float>(), 4.0f);
+  EXPECT_EQ(byName.at("b").item<float>(), 4.0f);
+  std::vector<std::vector<Grad>> byLayer = tape.gradient(y, layers);
+  EXPECT_EQ(byLayer.size(), 3u);
+  EXPECT_TRUE(byLayer[1].empty());
+  EXPECT_EQ(byLayer[2][0].item<float>(), 4.0f);
+}
+
+// T-31, T-32, T-33, T-34
+TEST(Tape, SourcesMayBeRepeatedIntermediateAndTargets) {
+  Tensor x(3.0f);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  Tensor y = x * x, z = y * y;
+  auto [first, second] = tape.gradient(z, x, x);
+  EXPECT_EQ(first.item<float>(), 108.0f);
+  EXPECT_EQ(second.item<float>(), 108.0f);
+  EXPECT_EQ(tape.gradient(z, y).item<float>(), 18.0f);
+  EXPECT_EQ(tape.gradient(y, y).item<float>(), 1.0f);
+  EXPECT_EQ(tape.gradient({y, z}, y).item<float>(), 19.0f);
+  EXPECT_EQ(tape.gradient(std::vector{y, y}, x).item<float>(), 12.0f);
+}
+
+// T-36
+TEST(Tape, SeedsReplaceOnes) {
+  Tensor x{1.0f, 2.0f};
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  Tensor y = x * x;
+  Grad g = tape.gradient(y, x, GradientOptions{.output_gradients = Tensor{1.0f, 10.0f}});
+  EXPECT_EQ(g.value().to_vector<float>(), (std::vector{2.0f, 40.0f}));
+  Grad both = tape.gradient(std::vector{y, y}, x, GradientOptions{.output_gradients = {Tensor(), Tensor{0.0f, 1.0f}}});
+  EXPECT_EQ(both.value().to_vector<float>(), (std::vector{2.0f, 8.0f}));
+  EXPECT_NE(messageOf([&] { tape.gradient(y, x, GradientOptions{.output_gradients = Tensor{1.0f, 2.0f, 3.0f}}); }).find("output_gradients[0] is f32[3], its target f32[2]"),
+            std::string::npos);
+}
+
+// T-37, T-38
+TEST(Tape, UnconnectedIsNoneOrZeros) {
+  Tensor x(1.0f), z{1.0f, 2.0f};
+  Variable v(Tensor{1.0f, 2.0f, 3.0f});
+  GradientTape tape({.persistent = true});
+  tape.watch(x, z, v);
+  Tensor y = x * 2.0f;
+  Grad none = tape.gradient(y, z);
+  EXPECT_FALSE(none);
+  EXPECT_NE(none.reason().find("no path"), std::string::npos);
+  EXPECT_NE(messageOf([&] { none.value(); }).find("the gradient is None: no path"), std::string::npos);
+  std::ostringstream text;
+  text << none;
+  EXPECT_EQ(text.str().rfind("None: no path", 0), 0u);
+  auto [dz, dv] = tape.gradient(y, z, v, GradientOptions{.unconnected = Unconnected::zero});
+  EXPECT_EQ(dz.value().to_vector<float>(), (std::vector{0.0f, 0.0f}));
+  EXPECT_EQ(dv.value().shape(), Shape{3});
+}
+
+// T-42
+TEST(Tape, ASecondUseIsAnError) {
+  Tensor x(1.0f);
+  GradientTape tape;
+  tape.watch(x);
+  Tensor y = x * x;
+  tape.gradient(y, x);
+  try {
+    tape.gradient(y, x);
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.kind(), ErrorKind::runtime);
+    EXPECT_EQ(error.message(), "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)");
+    EXPECT_EQ(error.remedy(), "make it persistent: GradientTape tape({.persistent = true})");
+    EXPECT_NE(error.where().find("TapeTest.cpp:"), std::string::npos);
+  }
+}
+
+// T-45: gradient inside of the recording scope ends a tape that is not persistent.
+TEST(Tape, AskingEndsTheRecording) {
+  Tensor x(2.0f);
+  GradientTape tape;
+  tape.watch(x);
+  Tensor y = x * x;
+  tape.gradient(y, x);
+  EXPECT_FALSE(tape.recording());
+}
+
+// T-46
+TEST(Tape, APersistentTapeRecordsItsOwnGradient) {
+  Tensor x(3.0);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  Tensor y = x * x * x;
+  Tensor dy = tape.gradient(y, x).value();
+  Tensor d2y = tape.gradient(dy, x).value();
+  EXPECT_EQ(d2y.item<double>(), 18.0);
+  EXPECT_FALSE(tape.gradient(tape.gradient(y, x, GradientOptions{.record = false}).value(), x));
+}
+
+// T-51
+TEST(Tape, ConditionsAndIndicesHaveNone) {
+  Tensor a{1.0f, 2.0f}, b{3.0f, 4.0f};
+  GradientTape tape;
+  tape.watch(a, b);
+  Tensor y = where(a > 1.5f, a, b);
+  auto [da, db] = tape.gradient(y, a, b);
+  EXPECT_EQ(da.value().to_vector<float>(), (std::vector{0.0f, 1.0f}));
+  EXPECT_EQ(db.value().to_vector<float>(), (std::vector{1.0f, 0.0f}));
+}
+
+// T-60, T-61, T-62, T-63
+TEST(Tape, RecordingCanPauseAndResume) {
+  Tensor x(2.0f);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  EXPECT_NE(messageOf([&] { tape.record(); }).find("Tape is still recording, This can happen if you try to re-enter an already-active tape."),
+            std::string::npos);
+  Tensor a = x * 3.0f, constant;
+  {
+    auto pause = tape.stop_recording();
+    constant = x * 5.0f;
+    EXPECT_NE(messageOf([&] { tape.stop_recording(); }).find("Trying to stop recording a tape which is not recording."), std::string::npos);
+  }
+  Tensor y = a * constant;
+  EXPECT_EQ(tape.gradient(y, x).item<float>(), 30.0f);
+  tape.reset();
+  EXPECT_FALSE(tape.gradient(y, x));
+  tape.watch(x);
+  EXPECT_EQ(tape.gradient(x * x, x).item<float>(), 4.0f);
+}
+
+// T-64, D-16
+TEST(Tape, SeveralTapesSeeTheirOwnPart) {
+  Variable w(3.0f);
+  GradientTape first, second;
+  second.stop();
+  Tensor y = w * w;
+  first.stop();
+  auto again = second.record();
+  Tensor z = w * 4.0f;
+  EXPECT_EQ(first.gradient(y, w).item<float>() + second.gradient(z, w).item<float>(), 10.0f);
+}
+
+// T-65
+TEST(Tape, NestedTapesGiveTheSecondDerivative) {
+  Tensor x(1.7);
+  GradientTape outer;
+  outer.watch(x);
+  Tensor dy;
+  {
+    GradientTape inner;
+    inner.watch(x);
+    Tensor y = x * x * x;
+    dy = inner.gradient(y, x).value();
+  }
+  EXPECT_NEAR(dy.item<double>(), 3 * 1.7 * 1.7, 1e-12);
+  EXPECT_NEAR(outer.gradient(dy, x).item<double>(), 6 * 1.7, 1e-12);
+}
+
+TEST(Tape, ThirdDerivative) {
+  Tensor x(0.8);
+  GradientTape a, b, c;
+  for (GradientTape *tape : {&a, &b, &c})
+    tape->watch(x);
+  Tensor first = c.gradient(exp(x * x), x).value();
+  Tensor second = b.gradient(first, x).value();
+  Tensor third = a.gradient(second, x).value();
+  double e = std::exp(0.64), t = 0.8;
+  EXPECT_NEAR(third.item<double>(), (12 * t + 8 * t * t * t) * e, 1e-11);
+}
+
+TEST(Tape, AGradientTakenOutsideOfTheOuterTapeIsNotRecorded) {
+  Tensor x(2.0f);
+  GradientTape outer, inner;
+  outer.watch(x), inner.watch(x);
+  Tensor y = x * x;
+  outer.stop();
+  Tensor dy = inner.gradient(y, x).value();
+  EXPECT_FALSE(outer.gradient(dy, x));
+}
+
+// T-19
+TEST(Tape, OtherThreadsAreNotRecorded) {
+  Tensor x(2.0f);
+  GradientTape tape;
+  tape.watch(x);
+  Tensor y;
+  std::thread([&] { y = x * x; }).join();
+  EXPECT_EQ(tape.size(), 0);
+}
+
+// T-67
+TEST(Tape, NothingIsLeftBehind) {
+  Tensor x(2.0f);
+  auto once = [&] {
+    GradientTape tape({.persistent = true});
+    tape.watch(x);
+    Tensor y = exp(x * x);
+    tape.gradient(tape.gradient(y, x).value(), x);
+  };
+  once();
+  size_t before = runtime::Buffer::liveBytes();
+  for (int i = 0; i < 10; ++i)
+    once();
+  EXPECT_EQ(runtime::Buffer::liveBytes(), before);
+}
+
+// D-11, C-11, U-01: an empty gradient names the op that stops it, with its line.
+TEST(Tape, ReasonsNameTheOpAndTheLine) {
+  Tensor x(2.0f), y(3.0f);
+  GradientTape tape({.persistent = true});
+  tape.watch(x, y);
+  Tensor z = x * stop_gradient(x * y);
+  EXPECT_EQ(tape.gradient(z, x).item<float>(), 6.0f);
+  Grad g = tape.gradient(z, y);
+  EXPECT_FALSE(g);
+  EXPECT_NE(g.reason().find("'stop_gradient' (TapeTest.cpp:"), std::string::npos) << g.reason();
+  EXPECT_NE(g.reason().find("stops the gradient"), std::string::npos);
+  EXPECT_NE(tape.gradient(floor(x), x).reason().find("'floor'"), std::string::npos);
+  EXPECT_NE(tape.explain(z, y).find("None, blocked: 'stop_gradient'"), std::string::npos) << tape.explain(z, y);
+  EXPECT_NE(tape.gradient(z, Tensor(1.0f)).reason().find("not watched"), std::string::npos);
+}
+
+// D2: one structure, many tapes: the cached program gives the same bits on other values.
+TEST(Tape, ARepeatedStructureGivesTheRightValues) {
+  for (int i = 1; i < 6; ++i) {
+    Tensor x(static_cast<double>(i));
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = x * x + 2.0 * x;
+    EXPECT_EQ(tape.gradient(y, x).item<double>(), 2.0 * i + 2);
+  }
+  for (int n = 1; n < 5; ++n) { // another length of the same loop is another structure
+    Tensor x(2.0);
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = x;
+    for (int i = 1; i < n; ++i)
+      y = y * x;
+    EXPECT_EQ(tape.gradient(y, x).item<double>(), n * std::pow(2.0, n - 1));
+  }
+}
+
+TEST(Tape, DtypesAndBroadcastsComeBackInTheSourcesShape) {
+  Tensor row{1.0, 2.0, 3.0}, scalar(2.0), m{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
+  GradientTape tape;
+  tape.watch(row, scalar, m);
+  Tensor y = reduce_sum(m * row * scalar + cast(cast(row, f32), f64));
+  auto [dr, ds, dm] = tape.gradient(y, row, scalar, m);
+  EXPECT_EQ(dr.value().to_vector<double>(), (std::vector{12.0, 16.0, 20.0}));
+  EXPECT_EQ(ds.item<double>(), 46.0);
+  EXPECT_EQ(dm.value().to_vector<double>(), (std::vector{2.0, 4.0, 6.0, 2.0, 4.0, 6.0}));
+}
+
+/// Loss of a two-layer softmax network.
+static Tensor networkLoss(const Tensor &w1, const Tensor &w2, const Tensor &x, const Tensor &labels) {
+  return mean(softmax_cross_entropy(matmul(tanh(matmul(x, w1)), w2), labels));
+}
+
+// The Hessian-vector product by nested tapes against a central difference of the gradient, and its symmetry.
+TEST(Tape, HessianVectorProductOfASoftmaxNetwork) {
+  Tensor key = random::key(3);
+  auto keys = random::split(key, 5);
+  Tensor w1 = random_normal(keys[0], {4, 3}, 0, 0.5, f64), w2 = random_normal(keys[1], {3, 3}, 0, 0.5, f64);
+  Tensor x = random_normal(keys[2], {6, 4}, 0, 1, f64), labels{0, 1, 2, 2, 1, 0};
+  Tensor u = random_normal(keys[3], {4, 3}, 0, 1, f64), v = random_normal(keys[4], {4, 3}, 0, 1, f64);
+  auto gradientAt = [&](const Tensor &w) {
+    GradientTape tape;
+    tape.watch(w);
+    return tape.gradient(networkLoss(w, w2, x, labels), w).value();
+  };
+  auto product = [&](const Tensor &direction) {
+    GradientTape outer;
+    outer.watch(w1);
+    Tensor along = reduce_sum(gradientAt(w1) * direction);
+    return outer.gradient(along, w1).value();
+  };
+  Tensor hu = product(u), hv = product(v);
+  EXPECT_NEAR(reduce_sum(hu * v).item<double>(), reduce_sum(hv * u).item<double>(), 1e-12);
+  Tensor numeric = (gradientAt(w1 + 1e-5 * u) - gradientAt(w1 - 1e-5 * u)) / 2e-5;
+  EXPECT_LT(reduce_max(abs(numeric - hu)).item<double>(), 1e-8);
+}

@@ -1,0 +1,50 @@
+// Rows T-90 to T-94: derivatives as functions of functions.
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+using namespace wg;
+
+// T-90
+TEST(Transforms, ValueAndGradKeepsTheStructure) {
+  auto loss = [](const std::map<std::string, Tensor> &p, const Tensor &x) { return reduce_sum(p.at("w") * x + p.at("b")); };
+  std::map<std::string, Tensor> parameters{{"w", Tensor(3.0)}, {"b", Tensor(1.0)}};
+  auto [value, gradient] = value_and_grad(loss)(parameters, Tensor{1.0, 2.0});
+  EXPECT_EQ(value.item<double>(), 11.0);
+  EXPECT_EQ(gradient.at("w").item<double>(), 3.0);
+  EXPECT_EQ(gradient.at("b").item<double>(), 2.0);
+}
+
+// T-93
+TEST(Transforms, OneTensorTwiceIsTwoArguments) {
+  auto product = [](const Tensor &a, const Tensor &b) { return a * a * b; };
+  Tensor x(3.0);
+  EXPECT_EQ(grad(product)(x, x).item<double>(), 18.0);
+  auto [value, both] = value_and_grad(product, {0, 1})(x, x);
+  EXPECT_EQ(both[0].item<double>(), 18.0);
+  EXPECT_EQ(both[1].item<double>(), 9.0);
+}
+
+TEST(Transforms, GradNests) {
+  auto cube = [](const Tensor &x) { return x * x * x; };
+  auto first = [=](const Tensor &x) { return grad(cube)(x).value(); };
+  auto second = [=](const Tensor &x) { return grad(first)(x).value(); };
+  EXPECT_NEAR(second(Tensor(1.7)).item<double>(), 6 * 1.7, 1e-12);
+  auto traced = wg::function("second", second);
+  EXPECT_NEAR(traced(Tensor(1.7)).item<double>(), 6 * 1.7, 1e-12);
+}
+
+// T-92
+TEST(Transforms, ByTheVariablesThatAreRead) {
+  Variable a(2.0), b(3.0), c(4.0);
+  auto result = grad_wrt_variables([&](const Tensor &x) { return b * a * x; })(Tensor(5.0));
+  ASSERT_EQ(result.variables.size(), 2u);
+  EXPECT_EQ(result.gradients[0].item<double>(), 15.0);
+  EXPECT_EQ(result.gradients[1].item<double>(), 10.0);
+  try {
+    grad_wrt_variables([](const Tensor &x) { return x; })(Tensor(1.0));
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.message(), "No trainable variables were accessed while the function was being computed.");
+  }
+}

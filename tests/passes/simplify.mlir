@@ -1,0 +1,19 @@
+// RUN: wengert-opt %s --wg-simplify | FileCheck %s
+
+// d mean(x * w) / dw as the rules write it: the seed, its division and its sizes are gone, equal products are one.
+// CHECK-LABEL: func @gradient_of_a_mean
+//  CHECK-SAME:   (%[[X:.*]]: tensor<4xf32>, %[[W:.*]]: tensor<4xf32>)
+func.func @gradient_of_a_mean(%x: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[QUARTER:.*]] = wg.constant dense<2.500000e-01> : tensor<4xf32>
+  // CHECK-NEXT: %[[DW:.*]] = wg.mul %[[QUARTER]], %[[X]] : tensor<4xf32>
+  // CHECK-NEXT: return %[[DW]], %[[DW]]
+  %seed = wg.constant dense<1.0> : tensor<f32>
+  %count = wg.constant dense<4.0> : tensor<f32>
+  %ct = wg.div %seed, %count : tensor<f32>
+  %repeated = wg.broadcast %ct to [4] dims [] : tensor<f32> -> tensor<4xf32>
+  %dw = wg.mul %repeated, %x : tensor<4xf32>
+  %dx = wg.mul %repeated, %w : tensor<4xf32>
+  %again = wg.broadcast %ct to [4] dims [] : tensor<f32> -> tensor<4xf32>
+  %same = wg.mul %again, %x : tensor<4xf32>
+  return %dw, %same : tensor<4xf32>, tensor<4xf32>
+}
