@@ -171,6 +171,9 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   if (failed(info))
     return diagnostics.take("the lowered entry has no description");
   executable->info = std::move(*info);
+  if (options.keepStages)
+    if (auto assembly = emitAssembly(module, options.target); assembly.ok())
+      executable->texts.push_back({Stage::assembly, *assembly});
   JitTimes times;
   auto start = std::chrono::steady_clock::now();
   auto jitted = jit(module, options.target, {}, &times);

@@ -19,9 +19,7 @@ void registerPasses() {
   registerPass([] { return createInferShapes(); });
   registerPass([] { return createDropDeadGradients(); });
   registerPass([] { return createFoldConstants(); });
-#if __has_include("passes/Fuse.cpp")
   registerPass([] { return createFuse(); });
-#endif
   PassPipelineRegistration<>("wg-simplify", "Fold constants, canonicalise, merge common subexpressions", addSimplify);
 }
 

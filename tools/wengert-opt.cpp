@@ -1,14 +1,7 @@
 // wengert-opt: runs passes over textual IR. For people who work on the compiler and for the tests.
+#include "autodiff/Passes.h"
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
-#if __has_include("autodiff/Passes.h")
-#include "autodiff/Passes.h"
-#define WENGERT_HAS_AUTODIFF
-#endif
-#if __has_include("codegen/Passes.h")
-#include "codegen/Passes.h"
-#define WENGERT_HAS_CODEGEN
-#endif
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -26,11 +19,6 @@ int main(int argc, char **argv) {
                   mlir::LLVM::LLVMDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, inline, ...
   wg::passes::registerPasses();
-#ifdef WENGERT_HAS_AUTODIFF
-  wg::autodiff::registerPasses();
-#endif
-#ifdef WENGERT_HAS_CODEGEN
-  wg::codegen::registerPasses();
-#endif
+  wg::autodiff::registerAutodiffPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Wengert's optimiser driver\n", registry));
 }

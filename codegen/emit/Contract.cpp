@@ -5,11 +5,12 @@
 // stored in vectors; a and b change roles where that is needed. Then, per batch and per panel of n:
 //
 //   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share cache sets
+//   (and once, before all panels, a[k, tile of m] where a lies that way)
 //   for m in tiles of MR:           MR x NV accumulators in registers
 //     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds
 //     epilogue on each accumulator, stores
 //
-// Tile sizes follow the register file: 8 x 2 vectors of 32 registers, 6 x 2 of 16 (Goto and van de Geijn 2008).
+// Tile sizes follow the register file: 12 x 2 vectors of 32 registers, 6 x 2 of 16 (Goto and van de Geijn 2008).
 #include "codegen/emit/KernelEmitter.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -37,8 +38,11 @@ struct ContractEmitter {
   ir::ContractOp op;
   Value a, bOperand;
   SmallVector<Letter> batch, m, n, k;
-  Type element, accumulator;
+  Type element;
   int lanes;
+  Value baseA;                   ///< of a, or of its packed tiles
+  SmallVector<int64_t> stridesA; ///< per letter of k
+  int64_t strideM = 0;
 
   explicit ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
     for (Operation &inner : e.kernel.getBlock()->without_terminator())
@@ -96,7 +100,7 @@ struct ContractEmitter {
 
   int vectorsOfTile(int64_t columns) const { return static_cast<int>(std::min<int64_t>(2, (columns + lanes - 1) / lanes)); }
   /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
-  int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 16 : 12) / vectors; }
+  int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
 
   const Letter &lane() const { return n.back(); }
   int64_t sizeK() const {
@@ -107,14 +111,26 @@ struct ContractEmitter {
   }
   int64_t rows() const { return m.empty() ? 1 : m.back().size; }
 
+  int64_t elementBytes() const { return element.getIntOrFloatBitWidth() / 8; }
+  /// Rows at such a distance share a few cache sets, and each lies on a page of its own.
+  bool thrashes(int64_t stride) const { return stride * elementBytes() % 2048 == 0 && sizeK() >= 64; }
+
   /// Whether a panel of b is copied before use.
-  bool packs() const {
+  bool packsB() const {
     if (lane().strideB != 1)
       return lane().size > 1;
-    int64_t bytes = sizeK() * lane().size * (element.getIntOrFloatBitWidth() / 8);
-    return bytes > (int64_t(1) << 20) && rows() >= 4 * rowsOfTile(2);
+    bool large = sizeK() * lane().size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().strideB));
+    return large && rows() >= 4 * rowsOfTile(2);
   }
-  int64_t panelBytes() const { return packs() ? sizeK() * 2 * lanes * (element.getIntOrFloatBitWidth() / 8) : 0; }
+  /// Whether a is copied tile by tile: each tile is read once a panel.
+  bool packsA() const {
+    return m.size() == 1 && k.size() == 1 && m[0].strideA == 1 && thrashes(k[0].strideA) && lane().size >= 8 * lanes;
+  }
+  int64_t panelElements() const { return packsB() ? sizeK() * 2 * lanes : 0; }
+  int64_t scratchBytes() const {
+    int64_t tiles = packsA() ? (rows() + rowsOfTile(2) - 1) / rowsOfTile(2) : 0;
+    return (panelElements() + tiles * rowsOfTile(2) * sizeK()) * elementBytes();
+  }
 
   // ---- Emission -----------------------------------------------------------------------------------------------------
 
@@ -171,9 +187,13 @@ struct ContractEmitter {
   LogicalResult emit(Value begin, Value end) {
     Point origin;
     origin.at.assign(e.axes.size(), {e.index(0), 0});
-    bool chunkRows = batch.empty() && m.size() == 1 && e.chunks > 1;
-    (void)chunkRows;
+    baseA = e.pointerOf.lookup(a);
+    for (const Letter &letter : k)
+      stridesA.push_back(letter.strideA);
+    strideM = m.empty() ? 0 : m.back().strideA;
     nest(batch, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
+      if (packsA())
+        offsetA = packA(offsetA);
       nest(ArrayRef(n).drop_back(), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
         int64_t width = 2 * lanes, size = lane().size, whole = size / width * width;
         e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, 2, width, origin); });
@@ -191,7 +211,7 @@ struct ContractEmitter {
     SmallVector<int64_t> panelStrides; // of b within the panel, one per letter of k
     for (const Letter &letter : k)
       panelStrides.push_back(letter.strideB);
-    bool packed = packs();
+    bool packed = packsB();
     if (packed) {
       pack(base, panelOffset, vectors, columns);
       base = e.scratchPointer;
@@ -210,10 +230,10 @@ struct ContractEmitter {
       if (m.empty())
         return tile(offsetA, base, panelOffset, panelStrides, {}, 1, j, masks, loadMasks, origin);
       const Letter &letter = m.back();
-      int height = rowsOfTile(vectors);
+      int height = packsA() ? rowsOfTile(2) : rowsOfTile(vectors);
       int64_t whole = letter.size / height * height;
       auto emitTile = [&](Value i, int count) {
-        tile(e.add(offsetA, e.mul(i, letter.strideA)), base, panelOffset, panelStrides, i, count, j, masks, loadMasks, origin);
+        tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.strideA)), base, panelOffset, panelStrides, i, count, j, masks, loadMasks, origin);
       };
       e.loop(0, whole, height, [&](Value i) { emitTile(i, height); });
       if (whole < letter.size)
@@ -229,17 +249,15 @@ struct ContractEmitter {
   void tile(Value offsetA, Value base, Value panelOffset, ArrayRef<int64_t> panelStrides, Value i, int count, Value j, ArrayRef<Value> masks,
             ArrayRef<Value> loadMasks, Point &origin) {
     int vectors = static_cast<int>(masks.size());
-    Value pointerA = e.pointerOf.lookup(a);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
     SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
-    int64_t strideM = m.empty() ? 0 : m.back().strideA;
     std::function<SmallVector<Value>(size_t, Value, Value, ValueRange)> sum = [&](size_t depth, Value atA, Value atB, ValueRange acc) {
       if (depth == k.size()) {
         SmallVector<Value> next, columnsOfB;
         for (int v = 0; v < vectors; ++v)
           columnsOfB.push_back(loadVector(base, e.add(atB, e.index(v * lanes)), loadMasks[v]));
         for (int r = 0; r < count; ++r) {
-          Value scalar = e.splat(loadScalar(pointerA, e.add(atA, e.index(r * strideM))), lanes);
+          Value scalar = e.splat(loadScalar(baseA, e.add(atA, e.index(r * strideM))), lanes);
           for (int v = 0; v < vectors; ++v)
             next.push_back(fma(scalar, columnsOfB[v], acc[r * vectors + v]));
         }
@@ -247,7 +265,7 @@ struct ContractEmitter {
       }
       const Letter &letter = k[depth];
       return e.loop(0, letter.size, 1, acc, [&](Value p, ValueRange carried) {
-        return sum(depth + 1, e.add(atA, e.mul(p, letter.strideA)), e.add(atB, e.mul(p, panelStrides[depth])), carried);
+        return sum(depth + 1, e.add(atA, e.mul(p, stridesA[depth])), e.add(atB, e.mul(p, panelStrides[depth])), carried);
       });
     };
     SmallVector<Value> acc = sum(0, offsetA, panelOffset, start);
@@ -277,6 +295,29 @@ struct ContractEmitter {
     if (e.target.hasFma)
       return math::FmaOp::create(b, loc, x, y, z);
     return arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, x, y), z);
+  }
+
+  /// scratch[tile of m][k][rows of a tile] = a, after the panel of b. Returns the offset of the first tile.
+  Value packA(Value offsetA) {
+    int height = rowsOfTile(2);
+    int64_t size = m[0].size, whole = size / height * height;
+    Value source = baseA, first = e.index(panelElements());
+    auto copyTile = [&](Value i, int count) {
+      auto type = VectorType::get({count}, element);
+      e.loop(0, k[0].size, 1, [&](Value p) {
+        Value from = e.add(e.add(offsetA, i), e.mul(p, k[0].strideA));
+        Value x = LLVM::LoadOp::create(b, loc, type, pointerAt(source, from), alignment());
+        Value to = e.add(e.add(first, e.mul(i, sizeK())), e.mul(p, height));
+        LLVM::StoreOp::create(b, loc, x, pointerAt(e.scratchPointer, to), alignment());
+      });
+    };
+    e.loop(0, whole, height, [&](Value i) { copyTile(i, height); });
+    if (whole < size)
+      copyTile(e.index(whole), static_cast<int>(size - whole));
+    baseA = e.scratchPointer;
+    stridesA = {height};
+    strideM = 1;
+    return first;
   }
 
   // ---- Packing ----------------------------------------------------------------------------------------------------------
@@ -358,7 +399,7 @@ struct ContractEmitter {
 
 void KernelEmitter::planContract() {
   ContractEmitter contract(*this);
-  scratch = contract.panelBytes();
+  scratch = contract.scratchBytes();
 }
 
 LogicalResult KernelEmitter::emitContract(Value begin, Value end) { return ContractEmitter(*this).emit(begin, end); }

@@ -194,15 +194,19 @@ int KernelEmitter::nativeLanes() {
   return std::max<int>(2, target.vectorBytes / widest);
 }
 
-/// Live values of the body in program order, plus what an expanded transcendental function holds.
+/// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8 run side by
+/// side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights). Without such a chain four
+/// are enough to hide an addition, if their values fit the registers.
 int KernelEmitter::interleave() {
+  constexpr int64_t kMaxOps = 1300; // in one iteration of the loop: bounds code size
+  int64_t ops = 0, chained = 0;
   int live = 0, most = 1;
   DenseMap<Value, int> uses;
   for (Operation &op : *kernel.getBlock()) {
     if (ir::viewMapOf(&op) || isa<ir::ConstantOp>(op))
       continue;
-    int temporaries = isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op>(op) ? 3 : 0;
-    most = std::max(most, live + temporaries);
+    ++ops;
+    chained += isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op, ir::SinOp, ir::CosOp>(op);
     for (Value operand : op.getOperands())
       if (operand.getDefiningOp() && --uses[operand] == 0)
         --live;
@@ -212,8 +216,10 @@ int KernelEmitter::interleave() {
     }
     most = std::max(most, live);
   }
-  int fit = target.numVectorRegisters / (most + 1);
-  return fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
+  int wanted = chained > 1 ? target.numVectorRegisters / 4 : std::min(4, target.numVectorRegisters / (most + 1));
+  while (wanted > 1 && wanted * (ops + 20 * chained) > kMaxOps)
+    wanted /= 2;
+  return wanted >= 8 ? 8 : wanted >= 4 ? 4 : wanted >= 2 ? 2 : 1;
 }
 
 // ---- Small builders ------------------------------------------------------------------------------------------------

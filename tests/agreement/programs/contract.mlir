@@ -61,3 +61,8 @@ func.func @update(%x: tensor<64x48xf32>, %d: tensor<64x32xf32>, %w: tensor<48x32
 func.func @exchange(%a: tensor<8xf32> {wg.result = 1 : i64}, %b: tensor<8xf32> {wg.result = 0 : i64}) -> (tensor<8xf32>, tensor<8xf32>) {
   return %a, %b : tensor<8xf32>, tensor<8xf32>
 }
+func.func @packed(%a: tensor<64x512xf32>, %b: tensor<64x512xf32>, %c: tensor<130x512xf32>) -> (tensor<512x512xf32>, tensor<130x64xf32>) {
+  %p = wg.contract "km,kn->mn" %a, %b : tensor<64x512xf32>, tensor<64x512xf32> -> tensor<512x512xf32>
+  %q = wg.contract "mk,nk->mn" %c, %a : tensor<130x512xf32>, tensor<64x512xf32> -> tensor<130x64xf32>
+  return %p, %q : tensor<512x512xf32>, tensor<130x64xf32>
+}

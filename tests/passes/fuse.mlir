@@ -1,0 +1,94 @@
+// RUN: wengert-opt %s --wg-fuse | FileCheck %s
+
+// A chain is one loop; the splat is copied into it.
+// CHECK-LABEL: func.func @chain
+//  CHECK-SAME:   (%[[X:.*]]: tensor<8xf32>)
+func.func @chain(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK-NEXT: %[[Y:.*]] = wg.kernel map (%{{.*}} = %[[X]] : tensor<8xf32>)
+  // CHECK:        wg.constant
+  // CHECK:        wg.mul
+  // CHECK:        wg.tanh
+  // CHECK:        wg.yield
+  // CHECK:      return %[[Y]]
+  %h = wg.constant dense<0.5> : tensor<8xf32>
+  %a = wg.mul %x, %h : tensor<8xf32>
+  %b = wg.tanh %a : tensor<8xf32>
+  return %b : tensor<8xf32>
+}
+
+// Softmax: two reductions over one axis and what lies between and after them are one kernel.
+// CHECK-LABEL: func.func @softmax
+func.func @softmax(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+  // CHECK-COUNT-1: wg.kernel reduce
+  // CHECK:           wg.reduce_max
+  // CHECK:           wg.exp
+  // CHECK:           wg.reduce_sum
+  // CHECK:           wg.div
+  // CHECK-NOT:     wg.kernel
+  %m = wg.reduce_max %x axes [1] : tensor<4x10xf32> -> tensor<4xf32>
+  %mm = wg.broadcast %m to [4, 10] dims [0] : tensor<4xf32> -> tensor<4x10xf32>
+  %d = wg.sub %x, %mm : tensor<4x10xf32>
+  %e = wg.exp %d : tensor<4x10xf32>
+  %s = wg.reduce_sum %e axes [1] : tensor<4x10xf32> -> tensor<4xf32>
+  %ss = wg.broadcast %s to [4, 10] dims [0] : tensor<4xf32> -> tensor<4x10xf32>
+  %y = wg.div %e, %ss : tensor<4x10xf32>
+  return %y : tensor<4x10xf32>
+}
+
+// Sums over different axes of one value are two kernels.
+// CHECK-LABEL: func.func @two_axes
+func.func @two_axes(%x: tensor<4x10xf32>) -> (tensor<4xf32>, tensor<10xf32>) {
+  // CHECK-COUNT-2: wg.kernel reduce
+  %m = wg.reduce_sum %x axes [1] : tensor<4x10xf32> -> tensor<4xf32>
+  %n = wg.reduce_sum %x axes [0] : tensor<4x10xf32> -> tensor<10xf32>
+  return %m, %n : tensor<4xf32>, tensor<10xf32>
+}
+
+// A product takes its bias and activation along, from before and after it.
+// CHECK-LABEL: func.func @dense
+func.func @dense(%x: tensor<4x6xf32>, %w: tensor<6x5xf32>, %b: tensor<5xf32>) -> tensor<4x5xf32> {
+  // CHECK:     wg.kernel contract
+  // CHECK:       wg.contract
+  // CHECK:       wg.add
+  // CHECK:       wg.relu
+  // CHECK-NOT: wg.kernel
+  %p = wg.contract "mk,kn->mn" %x, %w : tensor<4x6xf32>, tensor<6x5xf32> -> tensor<4x5xf32>
+  %bb = wg.broadcast %b to [4, 5] dims [1] : tensor<5xf32> -> tensor<4x5xf32>
+  %s = wg.add %p, %bb : tensor<4x5xf32>
+  %r = wg.relu %s : tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+
+// Two updates that meet in a third are one loop with three results.
+// CHECK-LABEL: func.func @three_results
+func.func @three_results(%p: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %g: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  // CHECK:     wg.kernel map {{.*}} -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // CHECK-NOT: wg.kernel
+  %m2 = wg.add %m, %g : tensor<8xf32>
+  %gg = wg.mul %g, %g : tensor<8xf32>
+  %v2 = wg.add %v, %gg : tensor<8xf32>
+  %q = wg.div %m2, %v2 : tensor<8xf32>
+  %p2 = wg.sub %p, %q : tensor<8xf32>
+  return %p2, %m2, %v2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// No merge that would make a cycle: the transpose of %a is read in other places, so %c waits for all of %a.
+// CHECK-LABEL: func.func @no_cycle
+func.func @no_cycle(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // CHECK-COUNT-2: wg.kernel map
+  %a = wg.exp %x : tensor<4x4xf32>
+  %t = wg.transpose %a by [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
+  %c = wg.add %a, %t : tensor<4x4xf32>
+  return %c : tensor<4x4xf32>
+}
+
+// A product with a vector is a sum of products.
+// CHECK-LABEL: func.func @thin
+func.func @thin(%a: tensor<4x6xf32>, %x: tensor<6xf32>) -> tensor<4xf32> {
+  // CHECK: wg.kernel reduce
+  // CHECK:   wg.broadcast
+  // CHECK:   wg.mul
+  // CHECK:   wg.reduce_sum
+  %p = wg.contract "mk,k->m" %a, %x : tensor<4x6xf32>, tensor<6xf32> -> tensor<4xf32>
+  return %p : tensor<4xf32>
+}
