@@ -67,6 +67,14 @@ static LogicalResult runPasses(func::FuncOp function, llvm::function_ref<void(Op
   return pm.run(function);
 }
 
+/// No gradient is taken of a program that is being compiled: what stopped one is the value itself.
+static void passGradients(func::FuncOp function) {
+  function.walk([](ir::StopGradientOp op) {
+    op.getY().replaceAllUsesWith(op.getX());
+    op.erase();
+  });
+}
+
 static int64_t countOps(Operation *root) {
   int64_t count = 0;
   root->walk([&](Operation *op) { count += !isa<ModuleOp, func::FuncOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); });
@@ -96,6 +104,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         break;
       case Stage::simplified:
         // Before kernels form, so that none is formed of what folds away or is computed twice.
+        passGradients(function);
         result = runPasses(function, [](OpPassManager &pm) {
           pm.addPass(createCanonicalizerPass());
           pm.addPass(passes::createFoldConstants());

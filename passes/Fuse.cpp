@@ -369,9 +369,14 @@ private:
 
   /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.
   void materialise() {
-    for (Operation &op : block)
-      if (isCheap(&op) && !isa<ir::ReshapeOp>(op) && isReadFromMemory(op.getResult(0)))
+    for (Operation &op : block) {
+      if (!isCheap(&op) || !isReadFromMemory(op.getResult(0)))
+        continue;
+      if (isa<ir::ReshapeOp>(op))
+        renamed.insert(&op);
+      else
         start(&op, Kind::map, shapeOf(op.getResult(0)));
+    }
   }
 
   bool isReadFromMemory(Value value) {
@@ -403,7 +408,7 @@ private:
     DenseMap<Group *, size_t> unitOfGroup;
     Operation *terminator = block.getTerminator();
     for (Operation *op : order) {
-      if (op == terminator || (isCheap(op) && !isMaterialised(op) && !isa<ir::ReshapeOp>(op)))
+      if (op == terminator || (isCheap(op) && !isMaterialised(op) && !renamed.contains(op)))
         continue;
       Group *group = groupOf.lookup(op);
       size_t unit;
@@ -424,22 +429,24 @@ private:
     SmallVector<size_t> waits(units.size(), 0);
     for (auto [i, unit] : llvm::enumerate(units)) {
       llvm::SmallSetVector<size_t, 8> needs;
-      std::function<void(Value)> need = [&](Value value) {
+      std::function<void(Value, bool)> need = [&](Value value, bool fromMemory) {
         Operation *op = value.getDefiningOp();
         if (!op)
           return;
-        if (auto it = unitOf.find(op); it != unitOf.end()) {
+        // What a kernel reads through cheap ops that it copies, it needs itself.
+        if (auto it = unitOf.find(op); it != unitOf.end() && (fromMemory || !renamed.contains(op))) {
           if (it->second != i)
             needs.insert(it->second);
-          if (!isCheap(op) || isMaterialised(op))
-            return;
+          return;
         }
         for (Value operand : op->getOperands())
-          need(operand);
+          need(operand, isa<ir::Indexed>(op));
       };
-      for (Operation *op : unit.ops)
+      for (Operation *op : unit.ops) {
+        Group *group = groupOf.lookup(op);
         for (Value operand : op->getOperands())
-          need(operand);
+          need(operand, !group || readsMemory(*group, op));
+      }
       waits[i] = needs.size();
       for (size_t n : needs)
         users[n].insert(i);
@@ -472,6 +479,9 @@ private:
         op->erase();
   }
 
+  /// Whether an op of a group reads its operands in other places than its own.
+  static bool readsMemory(const Group &group, Operation *op) { return group.kind == Kind::single || isa<ir::ContractOp, ir::Indexed>(op); }
+
   void emitKernel(OpBuilder &b, Group &group, ArrayRef<Operation *> ops) {
     llvm::SetVector<Operation *> members(ops.begin(), ops.end());
     // What the body copies: members, and the cheap ops that they read, in program order.
@@ -491,8 +501,7 @@ private:
     };
     for (Operation *op : ops) {
       for (Value operand : op->getOperands()) {
-        bool fromMemory = group.kind == Kind::single || isa<ir::ContractOp>(op) || isa<ir::Indexed>(op);
-        if (fromMemory && !(operand.getDefiningOp() && members.contains(operand.getDefiningOp())))
+        if (readsMemory(group, op) && !(operand.getDefiningOp() && members.contains(operand.getDefiningOp())))
           inputs.insert(operand);
         else
           read(operand);
@@ -545,6 +554,7 @@ private:
   DenseMap<Operation *, size_t> place;
   SmallVector<std::unique_ptr<Group>> groups;
   DenseMap<Operation *, Group *> groupOf;
+  llvm::DenseSet<Operation *> renamed; ///< reshapes that somebody reads from memory
 };
 
 struct Fuse : impl::FuseBase<Fuse> {

@@ -198,7 +198,7 @@ int KernelEmitter::nativeLanes() {
 /// side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights). Without such a chain four
 /// are enough to hide an addition, if their values fit the registers.
 int KernelEmitter::interleave() {
-  constexpr int64_t kMaxOps = 800; // in one iteration of the loop: bounds code size
+  constexpr int64_t kMaxOps = 1300; // in one iteration of the loop: bounds code size
   int64_t ops = 0, chained = 0;
   int live = 0, most = 1;
   DenseMap<Value, int> uses;

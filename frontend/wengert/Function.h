@@ -172,7 +172,7 @@ struct Body {
 
 /// The results of a call.
 struct Results {
-  Inline<Tensor, 4> tensors;
+  Inline<Tensor, 8> tensors;
   std::shared_ptr<const void> prototype;
 };
 

@@ -48,3 +48,13 @@ func.func @counts(%i: tensor<50xi32>, %j: tensor<50xi32>) -> (tensor<i32>, tenso
   %f = wg.cast %s {dtype = f32} : tensor<i32> -> tensor<f32>
   return %s, %a, %f : tensor<i32>, tensor<i1>, tensor<f32>
 }
+func.func @kept_axis(%x: tensor<6x10xf32>, %r: tensor<6x2x5xf32>) -> (tensor<6x10xf32>, tensor<6x1xf32>, tensor<6x10xf32>) {
+  %m = wg.reduce_max %x axes [1] : tensor<6x10xf32> -> tensor<6xf32>
+  %k = wg.reshape %m to [6, 1] : tensor<6xf32> -> tensor<6x1xf32>
+  %b = wg.broadcast %k to [6, 10] dims [0, 1] : tensor<6x1xf32> -> tensor<6x10xf32>
+  %d = wg.sub %x, %b : tensor<6x10xf32>
+  %e = wg.exp %d : tensor<6x10xf32>
+  %f = wg.reshape %r to [6, 10] : tensor<6x2x5xf32> -> tensor<6x10xf32>
+  %g = wg.add %e, %f : tensor<6x10xf32>
+  return %e, %k, %g : tensor<6x10xf32>, tensor<6x1xf32>, tensor<6x10xf32>
+}
