@@ -10,4 +10,7 @@ namespace wg::autodiff {
 #define GEN_PASS_REGISTRATION
 #include "autodiff/Passes.h.inc"
 
+/// All passes of this room by name. For tools that read pipelines.
+inline void registerPasses() { registerAutodiffPasses(); }
+
 } // namespace wg::autodiff

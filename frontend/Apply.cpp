@@ -70,6 +70,65 @@ Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, cons
   return Tensor(state);
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WG_NO_FREE_LIST 1
+#endif
+#endif
+#ifdef WG_NO_FREE_LIST
+static constexpr uint32_t kFreeStates = 0;
+#else
+static constexpr uint32_t kFreeStates = 1024;
+#endif
+
+namespace {
+struct FreeState {
+  FreeState *next;
+};
+struct FreeStates {
+  FreeState *first;
+  uint32_t count, limit; ///< limit: 0 before the thread's first use and after its end
+  bool ended;
+};
+} // namespace
+[[gnu::tls_model("initial-exec")]] static constinit thread_local FreeStates freeStates = {};
+
+/// Gives the list back when the thread ends; what dies still later goes to the heap.
+static void beginFreeStates() {
+  struct Reaper {
+    Reaper() { freeStates.limit = kFreeStates; }
+    ~Reaper() {
+      while (FreeState *state = freeStates.first) {
+        freeStates.first = state->next;
+        ::operator delete(state);
+      }
+      freeStates.count = freeStates.limit = 0;
+      freeStates.ended = true;
+    }
+  };
+  if (!freeStates.ended)
+    static thread_local Reaper reaper;
+}
+
+void *TensorState::operator new(size_t bytes) {
+  FreeState *state = freeStates.first;
+  if (!state) [[unlikely]]
+    return ::operator new(bytes);
+  freeStates.first = state->next;
+  --freeStates.count;
+  return state;
+}
+
+void TensorState::operator delete(void *memory) {
+  if (freeStates.count >= freeStates.limit) [[unlikely]] {
+    beginFreeStates();
+    if (freeStates.count >= freeStates.limit)
+      return ::operator delete(memory);
+  }
+  freeStates.first = new (memory) FreeState{freeStates.first};
+  ++freeStates.count;
+}
+
 void destroy(const TensorBody *body) noexcept { delete static_cast<const TensorState *>(body); }
 
 //===- Errors ------------------------------------------------------------------------------------------------------===//

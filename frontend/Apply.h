@@ -27,6 +27,10 @@ struct TensorState : TensorBody {
   std::unique_ptr<Symbol> symbol; ///< symbolic if set
   uint64_t birth = 0;             ///< the trace during which it was made, 0 if none
   bool spec = false;              ///< stands for an argument of Function::trace
+
+  // From a free list of the thread: a call of a compiled function makes its results without malloc.
+  static void *operator new(size_t bytes);
+  static void operator delete(void *memory);
 };
 
 inline TensorState *stateOf(const Tensor &tensor) { return static_cast<TensorState *>(tensor.body()); }

@@ -131,7 +131,7 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
   if (!code)
     return interpret(inputs, results, where);
   const codegen::Executable &executable = *code->executable;
-  SmallVector<void *, 24> pointers;
+  SmallVector<void *, 80> pointers;
   for (const Array &input : inputs)
     pointers.push_back(input.buffer.data());
   for (size_t i = 0; i < results.size(); ++i) {

@@ -219,6 +219,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   lock.lock();
   entry->concrete = concrete;
   std::string calledAt = toString(arguments.where);
+  lastConcrete = concrete;
   lastTrace = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) + ": " + reason + "\n  cost: " +
               std::to_string(concrete->numOps) + " ops traced in " + milliseconds(concrete->traceSeconds);
   evict();
@@ -245,7 +246,7 @@ static const std::shared_ptr<VariableState> &variableOf(const TraceInput &input,
 }
 
 /// Inside of a trace: one wg.call; assigned variables take their new values.
-static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, Trace &trace, const Where &where) {
+static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, Trace &trace, const Where &where) {
   SmallVector<mlir::Value> operands;
   for (size_t i = 0; i < concrete.inputs.size(); ++i) {
     const TraceInput &input = concrete.inputs[i];
@@ -295,7 +296,7 @@ public:
   }
 
 private:
-  SmallVector<std::pair<VariableState *, bool>, 16> list_;
+  SmallVector<std::pair<VariableState *, bool>, 40> list_;
   bool locked_ = false;
 };
 
@@ -307,7 +308,7 @@ static void assignVariables(const ConcreteState &concrete, std::span<const Argum
     variableOf(concrete.inputs[concrete.assigned[i]], leaves)->current = makeTensor(std::move(values[i]));
 }
 
-void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, const Where &where) {
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, const Where &where) {
   concrete.calls.fetch_add(1, std::memory_order_relaxed);
   Level &here = level();
   if (here.trace)
@@ -323,7 +324,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
           tape->variableRead(variableOf(input, leaves), currentValue(variableOf(input, leaves), where));
     }
   size_t numInputs = concrete.inputs.size();
-  SmallVector<Array, 8> inputs(numInputs);
+  SmallVector<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
   SmallVector<Tensor, 8> tensors; // for the tapes
   Locks locks;
   bool variables = false;
@@ -367,7 +368,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   if (!wanted.empty())
     derivative = concrete.derivative(wanted, where);
   Code &code = derivative ? *derivative->forward : *concrete.code;
-  SmallVector<Array, 8> outputs(code.results().size());
+  SmallVector<Array, 40> outputs(code.results().size());
   // In place: a variable whose buffer has no other owner. This frame holds the second handle.
   if (!derivative)
     for (size_t i = 0; i < concrete.assigned.size(); ++i) {
@@ -543,7 +544,10 @@ int64_t FunctionBase::num_concrete() const {
 
 std::string FunctionBase::explain_last_trace() const {
   std::lock_guard lock(state_->mutex);
-  return state_->lastTrace.empty() ? state_->name + " has not been traced" : state_->lastTrace;
+  if (state_->lastTrace.empty())
+    return state_->name + " has not been traced";
+  double seconds = state_->lastConcrete->code->compileSeconds();
+  return state_->lastTrace + (seconds > 0 ? ", compiled in " + detail::milliseconds(seconds) : "");
 }
 
 std::string FunctionBase::report() const {
@@ -612,7 +616,7 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
     if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) || (input.formal && !leaves[input.leaf].variable))
       raiseOp(concrete.name.c_str(), "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") + " in the signature",
               "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
-  Inline<Tensor, 4> results;
+  Inline<Tensor, 8> results;
   callConcrete(concrete, leaves, results, where);
   return {results.begin(), results.end()};
 }
@@ -622,8 +626,9 @@ std::vector<DroppedGradient> ConcreteFunction::certificate() const { return stat
 
 std::vector<Variable> ConcreteFunction::variables() const {
   std::vector<Variable> list;
-  for (const auto &variable : state_->variables)
-    list.emplace_back(variable);
+  for (const detail::TraceInput &input : state_->inputs)
+    if (input.kind == detail::TraceInput::variable)
+      list.emplace_back(input.state);
   return list;
 }
 

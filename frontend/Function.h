@@ -44,7 +44,7 @@ public:
   const Compiled *compiled(std::span<const runtime::Array> inputs, const Where &where);
   /// The executable if there is exactly one that fits all calls; null otherwise.
   const Compiled *only() const { return only_.load(std::memory_order_acquire); }
-  double compileSeconds() const { return compileSeconds_; }
+  double compileSeconds() const { return compileSeconds_.load(std::memory_order_relaxed); }
   bool interpreted() const { return interpret_; }
   /// All executables made so far, with the sizes that they are for.
   std::vector<std::shared_ptr<const codegen::Executable>> executables();
@@ -63,7 +63,7 @@ private:
   std::unique_ptr<codegen::Program> program_;
   std::map<std::vector<int64_t>, std::unique_ptr<Compiled>> compiled_;
   std::atomic<const Compiled *> only_ = nullptr;
-  double compileSeconds_ = 0;
+  std::atomic<double> compileSeconds_ = 0;
 };
 
 class ConcreteState;
@@ -111,7 +111,7 @@ private:
 
 /// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the tensors
 /// and variables of the signature.
-void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 4> &results, const Where &where);
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, const Where &where);
 
 /// The same after a check of the number and kinds of the leaves.
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
@@ -140,6 +140,7 @@ public:
   int64_t traceCount = 0;
   uint64_t clock = 0;
   std::string lastTrace;
+  std::shared_ptr<ConcreteState> lastConcrete;
 
 private:
   std::shared_ptr<ConcreteState> trace(Arguments &arguments, Body body, std::string reason);

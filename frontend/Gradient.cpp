@@ -331,7 +331,7 @@ struct GateEngine {
       leaves.push_back({&operand, nullptr});
     for (const Tensor &cotangent : call.operands.last(recorded.derivative->results.size()))
       leaves.push_back({&cotangent, nullptr});
-    Inline<Tensor, 4> gradients;
+    Inline<Tensor, 8> gradients;
     callConcrete(*vjp, leaves, gradients, row.where);
     for (size_t i = 0; i < results.size(); ++i)
       results[i] = gradients[i];

@@ -9,7 +9,7 @@
 namespace wg {
 
 struct VariableOptions {
-  std::string name;
+  std::string name = {};
   bool trainable = true; ///< watched by every tape that sees it read
 };
 

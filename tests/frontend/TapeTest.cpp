@@ -300,13 +300,13 @@ TEST(Tape, RecordingCanPauseAndResume) {
   Tensor x(2.0f);
   GradientTape tape({.persistent = true});
   tape.watch(x);
-  EXPECT_NE(messageOf([&] { tape.record(); }).find("Tape is still recording, This can happen if you try to re-enter an already-active tape."),
+  EXPECT_NE(messageOf([&] { (void)tape.record(); }).find("Tape is still recording, This can happen if you try to re-enter an already-active tape."),
             std::string::npos);
   Tensor a = x * 3.0f, constant;
   {
     auto pause = tape.stop_recording();
     constant = x * 5.0f;
-    EXPECT_NE(messageOf([&] { tape.stop_recording(); }).find("Trying to stop recording a tape which is not recording."), std::string::npos);
+    EXPECT_NE(messageOf([&] { (void)tape.stop_recording(); }).find("Trying to stop recording a tape which is not recording."), std::string::npos);
   }
   Tensor y = a * constant;
   EXPECT_EQ(tape.gradient(y, x).item<float>(), 30.0f);
