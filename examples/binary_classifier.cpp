@@ -7,7 +7,7 @@ int main() {
   wg::nn::set_seed(1);
   wg::Tensor x = wg::random_uniform(wg::random::key(3), {512, 2}, -1, 1);
   wg::Tensor inside = wg::cast(wg::reduce_sum(x * x, 1, true) < 0.5f, wg::f32);
-  wg::nn::Sequential model(wg::nn::Dense(2, 16, wg::nn::tanh()), wg::nn::Dense(16, 1));
+  wg::nn::Sequential model(wg::nn::Dense(2, 16, wg::tanh), wg::nn::Dense(16, 1));
   wg::optim::Adam adam(0.02);
   auto step = wg::function("step", [&](const wg::Tensor &x, const wg::Tensor &y) {
     wg::GradientTape tape;

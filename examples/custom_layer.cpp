@@ -10,7 +10,7 @@ struct Scale : wg::nn::Module {
 
 int main() {
   Scale scale;
-  wg::nn::Sequential model(scale, wg::nn::relu());
+  wg::nn::Sequential model(scale, wg::relu);
   wg::Tensor x{1.0f, 2.0f, 3.0f};
   wg::GradientTape tape;
   wg::Tensor loss = wg::reduce_sum(scale(x));

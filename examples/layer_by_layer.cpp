@@ -5,7 +5,7 @@
 
 int main() {
   wg::nn::set_seed(2);
-  wg::nn::Dense first(4, 8, wg::nn::relu()), second(8, 8), third(8, 3);
+  wg::nn::Dense first(4, 8, wg::relu), second(8, 8), third(8, 3);
   std::vector<std::vector<wg::Variable>> last = {second.trainable_variables(), {}, third.trainable_variables()};
   wg::Tensor x = wg::random_normal(wg::random::key(5), {16, 4}), y = wg::zeros({16}, wg::i32);
   wg::optim::SGD sgd(0.001);

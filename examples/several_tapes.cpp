@@ -4,7 +4,7 @@
 #include <iostream>
 
 int main() {
-  wg::Variable x(2.0f);
+  wg::Variable x(2.0f, {.name = "x"});
   wg::GradientTape first;
   wg::Tensor y = x * x;
   first.stop();

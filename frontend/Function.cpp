@@ -695,8 +695,9 @@ std::vector<DroppedGradient> ConcreteFunction::certificate() const { return stat
 
 std::vector<Variable> ConcreteFunction::variables() const {
   std::vector<Variable> list;
-  for (const auto &variable : state_->variables)
-    list.emplace_back(variable);
+  for (const detail::TraceInput &input : state_->inputs)
+    if (input.kind == detail::TraceInput::variable)
+      list.emplace_back(input.state);
   return list;
 }
 

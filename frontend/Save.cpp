@@ -1,7 +1,7 @@
 // Which tensors stand in a weights file? Those of the variables, under their names.
 #include "wengert/Save.h"
 
-#include "frontend/Arrays.h"
+#include "frontend/Apply.h"
 #include "runtime/io/Safetensors.h"
 #include "wengert/Function.h"
 
@@ -10,19 +10,27 @@
 
 namespace wg {
 
+/// A trace has no elements yet, and would write or read once, when it is made.
+static void refuseTraces(const char *op, const Where &where) {
+  if (tracing())
+    detail::raise({.kind = ErrorKind::runtime, .op = op, .message = "a traced function cannot read or write files", .remedy = "call it outside the function"}, where);
+}
+
 void save_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
+  refuseTraces("save_weights", where);
   runtime::NamedArrays contents;
   std::set<std::string> names;
   for (const auto &[name, variable] : variables) {
     if (!names.insert(name).second)
       detail::raise({.op = "save_weights", .message = "two variables are named `" + name + "`", .remedy = "give each its own name"}, where);
-    contents.arrays.emplace_back(name, detail::arrayOf(variable.value(where), where));
+    contents.arrays.emplace_back(name, detail::arrayOf(variable.value(where)));
   }
   if (runtime::Status status = runtime::writeSafetensors(path, contents); !status.ok())
     detail::raise(status.take(), where);
 }
 
 void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
+  refuseTraces("load_weights", where);
   runtime::Result<runtime::NamedArrays> contents = runtime::readSafetensors(path);
   if (!contents.ok())
     detail::raise(contents.take(), where);
@@ -40,7 +48,7 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
       detail::raise({.op = "load_weights", .message = "`" + name + "` is " + toString(found->second->type) + " in " + path + ", and " + toString(wanted) + " in the program",
                      .remedy = "load into the model that was saved"},
                     where);
-    loaded.emplace_back(variable, detail::tensorOf(*found->second, where));
+    loaded.emplace_back(variable, detail::makeTensor(*found->second));
   }
   for (const auto &[variable, tensor] : loaded)
     variable.assign(Located(tensor, where));

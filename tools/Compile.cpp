@@ -24,7 +24,7 @@ int compile(const Options &options) {
   if (problem)
     fail({.kind = runtime::ErrorKind::io, .message = options.directory + ": " + problem.message()});
   std::string name = options.name.empty() ? program.entry : options.name;
-  orFail(codegen::compileToObject(*program.module, program.entry, *target, options.directory, name, {}, {}, program.stage));
+  orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
   std::cout << object.string() << " (" << std::filesystem::file_size(object) << " bytes), " << name << ".h\n";
   return 0;

@@ -49,7 +49,7 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
     if (mlir::failed(passes::inferShapes(function, types)))
       fail(diagnostics.take("the sizes do not fit the program"));
   }
-  auto executable = orFail(codegen::compile(*program.module, program.entry, {}, program.stage));
+  auto executable = orFail(codegen::compile(program.module.release(), program.entry, {}, program.stage));
   if (program.stage == codegen::Stage::lowered)
     checkInputs(options, program.entry, executable->info.inputs, inputs);
   std::vector<Array> outputs;

@@ -32,7 +32,7 @@ public:
 
   Trainer(const Options &options, int64_t inputs)
       : dtype_(*runtime::parseDType(options.dtype)),
-        model_(nn::Dense(inputs, options.hidden, nn::relu(), dense(options.seed * 2)), nn::Dense(options.hidden, 10, {}, dense(options.seed * 2 + 1))) {
+        model_(nn::Dense(inputs, options.hidden, relu, dense(options.seed * 2)), nn::Dense(options.hidden, 10, {}, dense(options.seed * 2 + 1))) {
     if (options.optimizer == "sgd")
       optimizer_ = std::make_unique<optim::SGD>(options.lr);
     else if (options.optimizer == "momentum")
@@ -120,10 +120,10 @@ void report(Trainer &trainer, const data::Examples &batch) {
   fmt::print("\n---- kernels: {} ----\n", kernels.size());
   for (const KernelInfo &kernel : kernels)
     fmt::print("  {:<10} {:<9} {:3} ops  {:10.0f} flop  {:10.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops, kernel.flops, kernel.bytes, kernel.summary);
-  fmt::print("\n---- compile time by stage ----\n");
+  fmt::print("\n---- compile time by stage ----\n  stage               time      ops\n");
   double total = 0;
   for (const StageTime &stage : step.timings()) {
-    fmt::print("  {:<12} {:8.2f} ms\n", stage.stage, stage.seconds * 1e3);
+    fmt::print("  {:<12} {:8.2f} ms {:>8}\n", stage.stage, stage.seconds * 1e3, stage.ops ? std::to_string(stage.ops) : "");
     total += stage.seconds;
   }
   fmt::print("  {:<12} {:8.2f} ms\n", "all", total * 1e3);
@@ -208,20 +208,28 @@ int run(Options options) {
   return 0;
 }
 
+/// A number above 0, said in one line.
+CLI::Validator positive() {
+  return CLI::Validator([](std::string &text) -> std::string {
+    double number = 0;
+    return CLI::detail::lexical_cast(text, number) && number > 0 ? "" : text + " is not a number above 0";
+  }, "");
+}
+
 } // namespace
 
 void addTrain(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("train", "train a classifier of handwritten digits");
   command->add_option("what", options->what, "digits (8x8, carried by the program) or mnist")->required()->check(CLI::IsMember({"digits", "mnist"}));
-  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")->check(CLI::PositiveNumber);
-  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")->check(CLI::PositiveNumber);
-  command->add_option("--hidden", options->hidden, "hidden units [32, mnist: 128]")->check(CLI::PositiveNumber);
+  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")->check(positive());
+  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")->check(positive());
+  command->add_option("--hidden", options->hidden, "hidden units [32, mnist: 128]")->check(positive());
   command->add_option("--optimizer", options->optimizer, "sgd, momentum or adam")->check(CLI::IsMember({"sgd", "momentum", "adam"}))->capture_default_str();
-  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")->check(CLI::PositiveNumber);
+  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")->check(positive());
   command->add_option("--seed", options->seed, "of the weights and of the order of the examples")->capture_default_str();
   command->add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
-  command->add_option("--threads", options->threads, "threads that a kernel may use")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--threads", options->threads, "threads that a kernel may use")->check(positive())->capture_default_str();
   command->add_option("--data", options->data, "directory of MNIST's four IDX files");
   command->add_flag("--eager", options->eager, "run op by op instead of compiling");
   command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")

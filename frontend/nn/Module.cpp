@@ -38,19 +38,6 @@ int64_t Module::num_parameters() const {
   return count;
 }
 
-Activation relu() {
-  return [](const Tensor &x) { return wg::relu(x); };
-}
-Activation tanh() {
-  return [](const Tensor &x) { return wg::tanh(x); };
-}
-Activation sigmoid() {
-  return [](const Tensor &x) { return wg::sigmoid(x); };
-}
-Activation gelu() {
-  return [](const Tensor &x) { return wg::gelu(x); };
-}
-
 Dense::Dense(int64_t in, int64_t out, Activation activation, DenseOptions options, Where where) : activation_(std::move(activation)) {
   if (in < 1 || out < 1)
     detail::raise(runtime::valueError("a dense layer has at least one input and one output; got " + std::to_string(in) + " and " + std::to_string(out)), where);
@@ -63,17 +50,19 @@ Tensor Dense::operator()(const Tensor &x, Where where) const {
   Tensor y = matmul(Located(x, where), Located(weight_, where));
   if (bias_.defined())
     y = Located(y, where) + Located(bias_, where);
-  return activation_ ? activation_(y) : y;
+  return activation_ ? activation_(Located(y, where)) : y;
 }
 
-Tensor Sequential::operator()(const Tensor &x) const {
+Tensor Sequential::operator()(const Tensor &x, Where where) const {
   Tensor y = x;
   for (const auto &layer : layers_)
-    y = layer(y);
+    y = layer(y, where);
   return y;
 }
 
-Tensor cross_entropy(const Located &logits, const Located &labels) { return mean(softmax_cross_entropy(logits, labels)); }
+Tensor cross_entropy(const Located &logits, const Located &labels) {
+  return mean(Located(softmax_cross_entropy(logits, labels), logits.where()));
+}
 
 /// -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z
 Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets) {

@@ -282,7 +282,7 @@ public:
   std::vector<DroppedGradient> certificate() const;
   std::vector<KernelInfo> kernels() const;
   std::vector<StageTime> timings() const;
-  /// The variables that it reads or assigns, in the order of their construction.
+  /// The variables that it reads or assigns, in the order in which an object file takes them: after the arguments.
   std::vector<Variable> variables() const;
   /// Compiles ahead of time: NAME.o and NAME.h in `directory`.
   void write_object(const std::string &directory, ObjectOptions options = {}, Where where = Where::current()) const;

@@ -18,13 +18,13 @@ static std::string messageOf(const std::function<void()> &action) {
 }
 
 TEST(NnTest, DenseIsXwPlusB) {
-  nn::Dense layer(2, 3, nn::relu(), {.weight = nn::constant(2), .initial_bias = nn::constant(-5)});
+  nn::Dense layer(2, 3, relu, {.weight = nn::constant(2), .initial_bias = nn::constant(-5)});
   EXPECT_EQ(layer(Tensor{{1.0f, 2.0f}, {0.5f, 0.5f}}).to_vector<float>(), (std::vector<float>{1, 1, 1, 0, 0, 0}));
   EXPECT_EQ(layer.num_parameters(), 9);
 }
 
 TEST(NnTest, SequentialNamesLayersByPlace) {
-  nn::Sequential model(nn::Dense(4, 3), nn::relu(), nn::Dense(3, 2));
+  nn::Sequential model(nn::Dense(4, 3), relu, nn::Dense(3, 2));
   std::vector<std::string> names;
   for (const auto &[name, variable] : model.named_variables())
     names.push_back(name);

@@ -14,7 +14,7 @@ namespace wg::nn {
 /// Named variables. A model derives from it and adds its variables and layers; copies share them.
 ///
 ///     struct Model : wg::nn::Module {
-///       wg::nn::Dense hidden{64, 32, wg::nn::relu()}, out{32, 10};
+///       wg::nn::Dense hidden{64, 32, wg::relu}, out{32, 10};
 ///       Model() { add("hidden", hidden), add("out", out); }
 ///       wg::Tensor operator()(const wg::Tensor &x) const { return out(hidden(x)); }
 ///     };
@@ -37,11 +37,22 @@ private:
   std::vector<Named> variables_;
 };
 
-using Activation = std::function<Tensor(const Tensor &)>;
-Activation relu();
-Activation tanh();
-Activation sigmoid();
-Activation gelu();
+/// An elementwise function at the end of a layer: one of the library's, `wg::relu`, or any callable on a tensor.
+class Activation {
+public:
+  Activation() = default;
+  template <class F> requires(!std::same_as<std::decay_t<F>, Activation>) Activation(F f) {
+    if constexpr (std::invocable<F &, const Located &>)
+      f_ = std::move(f);
+    else
+      f_ = [f = std::move(f)](const Located &x) { return f(x.tensor()); };
+  }
+  explicit operator bool() const { return static_cast<bool>(f_); }
+  Tensor operator()(const Located &x) const { return f_(x); }
+
+private:
+  std::function<Tensor(const Located &)> f_;
+};
 
 struct DenseOptions {
   bool bias = true;
@@ -64,19 +75,22 @@ private:
   Activation activation_;
 };
 
-/// Layers one after the other; those that are modules are named `0`, `1`, ... by their place.
+/// Layers and functions of a tensor one after the other; those that are modules are named `0`, `1`, ... by their place.
 class Sequential : public Module {
 public:
   template <class... Layers> explicit Sequential(const Layers &...layers) { (append(layers), ...); }
   template <class Layer> void append(const Layer &layer) {
     if constexpr (std::derived_from<Layer, Module>)
       add(std::to_string(layers_.size()), static_cast<const Module &>(layer));
-    layers_.emplace_back([layer](const Tensor &x) { return layer(x); });
+    if constexpr (std::invocable<const Layer &, const Tensor &, Where>)
+      layers_.emplace_back([layer](const Tensor &x, const Where &where) { return layer(x, where); });
+    else
+      layers_.emplace_back([layer](const Tensor &x, const Where &where) { return Activation(layer)(Located(x, where)); });
   }
-  Tensor operator()(const Tensor &x) const;
+  Tensor operator()(const Tensor &x, Where where = Where::current()) const;
 
 private:
-  std::vector<std::function<Tensor(const Tensor &)>> layers_;
+  std::vector<std::function<Tensor(const Tensor &, const Where &)>> layers_;
 };
 
 // ---- Losses and measures: means over the examples ----------------------------------------------------------------------
