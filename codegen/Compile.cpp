@@ -4,6 +4,7 @@
 #include "codegen/Jit.h"
 #include "ir/Bridge.h"
 #include "runtime/Arena.h"
+#include "runtime/abi.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -116,6 +117,9 @@ private:
   bool needsArena = true;
 };
 
+/// What compiled code may call of this process.
+const Symbol kRuntimeSymbols[] = {{"wg_parallel_for", reinterpret_cast<void *>(&wg_parallel_for)}};
+
 /// Owns the module that compile() consumes.
 struct OwnedModule {
   ModuleOp module;
@@ -176,7 +180,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
       executable->texts.push_back({Stage::assembly, *assembly});
   JitTimes times;
   auto start = std::chrono::steady_clock::now();
-  auto jitted = jit(module, options.target, {}, &times);
+  auto jitted = jit(module, options.target, kRuntimeSymbols, &times);
   if (!jitted.ok())
     return jitted.take();
   executable->stages.push_back({Stage::assembly, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
@@ -209,7 +213,8 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
                          [&](Stage stage) {
                            if (stage == Stage::lowered)
                              info = readEntryInfo(module, name);
-                         })) ||
+                         },
+                         /*threads=*/false)) ||
       failed(info))
     return diagnostics.take("compilation failed without a message");
   CEntry entry;

@@ -41,10 +41,14 @@ int64_t bytesOf(Type type) {
   return t.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(t.dtype));
 }
 
+/// What a kernel must touch or compute before it is worth a thread's waking.
+constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
+
 class ProgramEmitter {
 public:
-  ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, EntryInfo &info, std::vector<KernelReport> &reports)
-      : module(module), function(function), target(target), info(info), reports(reports), b(module.getContext()),
+  ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
+                 std::vector<KernelReport> &reports)
+      : module(module), function(function), target(target), threads(threads), info(info), reports(reports), b(module.getContext()),
         pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult run() {
@@ -76,6 +80,8 @@ private:
     func::FuncOp function;
     int64_t chunks;
     bool canFail;
+    func::FuncOp piece; ///< runs piece i for wg_parallel_for; null if the kernel is not shared
+    int64_t pieces;
   };
 
   LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
@@ -103,9 +109,56 @@ private:
     cleanUp(fn);
     if (emitter.scratchBytes() > 0)
       scratch[kernel] = emitter.scratchBytes();
-    emitted[kernel] = {fn, emitter.numChunks(), emitter.canFail()};
     report(kernel, name);
+    Emitted &e = emitted[kernel];
+    e = {fn, emitter.numChunks(), emitter.canFail(), {}, emitter.numPieces()};
+    if (threads && e.pieces > 1 && !e.canFail && (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
+      e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
     return success();
+  }
+
+  /// `(context, i)`: runs the i-th piece; the context holds the kernel's pointers.
+  func::FuncOp emitPiece(func::FuncOp kernel, unsigned pointers, int64_t chunksPerPiece, int64_t chunks) {
+    Location loc = kernel.getLoc();
+    b.setInsertionPointAfter(kernel);
+    auto piece = func::FuncOp::create(b, loc, (kernel.getName() + "_piece").str(), b.getFunctionType({pointerType, b.getI64Type()}, {}));
+    piece.setPrivate();
+    Block *block = piece.addEntryBlock();
+    b.setInsertionPointToStart(block);
+    SmallVector<Value> operands;
+    for (unsigned i = 0; i < pointers; ++i)
+      operands.push_back(LLVM::LoadOp::create(b, loc, pointerType, byteOffset(block->getArgument(0), 8 * i), 8));
+    Value i = arith::IndexCastOp::create(b, loc, b.getIndexType(), block->getArgument(1));
+    Value begin = arith::MulIOp::create(b, loc, i, arith::ConstantIndexOp::create(b, loc, chunksPerPiece));
+    Value end = arith::AddIOp::create(b, loc, begin, arith::ConstantIndexOp::create(b, loc, chunksPerPiece));
+    operands.push_back(begin);
+    operands.push_back(arith::MinSIOp::create(b, loc, end, arith::ConstantIndexOp::create(b, loc, chunks)));
+    func::CallOp::create(b, loc, kernel, operands);
+    func::ReturnOp::create(b, loc);
+    return piece;
+  }
+
+  /// Hands the pieces of a kernel with these pointers to the runtime's threads.
+  void callShared(Emitted callee, ArrayRef<Value> pointers, Location loc, Block *entry) {
+    if (!parallelFor) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(callee.function);
+      parallelFor = func::FuncOp::create(b, loc, "wg_parallel_for", b.getFunctionType({b.getI64Type(), callee.piece.getFunctionType(), pointerType}, {}));
+      parallelFor.setPrivate();
+    }
+    Value context;
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(entry);
+      Value count = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(pointers.size())));
+      context = LLVM::AllocaOp::create(b, loc, pointerType, pointerType, count, 8);
+    }
+    for (auto [i, pointer] : llvm::enumerate(pointers))
+      LLVM::StoreOp::create(b, loc, pointer, byteOffset(context, 8 * i), 8);
+    Value count = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(callee.pieces));
+    func::FuncOp piece = callee.piece;
+    Value body = func::ConstantOp::create(b, loc, piece.getFunctionType(), FlatSymbolRefAttr::get(piece.getNameAttr()));
+    func::CallOp::create(b, loc, parallelFor, ValueRange{count, body, context});
   }
 
   void report(ir::KernelOp kernel, StringRef name) {
@@ -186,6 +239,10 @@ private:
         operands.push_back(pointerTo(plan.places.lookup(result)));
       // Without scratch of its own a kernel gets the workspace's header: where a failing one leaves the value at fault.
       operands.push_back(byteOffset(workspace, plan.scratch.lookup(kernel)));
+      if (callee.piece) {
+        callShared(callee, operands, kernel.getLoc(), block);
+        continue;
+      }
       operands.push_back(arith::ConstantIndexOp::create(b, kernel.getLoc(), 0));
       operands.push_back(arith::ConstantIndexOp::create(b, kernel.getLoc(), callee.chunks));
       auto call = func::CallOp::create(b, kernel.getLoc(), callee.function, operands);
@@ -248,18 +305,21 @@ private:
   ModuleOp module;
   func::FuncOp function;
   const Target &target;
+  bool threads;
   EntryInfo &info;
   std::vector<KernelReport> &reports;
   OpBuilder b;
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
   SmallVector<LLVM::GlobalOp> globals;
+  func::FuncOp parallelFor;
 };
 
 } // namespace
 
-LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &target, EntryInfo &info, std::vector<KernelReport> &kernels) {
-  return ProgramEmitter(module, function, target, info, kernels).run();
+LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
+                          std::vector<KernelReport> &kernels) {
+  return ProgramEmitter(module, function, target, threads, info, kernels).run();
 }
 
 FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {

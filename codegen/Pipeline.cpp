@@ -82,7 +82,8 @@ static int64_t countOps(Operation *root) {
 }
 
 LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to, const Target &target, std::vector<StageReport> *reports,
-                          std::vector<KernelReport> *kernels, llvm::function_ref<void(Stage)> each) {
+                          std::vector<KernelReport> *kernels, llvm::function_ref<void(Stage)> each,
+                          bool threads) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
     return module.emitError("no function @") << name << " in the module";
@@ -121,7 +122,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
           if (other != function)
             other.erase();
-        result = emitProgram(module, function, target, info, kernels ? *kernels : ignored);
+        result = emitProgram(module, function, target, threads, info, kernels ? *kernels : ignored);
         break;
       }
       case Stage::llvm:

@@ -29,9 +29,9 @@ struct StageReport {
 };
 
 /// Takes `function` of `module` from stage `from` to stage `to` (at most llvm), in place. `reports` and `kernels` may be null.
-/// `each` is called after every stage reached.
+/// `each` is called after every stage reached. `threads`: whether large kernels are shared among the runtime's threads.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef function, Stage from, Stage to, const Target &target,
                                 std::vector<StageReport> *reports = nullptr, std::vector<KernelReport> *kernels = nullptr,
-                                llvm::function_ref<void(Stage)> each = {});
+                                llvm::function_ref<void(Stage)> each = {}, bool threads = true);
 
 } // namespace wg::codegen

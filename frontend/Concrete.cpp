@@ -1,6 +1,7 @@
 // What a concrete function tells about itself: its text at every stage, its kernels and times; and its object file.
 #include "frontend/Function.h"
 
+#include "codegen/Aot.h"
 #include "codegen/Compile.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -24,21 +25,16 @@ std::string ConcreteFunction::text(Stage stage) const {
   if (stage == Stage::traced)
     return print(code.module());
   OwningOpRef<ModuleOp> module = code.staticModule(state_->calledAt);
-  if (stage == Stage::assembly) {
-    codegen::CompileOptions options;
-    options.keepStages = true;
-    auto executable = codegen::compile(module.release(), code.entry(), options);
-    if (!executable.ok())
-      detail::raise(executable.take(), state_->calledAt);
-    for (const auto &[kept, text] : (*executable)->texts)
-      if (kept == wanted)
-        return text;
-    return {};
-  }
   detail::Diagnostics diagnostics;
-  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, wanted, codegen::Target::host())))
+  auto reached = std::min(wanted, codegen::Stage::llvm);
+  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached, codegen::Target::host())))
     detail::raise(diagnostics.take("the function cannot be brought to this stage"), state_->calledAt);
-  return print(*module);
+  if (stage != Stage::assembly)
+    return print(*module);
+  runtime::Result<std::string> assembly = codegen::emitAssembly(*module, codegen::Target::host());
+  if (!assembly.ok())
+    detail::raise(assembly.take(), state_->calledAt);
+  return *assembly;
 }
 
 std::vector<KernelInfo> ConcreteFunction::kernels() const {

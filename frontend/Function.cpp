@@ -1,7 +1,7 @@
 // wg::function: one trace for each signature, and what a call does at each level: runs, is recorded, or is traced itself.
 #include "frontend/Function.h"
 
-#include "codegen/Compile.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -101,7 +101,7 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   concrete->assigned = trace.assigned();
   concrete->numResults = static_cast<uint32_t>(frame.results.size());
   concrete->prototype = frame.prototype;
-  concrete->certificate = std::move(trace.certificate);
+  concrete->setCertificate(std::move(trace.certificate));
   concrete->numOps = trace.numOps;
   if (trace.bound)
     concrete->boundTo = trace.outer()->id();
@@ -125,7 +125,7 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
   size_t fewest = SIZE_MAX;
   uint64_t latest = 0;
   for (const auto &[hash, entry] : entries) {
-    if (!entry->concrete)
+    if (!entry->concrete || entry->alias)
       continue;
     std::vector<SignatureLeaf> known = leavesOf(entry->key, options);
     std::string text;
@@ -147,7 +147,49 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
     return "the first call";
   if (fewest == 0)
     return "the same signature inside of another traced function, whose tensors it captures";
-  return "differs from the nearest of " + std::to_string(entries.size()) + (entries.size() == 1 ? " known signature:" : " known signatures:") + best;
+  size_t count = static_cast<size_t>(std::count_if(entries.begin(), entries.end(), [](const auto &each) { return each.second->concrete && !each.second->alias; }));
+  return "differs from the nearest of " + std::to_string(count) + (count == 1 ? " known signature:" : " known signatures:") + best;
+}
+
+/// Whether a trace for `known`, in which sizes may be `?`, serves a call of `key`; counts the sizes that are `?`.
+static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> key, size_t &open) {
+  if (known.size() != key.size())
+    return false;
+  open = 0;
+  for (size_t i = 0; i < key.size();) {
+    if (known[i] != key[i])
+      return false;
+    uint64_t head = key[i++];
+    auto tag = static_cast<KeyTag>(head & 0xff);
+    size_t words = tag == KeyTag::tensor                                ? head >> 40 & 0xff
+                   : tag == KeyTag::variable                            ? head >> 16 & 0xff
+                   : tag == KeyTag::string                              ? ((head >> 8 & 0xffffffff) + 7) / 8
+                   : tag == KeyTag::argument || tag == KeyTag::count ? 0
+                                                                        : 2;
+    for (size_t end = i + words; i < end; ++i) {
+      bool isOpen = tag == KeyTag::tensor && known[i] == static_cast<uint64_t>(dynamic);
+      open += isOpen;
+      if (known[i] != key[i] && !isOpen)
+        return false;
+    }
+  }
+  return true;
+}
+
+/// The most specific trace with dynamic sizes that serves a call, the oldest among equals; null if there is none.
+std::shared_ptr<ConcreteState> FunctionState::findOpen(std::span<const uint64_t> key, uint64_t outer) const {
+  const Entry *best = nullptr;
+  size_t fewest = SIZE_MAX;
+  for (const auto &[hash, entry] : entries) {
+    size_t open;
+    if (!entry->concrete || entry->alias || (entry->concrete->boundTo && entry->concrete->boundTo != outer) || !covers(entry->key, key, open))
+      continue;
+    if (open < fewest || (open == fewest && entry->number < best->number)) {
+      best = entry.get();
+      fewest = open;
+    }
+  }
+  return best ? best->concrete : nullptr;
 }
 
 void FunctionState::evict() {
@@ -168,7 +210,7 @@ static std::string milliseconds(double seconds) {
   return text;
 }
 
-std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body) {
+std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body, bool exact) {
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   uint64_t hash = hashOf(key), outer = level().trace ? level().trace->id() : 0;
   std::unique_lock lock(mutex);
@@ -177,7 +219,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     entry = nullptr;
     for (auto [at, end] = entries.equal_range(hash); at != end; ++at) {
       Entry &known = *at->second;
-      if (known.key.size() == key.size() && std::equal(key.begin(), key.end(), known.key.begin()) &&
+      if (!(exact && known.alias) && known.key.size() == key.size() && std::equal(key.begin(), key.end(), known.key.begin()) &&
           (!known.concrete || known.concrete->boundTo == 0 || known.concrete->boundTo == outer)) {
         entry = at->second;
         break;
@@ -195,6 +237,18 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     traced.wait(lock);
   }
 
+  // Remembered under this signature too, so that the next such call finds it at once.
+  if (std::shared_ptr<ConcreteState> open = exact ? nullptr : findOpen(key, outer)) {
+    entry = std::make_shared<Entry>();
+    entry->key.assign(key.begin(), key.end());
+    entry->concrete = open;
+    entry->alias = true;
+    entry->lastUse = ++clock;
+    entries.emplace(hash, entry);
+    evict();
+    return open;
+  }
+
   std::string reason = whyTrace(arguments);
   if (options.max_traces > 0 && traceCount >= options.max_traces)
     raiseOp(name.c_str(), "trace " + std::to_string(traceCount + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) + "; this call " + reason,
@@ -203,8 +257,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   entry->key.assign(key.begin(), key.end());
   entry->tracer = std::this_thread::get_id();
   entry->lastUse = ++clock;
+  std::erase_if(entries, [&](const auto &each) { return each.second->alias && each.second->key == entry->key; });
   auto place = entries.emplace(hash, entry);
-  int64_t number = ++traceCount;
+  int64_t number = entry->number = ++traceCount;
   lock.unlock();
   std::shared_ptr<ConcreteState> concrete;
   try {
@@ -263,7 +318,19 @@ static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf>
       break;
     }
   }
-  std::vector<Tensor> outputs = trace.call(concrete.code->module(), concrete.code->entry(), operands, where);
+  // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
+  OwningOpRef<ModuleOp> narrowed;
+  ModuleOp module = concrete.code->module();
+  if (ValueRange(operands).getTypes() != concrete.code->function().getArgumentTypes()) {
+    Diagnostics diagnostics;
+    narrowed = cast<ModuleOp>(module->clone());
+    module = *narrowed;
+    auto function = module.lookupSymbol<func::FuncOp>(concrete.code->entry());
+    function->setAttr("wg.origin", IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
+    if (failed(passes::inferShapes(function, llvm::to_vector(ValueRange(operands).getTypes()))))
+      raise(diagnostics.take("the shapes of this call do not fit the function"), where);
+  }
+  std::vector<Tensor> outputs = trace.call(module, concrete.code->entry(), operands, where);
   for (uint32_t i = 0; i < concrete.numResults; ++i)
     results.push_back(outputs[i]);
   for (size_t i = 0; i < concrete.assigned.size(); ++i)
@@ -442,7 +509,7 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   made->results.assign(results.begin(), results.end());
   made->numResults = static_cast<uint32_t>(code->results().size());
   for (const autodiff::DroppedAdjoint &dropped : pair->certificate)
-    certificate.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
+    certificate_.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
   std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
   OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
   makeEntry(*module, forward);
@@ -505,10 +572,12 @@ std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions op
   return state;
 }
 
-std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) { return function.find(arguments, body); }
+std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) {
+  return function.find(arguments, body, /*exact=*/true);
+}
 
 void call(FunctionState &function, Arguments &arguments, Body body, Results &results) {
-  std::shared_ptr<ConcreteState> concrete = function.find(arguments, body);
+  std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/false);
   callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
   results.prototype = concrete->prototype;
 }
@@ -539,7 +608,7 @@ int64_t FunctionBase::trace_count() const {
 
 int64_t FunctionBase::num_concrete() const {
   std::lock_guard lock(state_->mutex);
-  return static_cast<int64_t>(state_->entries.size());
+  return std::count_if(state_->entries.begin(), state_->entries.end(), [](const auto &entry) { return !entry.second->alias; });
 }
 
 std::string FunctionBase::explain_last_trace() const {
@@ -556,13 +625,13 @@ std::string FunctionBase::report() const {
   {
     std::lock_guard lock(state_->mutex);
     for (const auto &[hash, entry] : state_->entries)
-      if (entry->concrete)
+      if (entry->concrete && !entry->alias)
         entries.push_back(entry);
     text = state_->name + ": " + std::to_string(state_->traceCount) + " traces, " + std::to_string(entries.size()) + " concrete functions\n";
   }
   std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a->lastUse < b->lastUse; });
   for (const auto &entry : entries) {
-    const detail::ConcreteState &concrete = *entry->concrete;
+    detail::ConcreteState &concrete = *entry->concrete;
     text += "\n" + concrete.signature + "\n  traced";
     std::string at = toString(concrete.calledAt);
     text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " + std::to_string(concrete.calls.load()) + " calls, " +
@@ -575,8 +644,8 @@ std::string FunctionBase::report() const {
     ConcreteFunction handle(entry->concrete);
     for (const KernelInfo &kernel : handle.kernels())
       text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary + "\n";
-    if (!concrete.certificate.empty())
-      text += "  " + std::to_string(concrete.certificate.size()) + " gradients not computed\n";
+    if (size_t dropped = concrete.certificate().size())
+      text += "  " + std::to_string(dropped) + " gradients not computed\n";
   }
   return text;
 }
@@ -622,7 +691,7 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
 }
 
 std::string ConcreteFunction::signature() const { return state_->signature; }
-std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate; }
+std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate(); }
 
 std::vector<Variable> ConcreteFunction::variables() const {
   std::vector<Variable> list;

@@ -4,11 +4,11 @@
  *
  *     int32_t f(void *const *args, void *workspace);
  *
- * args       One pointer for each input, then one for each result, in the order of the function's signature. A tensor is
+ * args       One pointer for each input, then one for each result that replaces no input, in the order of the function's signature.
+ *            A result that replaces an input (a variable that is updated) is written over that input. A tensor is
  *            row-major and contiguous, its elements as DType.h says (bool: one byte, 0 or 1), aligned to its element size;
  *            64 bytes are faster. A tensor without elements may have any pointer. A result's memory is given by the caller.
- *            Two of the pointers are equal or their memory is disjoint. They are equal only where the signature says that
- *            a result is donated an input (a variable that is updated in place), and then the input is overwritten.
+ *            The memory of two pointers is disjoint.
  * workspace  As many bytes as the entry's record says (F_WORKSPACE_BYTES in an ahead-of-time header), aligned to 64,
  *            of any contents. The first WG_WORKSPACE_HEADER bytes are a wg_workspace_header; the rest is the entry's own.
  *            A workspace serves one call at a time; calls on different workspaces run at once without a lock.

@@ -43,6 +43,7 @@ struct ContractEmitter {
   Value baseA;                   ///< of a, or of its packed tiles
   SmallVector<int64_t> stridesA; ///< per letter of k
   int64_t strideM = 0;
+  Value pieceOffset;             ///< of this piece's panel in the scratch, if panels are shared among threads
 
   explicit ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
     for (Operation &inner : e.kernel.getBlock()->without_terminator())
@@ -129,7 +130,7 @@ struct ContractEmitter {
   int64_t panelElements() const { return packsB() ? sizeK() * 2 * lanes : 0; }
   int64_t scratchBytes() const {
     int64_t tiles = packsA() ? (rows() + rowsOfTile(2) - 1) / rowsOfTile(2) : 0;
-    return (panelElements() + tiles * rowsOfTile(2) * sizeK()) * elementBytes();
+    return (panelElements() * e.numPieces() + tiles * rowsOfTile(2) * sizeK()) * elementBytes();
   }
 
   // ---- Emission -----------------------------------------------------------------------------------------------------
@@ -195,10 +196,21 @@ struct ContractEmitter {
       if (packsA())
         offsetA = packA(offsetA);
       nest(ArrayRef(n).drop_back(), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
-        int64_t width = 2 * lanes, size = lane().size, whole = size / width * width;
-        e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, 2, width, origin); });
-        if (whole < size)
-          panel(offsetA, offsetB, e.index(whole), vectorsOfTile(size - whole), size - whole, origin);
+        int64_t width = 2 * lanes, size = lane().size, whole = size / width;
+        auto last = [&](Value j) { panel(offsetA, offsetB, j, vectorsOfTile(size - whole * width), size - whole * width, origin); };
+        if (e.chunks == 1) {
+          e.loop(0, whole * width, width, [&](Value j) { panel(offsetA, offsetB, j, 2, width, origin); });
+          if (whole * width < size)
+            last(e.index(whole * width));
+          return;
+        }
+        // Panels are shared among threads; each piece packs into its own part of the scratch.
+        if (packsB())
+          pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
+        e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole)), 1,
+               [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), 2, width, origin); });
+        if (whole * width < size)
+          e.onLastChunk(end, whole, [&] { last(e.index(whole * width)); });
       });
     });
     return success();
@@ -215,7 +227,7 @@ struct ContractEmitter {
     if (packed) {
       pack(base, panelOffset, vectors, columns);
       base = e.scratchPointer;
-      panelOffset = e.index(0);
+      panelOffset = pieceOffset ? pieceOffset : e.index(0);
       int64_t stride = static_cast<int64_t>(vectors) * lanes;
       for (int i = static_cast<int>(k.size()) - 1; i >= 0; --i) {
         panelStrides[i] = stride;
@@ -320,6 +332,8 @@ struct ContractEmitter {
     return first;
   }
 
+  Value inPiece(Value offset) { return pieceOffset ? e.add(pieceOffset, offset) : offset; }
+
   // ---- Packing ----------------------------------------------------------------------------------------------------------
 
   /// scratch[k][vectors * lanes] = b[k, panel]; columns out of range are zero.
@@ -351,7 +365,7 @@ struct ContractEmitter {
     e.loop(first, last, 1, [&](Value p) {
       for (int v = 0; v < vectors; ++v) {
         Value x = loadVector(base, e.add(e.add(from, e.mul(p, stride)), e.index(v * lanes)), e.tailMask(lanes, columns - static_cast<int64_t>(v) * lanes));
-        storeVector(e.scratchPointer, e.add(e.mul(e.add(row, p), width), e.index(v * lanes)), x);
+        storeVector(e.scratchPointer, e.add(inPiece(e.mul(e.add(row, p), width)), e.index(v * lanes)), x);
       }
     });
   }
@@ -359,7 +373,7 @@ struct ContractEmitter {
   /// Element by element: what is left over, and layouts without a contiguous axis.
   void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors, int64_t columns, int64_t width) {
     e.loop(first, last, 1, [&](Value p) {
-      Value rowFrom = e.add(from, e.mul(p, stride)), rowTo = e.mul(e.add(row, p), width);
+      Value rowFrom = e.add(from, e.mul(p, stride)), rowTo = inPiece(e.mul(e.add(row, p), width));
       if (columns < width)
         storeVector(e.scratchPointer, e.add(rowTo, e.index((vectors - 1) * lanes)), arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
       e.loop(0, columns, 1, [&](Value c) {
@@ -393,12 +407,15 @@ struct ContractEmitter {
       x = y;
     }
     for (int p = 0; p < lanes; ++p)
-      storeVector(e.scratchPointer, e.add(e.mul(e.add(row, e.index(p)), width), e.index(v * lanes)), x[p]);
+      storeVector(e.scratchPointer, e.add(inPiece(e.mul(e.add(row, e.index(p)), width)), e.index(v * lanes)), x[p]);
   }
 };
 
 void KernelEmitter::planContract() {
   ContractEmitter contract(*this);
+  // Panels of n; a product with batches, further letters of n or a packed a is one piece.
+  if (contract.batch.empty() && contract.n.size() == 1 && !contract.packsA())
+    chunks = std::max<int64_t>(1, (contract.lane().size + 2 * contract.lanes - 1) / (2 * contract.lanes));
   scratch = contract.scratchBytes();
 }
 

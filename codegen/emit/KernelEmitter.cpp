@@ -285,6 +285,14 @@ void KernelEmitter::loop(int64_t from, int64_t to, int64_t step, llvm::function_
   loop(index(from), index(to), step, body);
 }
 
+void KernelEmitter::onLastChunk(Value end, int64_t last, llvm::function_ref<void()> body) {
+  Value reaches = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, end, index(last));
+  auto ifOp = scf::IfOp::create(b, loc, reaches, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+}
+
 SmallVector<Value> KernelEmitter::loop(int64_t from, int64_t to, int64_t step, ValueRange carried,
                                        llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   if (to <= from)

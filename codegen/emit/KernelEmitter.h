@@ -47,8 +47,11 @@ public:
   /// Emits the function's body at the builder's insertion point. `pointers`: inputs, then outputs, then scratch.
   mlir::LogicalResult emit(mlir::ValueRange pointers, mlir::Value begin, mlir::Value end);
 
-  /// The number of independent pieces that the outermost loop can be cut into; the range of begin and end.
+  /// The number of independent chunks that the outermost loop consists of; the range of begin and end.
   int64_t numChunks() const { return chunks; }
+  /// The chunks are handed to threads in pieces of equal length, by the shape alone: at most 16, so that a scratch for each is small.
+  int64_t chunksPerPiece() const { return (chunks + 15) / 16; }
+  int64_t numPieces() const { return (chunks + chunksPerPiece() - 1) / chunksPerPiece(); }
   /// Bytes of scratch that emit() will address; known after construction.
   int64_t scratchBytes() const { return scratch; }
   /// Whether it can fail at run time: it then returns an error number.
@@ -106,6 +109,8 @@ public:
   /// `scf.for` from `from` to `to`; the body gets the induction variable. Emits the body alone if it runs once.
   void loop(int64_t from, int64_t to, int64_t step, llvm::function_ref<void(mlir::Value)> body);
   void loop(mlir::Value from, mlir::Value to, int64_t step, llvm::function_ref<void(mlir::Value)> body);
+  /// The body if `end` reaches beyond chunk `last`.
+  void onLastChunk(mlir::Value end, int64_t last, llvm::function_ref<void()> body);
   /// With values carried from iteration to iteration.
   llvm::SmallVector<mlir::Value> loop(int64_t from, int64_t to, int64_t step, mlir::ValueRange carried,
                                       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);

@@ -89,11 +89,8 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
     };
     Value last = arith::MinSIOp::create(b, loc, end, index(wholeChunks));
     loop(begin, last, 1, [&](Value chunk) { chunkBody(mul(chunk, kChunkElements), kChunkElements); });
-    if (rest != 0) {
-      Value reaches = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, end, index(wholeChunks));
-      Value count = arith::SelectOp::create(b, loc, reaches, index(1), index(0));
-      loop(index(0), count, 1, [&](Value) { chunkBody(index(wholeChunks * kChunkElements), rest); });
-    }
+    if (rest != 0)
+      onLastChunk(end, wholeChunks, [&] { chunkBody(index(wholeChunks * kChunkElements), rest); });
     return success();
   }
   // Outer axes one by one; the first is cut into chunks.

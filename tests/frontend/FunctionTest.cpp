@@ -207,6 +207,35 @@ TEST(Function, DynamicSizesServeAllShapes) {
   }
 }
 
+// F-4, F-25
+TEST(Function, ATraceWithDynamicSizesServesCalls) {
+  auto f = wg::function("double", [](const Tensor &x) { return x + x; });
+  f.trace(TensorSpec{f32, {dynamic, dynamic}});
+  f.trace(TensorSpec{f32, {dynamic, 2}});
+  EXPECT_EQ(f(ones({3, 2})).shape(), (Shape{3, 2}));
+  EXPECT_EQ(f(ones({3, 5})).shape(), (Shape{3, 5}));
+  EXPECT_EQ(f(ones({3, 2})).shape(), (Shape{3, 2}));
+  EXPECT_EQ(f.trace_count(), 2);
+  EXPECT_EQ(f.num_concrete(), 2);
+  auto g = wg::function("outer", [&](const Tensor &x) {
+    Tensor y = f(x);
+    EXPECT_EQ(y.shape(), (Shape{4, 2}));
+    return y;
+  });
+  EXPECT_EQ(g(ones({4, 2})).to_vector<float>(), std::vector<float>(8, 2.0f));
+  EXPECT_EQ(f.trace_count(), 2);
+}
+
+// D4: every stage prints.
+TEST(Function, EveryStageHasAText) {
+  auto f = wg::function("square", [](const Tensor &x) { return x * x; });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {8}});
+  EXPECT_NE(cf.text(Stage::traced).find("wg.mul %arg0, %arg0"), std::string::npos);
+  EXPECT_NE(cf.text(Stage::fused).find("wg.kernel map"), std::string::npos);
+  for (Stage stage : {Stage::dropped, Stage::simplified, Stage::lowered, Stage::llvm, Stage::assembly})
+    EXPECT_FALSE(cf.text(stage).empty()) << to_string(stage);
+}
+
 // U-02, D11
 TEST(Function, ATraceIsExplained) {
   auto f = wg::function("step", [](const Tensor &x, int n) { return x * n; }, {.argument_names = {"x", "n"}});
