@@ -42,7 +42,8 @@ std::vector<KernelInfo> ConcreteFunction::kernels() const {
   for (const auto &executable : state_->code->executables())
     for (const codegen::KernelReport &kernel : executable->kernels) {
       int64_t ops = kernel.ops.empty() ? 0 : 1 + std::count(kernel.ops.begin(), kernel.ops.end(), ',');
-      list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops), static_cast<double>(kernel.bytes)});
+      list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops),
+                      static_cast<double>(kernel.bytes)});
     }
   return list;
 }
@@ -60,17 +61,22 @@ void ConcreteFunction::write_object(const std::string &directory, ObjectOptions 
   OwningOpRef<ModuleOp> module = code.staticModule(where);
   std::vector<std::string> inputs, results;
   for (const detail::TraceInput &input : state_->inputs)
-    inputs.push_back(input.kind == detail::TraceInput::argument   ? "arg" + std::to_string(input.leaf)
-                     : input.kind == detail::TraceInput::variable ? (input.state->name.empty() ? "variable" + std::to_string(input.state->id) : input.state->name)
-                                                                  : "captured" + std::to_string(inputs.size()));
+    inputs.push_back(
+        input.kind == detail::TraceInput::argument ? "arg" + std::to_string(input.leaf)
+        : input.kind == detail::TraceInput::variable
+            ? (input.state->name.empty() ? "variable" + std::to_string(input.state->id) : input.state->name)
+            : "captured" + std::to_string(inputs.size()));
   for (uint32_t i = 0; i < state_->numResults; ++i)
     results.push_back("result" + std::to_string(i));
   for (uint32_t input : state_->assigned)
     results.push_back("new_" + inputs[input]);
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu.empty() ? "x86-64-v2" : options.cpu);
   if (!target)
-    detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu, "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
-  runtime::Status status = codegen::compileToObject(module.release(), code.entry(), *target, directory, options.name.empty() ? code.entry() : options.name, inputs, results);
+    detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu,
+                    "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
+  runtime::Status status =
+      codegen::compileToObject(module.release(), code.entry(), *target, directory,
+                               options.name.empty() ? code.entry() : options.name, inputs, results);
   if (!status.ok())
     detail::raise(status.take(), where);
 }

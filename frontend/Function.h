@@ -35,8 +35,8 @@ public:
   const std::vector<TensorType> &inputs() const { return inputs_; }
   const std::vector<TensorType> &results() const { return results_; }
 
-  /// Computes `results`. One that has a buffer already is written there if the code can do so (and it may be an input's,
-  /// if the function says so by `wg.result`); the others get new ones. Throws wg::Error.
+  /// Computes `results`. One that has a buffer already is written there if the code can do so (and it may be an
+  /// input's, if the function says so by `wg.result`); the others get new ones. Throws wg::Error.
   void run(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
 
   struct Compiled;
@@ -77,7 +77,8 @@ struct Derivative {
   std::vector<uint32_t> results;   ///< the results whose cotangents it takes
   uint32_t numResults = 0;         ///< results of forward before the residuals
   std::mutex mutex;
-  std::shared_ptr<ConcreteState> vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
+  std::shared_ptr<ConcreteState>
+      vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
 };
 
 /// A traced signature.
@@ -116,9 +117,10 @@ private:
   std::vector<DroppedGradient> certificate_;
 };
 
-/// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the tensors
-/// and variables of the signature.
-void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, const Where &where);
+/// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the
+/// tensors and variables of the signature.
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
+                  const Where &where);
 
 /// The same after a check of the number and kinds of the leaves.
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
@@ -128,8 +130,8 @@ struct Entry {
   std::vector<uint64_t> key;
   std::shared_ptr<ConcreteState> concrete; ///< null while it is being traced
   std::thread::id tracer;
-  bool alias = false;                      ///< another signature's trace, with dynamic sizes, that serves this one
-  int64_t number = 0;                      ///< of its trace
+  bool alias = false; ///< another signature's trace, with dynamic sizes, that serves this one
+  int64_t number = 0; ///< of its trace
   uint64_t lastUse = 0;
 };
 
@@ -139,8 +141,8 @@ public:
   FunctionOptions options;
   Where where;
 
-  /// The concrete function for a signature, traced if there is none. One thread traces; others wait for it. Unless `exact`, a
-  /// trace with dynamic sizes serves as well.
+  /// The concrete function for a signature, traced if there is none. One thread traces; others wait for it. Unless
+  /// `exact`, a trace with dynamic sizes serves as well.
   std::shared_ptr<ConcreteState> find(Arguments &arguments, Body body, bool exact);
 
   mutable std::mutex mutex;
