@@ -157,7 +157,7 @@ void KernelEmitter::mergeAxes() {
   SmallVector<SmallVector<int64_t>> all;
   for (auto [i, value] : llvm::enumerate(kernel.getYield().getValues()))
     all.push_back(linearise(spaceMap(value), shapeOf(value)).first);
-  for (Operation &op : body.without_terminator()) {
+  for (Operation &op : body) { // the yield too: it reads the views that it hands out
     if (isa<ir::Indexed>(op))
       mayMerge = false;
     if (ir::viewMapOf(&op))
