@@ -34,7 +34,8 @@ bool Activity::passes(Operation *op) const {
   return recorded(op) && !isa<ir::NotDifferentiable>(op) && llvm::any_of(op->getResultTypes(), isDifferentiableType);
 }
 
-Activity::Activity(ValueRange targets, ValueRange sources, IsRecorded isRecorded) : isRecorded_(isRecorded), sources_(sources) {
+Activity::Activity(ValueRange targets, ValueRange sources, IsRecorded isRecorded)
+    : isRecorded_(isRecorded), sources_(sources) {
   findUseful(targets);
   findVaried(sources);
   for (Operation *op : usefulOps_)
@@ -155,7 +156,8 @@ std::vector<DroppedAdjoint> Activity::dropped() const {
       if (isDifferentiableType(result.getType()))
         follow(result);
     }
-  llvm::sort(beside, [](Operation *a, Operation *b) { return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b); });
+  llvm::sort(beside,
+             [](Operation *a, Operation *b) { return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b); });
   for (Operation *op : beside)
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       if (!isDifferentiableType(operand.getType()) || !reached.contains(operand))

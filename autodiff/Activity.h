@@ -15,7 +15,7 @@ namespace wg::autodiff {
 
 /// One adjoint that is not computed: the cotangent of an operand of a forward op.
 struct DroppedAdjoint {
-  std::string op;      ///< without the dialect's prefix
+  std::string op; ///< without the dialect's prefix
   unsigned operand;
   mlir::Location loc;
   std::string reason;

@@ -1,5 +1,5 @@
-// The derivative of a call: the callee split into a forward function that also returns residuals and a backward function
-// that reads them. Both are ordinary functions, so the split works at any order.
+// The derivative of a call: the callee split into a forward function that also returns residuals and a backward
+// function that reads them. Both are ordinary functions, so the split works at any order.
 //
 //   func @f(%x) { %y = wg.tanh %x  return %y }
 //     ->  func @f_forward(%x) { %y = wg.tanh %x  return %y, %y }
@@ -48,14 +48,17 @@ namespace {
 /// Moves the ops after `marker` out of a function into a new one, and finds what they read from before it.
 class Split {
 public:
-  Split(func::FuncOp whole, Operation *marker, ArrayRef<BlockArgument> seeds) : whole_(whole), marker_(marker), seeds_(seeds) {}
+  Split(func::FuncOp whole, Operation *marker, ArrayRef<BlockArgument> seeds)
+      : whole_(whole), marker_(marker), seeds_(seeds) {}
 
   /// Returns the new function; `residuals` become arguments of it, in front of the seeds.
   func::FuncOp makeBackward(StringRef name, ArrayRef<Value> gradients);
   ArrayRef<Value> residuals() const { return residuals_.getArrayRef(); }
 
 private:
-  bool isBackward(Operation *op) const { return op && op->getBlock() == marker_->getBlock() && marker_->isBeforeInBlock(op); }
+  bool isBackward(Operation *op) const {
+    return op && op->getBlock() == marker_->getBlock() && marker_->isBeforeInBlock(op);
+  }
   void need(Value value);
 
   func::FuncOp whole_;

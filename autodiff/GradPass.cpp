@@ -90,8 +90,8 @@ struct Grad : impl::GradBase<Grad> {
     SmallVector<Attribute> certificate;
     for (const DroppedAdjoint &dropped : gradients->certificate) {
       std::string where = ir::whereOf(dropped.loc);
-      certificate.push_back(b.getStringAttr(dropped.op + " operand " + std::to_string(dropped.operand) + (where.empty() ? "" : " at " + where) +
-                                            ": " + dropped.reason));
+      certificate.push_back(b.getStringAttr(dropped.op + " operand " + std::to_string(dropped.operand) +
+                                            (where.empty() ? "" : " at " + where) + ": " + dropped.reason));
     }
     if (!certificate.empty())
       gradient->setAttr("wg.certificate", b.getArrayAttr(certificate));

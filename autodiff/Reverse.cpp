@@ -17,7 +17,8 @@ struct ActiveCall {
 
 class Reverse {
 public:
-  Reverse(OpBuilder &b, Location loc, ValueRange targets, ValueRange seeds, ValueRange sources, const ReverseOptions &options)
+  Reverse(OpBuilder &b, Location loc, ValueRange targets, ValueRange seeds, ValueRange sources,
+          const ReverseOptions &options)
       : b_(b), loc_(loc), options_(options), targets_(targets), sources_(sources), seeds_(seeds),
         activity_(targets, sources, options.isRecorded), cotangents_(b, loc) {
     seeds_.resize(targets_.size());
@@ -105,7 +106,8 @@ SmallVector<Value> Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &act
   unsigned numResults = call.getNumResults() - llvm::count_if(pair.residuals, [](int64_t r) { return r < 0; });
   SmallVector<Value> operands;
   for (int64_t residual : pair.residuals)
-    operands.push_back(residual >= 0 ? call.getOperands()[residual] : call.getResult(numResults + static_cast<unsigned>(-1 - residual)));
+    operands.push_back(residual >= 0 ? call.getOperands()[residual]
+                                     : call.getResult(numResults + static_cast<unsigned>(-1 - residual)));
   for (unsigned result : active.results)
     operands.push_back(cotangents_.orZeros(call.getResult(result)));
   auto backward = ir::CallOp::create(b_, loc, pair.backward.getFunctionType().getResults(),
@@ -155,8 +157,8 @@ FailureOr<SmallVector<Value>> Reverse::adjointOf(Operation *op) {
     ct.push_back(cotangents_.orZeros(result));
   SmallVector<Value> adjoint = rule.vjp(b_, loc, ct);
   if (adjoint.size() != op->getNumOperands())
-    return op->emitOpError("has ") << op->getNumOperands() << " operands, and its derivative rule returned " << adjoint.size()
-                                   << " cotangents";
+    return op->emitOpError("has ") << op->getNumOperands() << " operands, and its derivative rule returned "
+                                   << adjoint.size() << " cotangents";
   return adjoint;
 }
 

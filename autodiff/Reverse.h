@@ -33,16 +33,17 @@ struct Gradients {
   std::vector<DroppedAdjoint> certificate;
 };
 
-/// Appends, at the insertion point of `b`, the gradient of the sum of all targets' elements, weighted by `seeds`, by each
-/// source. A null seed is ones; `seeds` may be empty. Sources may be arguments or intermediate values, repeated, or
-/// targets themselves. All values live in one block, before the insertion point. An op on the path without a rule is an
-/// error at its location.
-mlir::FailureOr<Gradients> reverse(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange targets, mlir::ValueRange seeds,
-                                   mlir::ValueRange sources, const ReverseOptions &options = {});
+/// Appends, at the insertion point of `b`, the gradient of the sum of all targets' elements, weighted by `seeds`, by
+/// each source. A null seed is ones; `seeds` may be empty. Sources may be arguments or intermediate values, repeated,
+/// or targets themselves. All values live in one block, before the insertion point. An op on the path without a rule is
+/// an error at its location.
+mlir::FailureOr<Gradients> reverse(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange targets,
+                                   mlir::ValueRange seeds, mlir::ValueRange sources,
+                                   const ReverseOptions &options = {});
 
 /// A function split for differentiation by some of its arguments and from some of its results: `forward` returns its
-/// results and then residuals; `backward` takes residuals, then the cotangents of `results`, and returns one gradient for
-/// each of `arguments` that has one.
+/// results and then residuals; `backward` takes residuals, then the cotangents of `results`, and returns one gradient
+/// for each of `arguments` that has one.
 struct FunctionPair {
   mlir::func::FuncOp forward, backward;
   /// Where the leading operands of `backward` come from: argument i as i, the k-th residual as -1 - k.
@@ -56,8 +57,9 @@ struct FunctionPair {
 mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                                            llvm::ArrayRef<unsigned> results);
 
-/// On the declaration of a function: the function that takes its operands, its results and the cotangents of the float ones
-/// among its first `wg.results` results, and returns the cotangents of those operands that its own `wg.arguments` lists.
+/// On the declaration of a function: the function that takes its operands, its results and the cotangents of the float
+/// ones among its first `wg.results` results, and returns the cotangents of those operands that its own `wg.arguments`
+/// lists.
 inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
 inline constexpr llvm::StringLiteral kNumResultsAttr = "wg.results";
 inline constexpr llvm::StringLiteral kArgumentsAttr = "wg.arguments";

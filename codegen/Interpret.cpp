@@ -209,10 +209,12 @@ static bool fits(const runtime::TensorType &type, const runtime::TensorType &exp
 
 Result<std::vector<Array>> interpret(const Program &program, std::span<const Array> inputs) {
   if (inputs.size() != program.inputs.size())
-    return valueError("the program takes " + std::to_string(program.inputs.size()) + " inputs, got " + std::to_string(inputs.size()));
+    return valueError("the program takes " + std::to_string(program.inputs.size()) + " inputs, got " +
+                      std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!fits(inputs[i].type, program.inputs[i]))
-      return typeError("input " + std::to_string(i) + " is " + toString(program.inputs[i]) + ", got " + toString(inputs[i].type));
+      return typeError("input " + std::to_string(i) + " is " + toString(program.inputs[i]) + ", got " +
+                       toString(inputs[i].type));
   std::vector<Array> outputs(program.outputs.size());
   Status status = run<Array>(program, inputs, outputs, Kernels());
   if (!status.ok())

@@ -1,8 +1,8 @@
 // Programs run op by op: eager mode's engine, and the oracle for everything that is compiled.
 //
-// `flatten` turns a function of wg ops into a flat list of rows over slots, in which calls and kernels have been replaced
-// by their bodies. `run` executes the rows with any engine: the runtime's kernels on arrays, or the front end's gate on
-// tensors, so that a tape records what runs. An engine has
+// `flatten` turns a function of wg ops into a flat list of rows over slots, in which calls and kernels have been
+// replaced by their bodies. `run` executes the rows with any engine: the runtime's kernels on arrays, or the front
+// end's gate on tensors, so that a tape records what runs. An engine has
 //     V constant(const runtime::Array &)                                     a value from a constant of the program
 //     Status execute(const Row &, runtime::OpCallOf<V>, std::span<V> results) one row
 #pragma once
@@ -45,8 +45,8 @@ mlir::FailureOr<Program> flatten(mlir::func::FuncOp function);
 /// The first place in the user's source that a location names.
 runtime::Where placeOf(mlir::Location location);
 
-/// Executes the rows in order; a slot is freed after its last use. `inputs` have the program's types. On failure returns
-/// that of the engine, with nothing in `outputs` changed.
+/// Executes the rows in order; a slot is freed after its last use. `inputs` have the program's types. On failure
+/// returns that of the engine, with nothing in `outputs` changed.
 template <class V, class Engine>
 runtime::Status run(const Program &program, std::span<const V> inputs, std::span<V> outputs, Engine &&engine) {
   std::vector<V> values(program.numSlots);
@@ -66,7 +66,8 @@ runtime::Status run(const Program &program, std::span<const V> inputs, std::span
     for (size_t i = 0; i < row.numOperands; ++i)
       held[i] = values[slots[i]];
     std::span<V> results = held.subspan(row.numOperands);
-    runtime::Status status = engine.execute(row, runtime::OpCallOf<V>{row.op, row.attrs, held.first(row.numOperands), row.where}, results);
+    runtime::Status status =
+        engine.execute(row, runtime::OpCallOf<V>{row.op, row.attrs, held.first(row.numOperands), row.where}, results);
     if (!status.ok())
       return status;
     for (size_t i = 0; i < row.numResults; ++i)

@@ -13,7 +13,8 @@ using runtime::Array;
 using runtime::Attrs;
 using runtime::OpId;
 
-//===- Levels ------------------------------------------------------------------------------------------------------===//
+//===- Levels
+//------------------------------------------------------------------------------------------------------===//
 
 [[gnu::tls_model("initial-exec")]] static constinit thread_local Level *current = nullptr;
 
@@ -39,7 +40,8 @@ EnterLevel::EnterLevel(Level &inner) : before_(&level()) { current = &inner; }
 
 EnterLevel::~EnterLevel() { current = before_; }
 
-//===- Tensors -----------------------------------------------------------------------------------------------------===//
+//===- Tensors
+//-----------------------------------------------------------------------------------------------------===//
 
 /// Identities are handed out to threads in blocks, so that making a tensor touches no shared line.
 static uint64_t nextId() {
@@ -131,7 +133,8 @@ void TensorState::operator delete(void *memory) {
 
 void destroy(const TensorBody *body) noexcept { delete static_cast<const TensorState *>(body); }
 
-//===- Errors ------------------------------------------------------------------------------------------------------===//
+//===- Errors
+//------------------------------------------------------------------------------------------------------===//
 
 void raise(runtime::Failure failure, const Where &where) {
   if (failure.where.empty() && where)
@@ -139,8 +142,14 @@ void raise(runtime::Failure failure, const Where &where) {
   throw Error(std::move(failure));
 }
 
-void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands, const Where &where, ErrorKind kind) {
-  raise({.kind = kind, .op = op, .message = std::move(message), .remedy = std::move(remedy), .operands = std::move(operands), .where = {}},
+void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands,
+             const Where &where, ErrorKind kind) {
+  raise({.kind = kind,
+         .op = op,
+         .message = std::move(message),
+         .remedy = std::move(remedy),
+         .operands = std::move(operands),
+         .where = {}},
         where);
 }
 
@@ -148,22 +157,27 @@ void raiseOp(const char *op, std::string message, std::string remedy, std::vecto
 [[noreturn]] static void raiseNotEager(OpId op, const Tensor &operand, const Where &where) {
   const char *name = runtime::recordOf(op).name;
   if (!operand.defined())
-    raiseOp(name, "an operand is undefined: a default-constructed tensor has no value", "give it a value: Tensor x(0.0f)", {}, where);
+    raiseOp(name, "an operand is undefined: a default-constructed tensor has no value",
+            "give it a value: Tensor x(0.0f)", {}, where);
   if (stateOf(operand)->spec)
-    raiseOp(name, "an operand is a specification, which has a dtype and a shape but no value", "pass it to Function::trace only", {}, where);
+    raiseOp(name, "an operand is a specification, which has a dtype and a shape but no value",
+            "pass it to Function::trace only", {}, where);
   raiseOutOfScope(name, operand, where);
 }
 
 void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where) {
   const Symbol &symbol = *stateOf(tensor)->symbol;
-  raiseOp(op, "a tensor of a traced function is out of scope and cannot be used here; it was made at " + toString(symbol.made),
+  raiseOp(op,
+          "a tensor of a traced function is out of scope and cannot be used here; it was made at " +
+              toString(symbol.made),
           "return it from the function", {tensor.body()->type}, where, ErrorKind::type);
 }
 
-//===- The gate ----------------------------------------------------------------------------------------------------===//
+//===- The gate
+//----------------------------------------------------------------------------------------------------===//
 
-static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results, const Where &where,
-                     const Level &here) {
+static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
+                     const Where &where, const Level &here) {
   std::array<Array, 3> few;
   std::vector<Array> many;
   std::span<Array> inputs(few.data(), std::min(operands.size(), few.size()));
@@ -193,7 +207,8 @@ static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const>
         }
 }
 
-void applyOp(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results, const Where &where) {
+void applyOp(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
+             const Where &where) {
   Level &here = level();
   if (!here.trace) [[likely]]
     runEager(op, attrs, operands, results, where, here);
@@ -207,28 +222,45 @@ Tensor applyOne(OpId op, const Attrs &attrs, std::initializer_list<const Tensor 
   return result;
 }
 
-//===- Literals ----------------------------------------------------------------------------------------------------===//
+//===- Literals
+//----------------------------------------------------------------------------------------------------===//
 
-template <class T> static void fill(const Array &array, T value) { std::fill_n(array.data<T>(), array.numElements(), value); }
+template <class T> static void fill(const Array &array, T value) {
+  std::fill_n(array.data<T>(), array.numElements(), value);
+}
 
 /// `value` everywhere. A float literal for an integer dtype never comes here.
 static Array filled(double real, int64_t integer, DType dtype, const Shape &shape) {
   Array array = Array::empty(dtype, shape);
   switch (dtype) {
-  case DType::f64: fill(array, real); break;
-  case DType::f32: fill(array, static_cast<float>(real)); break;
-  case DType::i64: fill(array, integer); break;
-  case DType::i32: fill(array, static_cast<int32_t>(integer)); break;
-  case DType::u8: fill(array, static_cast<uint8_t>(integer)); break;
-  case DType::boolean: fill(array, static_cast<uint8_t>(integer != 0)); break;
-  default: break;
+  case DType::f64:
+    fill(array, real);
+    break;
+  case DType::f32:
+    fill(array, static_cast<float>(real));
+    break;
+  case DType::i64:
+    fill(array, integer);
+    break;
+  case DType::i32:
+    fill(array, static_cast<int32_t>(integer));
+    break;
+  case DType::u8:
+    fill(array, static_cast<uint8_t>(integer));
+    break;
+  case DType::boolean:
+    fill(array, static_cast<uint8_t>(integer != 0));
+    break;
+  default:
+    break;
   }
   return array;
 }
 
 Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where) {
   if (dtype == DType::bf16 || dtype == DType::f16)
-    raiseOp("literal", std::string(nameOf(dtype)) + " has no kernels yet", "use f32", {}, where, ErrorKind::unimplemented);
+    raiseOp("literal", std::string(nameOf(dtype)) + " has no kernels yet", "use f32", {}, where,
+            ErrorKind::unimplemented);
   Level &here = level();
   if (here.trace)
     return here.trace->constant(filled(real, integer, dtype, Shape()), shape, where);
@@ -240,12 +272,13 @@ Tensor operandOf(const Located &operand, DType dtype) {
     return operand.tensor();
   bool real = runtime::isFloat(operand.literalType());
   if (real && !runtime::isFloat(dtype))
-    raiseOp("literal", "a float literal beside " + std::string(dtype == DType::boolean ? "a bool" : "an integer") + " tensor (" +
-                           std::string(nameOf(dtype)) + ")",
+    raiseOp("literal",
+            "a float literal beside " + std::string(dtype == DType::boolean ? "a bool" : "an integer") + " tensor (" +
+                std::string(nameOf(dtype)) + ")",
             "cast the tensor: cast(x, f32), or write an integer", {}, operand.where(), ErrorKind::type);
   if (!real && dtype == DType::boolean && operand.literalType() != DType::boolean)
-    raiseOp("literal", "an integer literal beside a bool tensor", "write true or false, or cast the tensor: cast(x, i64)", {}, operand.where(),
-            ErrorKind::type);
+    raiseOp("literal", "an integer literal beside a bool tensor",
+            "write true or false, or cast the tensor: cast(x, i64)", {}, operand.where(), ErrorKind::type);
   return literal(operand.real(), operand.integer(), dtype, Shape(), operand.where());
 }
 

@@ -74,10 +74,11 @@ private:
 };
 
 /// Runs, records or traces one op. Throws wg::Error.
-void applyOp(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
-             const Where &where);
+void applyOp(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands,
+             std::span<Tensor> results, const Where &where);
 /// An op with one result.
-Tensor applyOne(runtime::OpId op, const runtime::Attrs &attrs, std::initializer_list<const Tensor *> operands, const Where &where);
+Tensor applyOne(runtime::OpId op, const runtime::Attrs &attrs, std::initializer_list<const Tensor *> operands,
+                const Where &where);
 
 /// A literal as a scalar (eager) or as a splat of `shape` (traced, static sizes).
 Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where);
@@ -85,8 +86,8 @@ Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, co
 Tensor operandOf(const Located &operand, DType dtype);
 
 /// A failure that names the op, its operands and the place.
-[[noreturn]] void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands, const Where &where,
-                          ErrorKind kind = ErrorKind::value);
+[[noreturn]] void raiseOp(const char *op, std::string message, std::string remedy, std::vector<TensorType> operands,
+                          const Where &where, ErrorKind kind = ErrorKind::value);
 
 /// A symbolic tensor in eager code or in another trace.
 [[noreturn]] void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where);

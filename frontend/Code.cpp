@@ -45,7 +45,8 @@ Code::~Code() = default;
 
 func::FuncOp Code::function() const { return module_.get().lookupSymbol<func::FuncOp>(entry_); }
 
-//===- Interpreted -------------------------------------------------------------------------------------------------===//
+//===- Interpreted
+//-------------------------------------------------------------------------------------------------===//
 
 const codegen::Program &Code::program(const Where &where) {
   std::lock_guard lock(mutex_);
@@ -66,7 +67,8 @@ void Code::interpret(std::span<const Array> inputs, std::span<Array> results, co
   std::move(outputs->begin(), outputs->end(), results.begin());
 }
 
-//===- Compiled ----------------------------------------------------------------------------------------------------===//
+//===- Compiled
+//----------------------------------------------------------------------------------------------------===//
 
 /// Each `?` of the function's inputs, as this call has it.
 static std::vector<int64_t> dynamicSizes(const std::vector<TensorType> &types, std::span<const Array> inputs) {
@@ -121,8 +123,8 @@ std::vector<std::shared_ptr<const codegen::Executable>> Code::executables() {
 
 OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
   if (!static_)
-    raiseOp(entry_.c_str(), "the signature has a dynamic size, and machine code is made for static ones", "trace with all sizes given", {}, where,
-            ErrorKind::unimplemented);
+    raiseOp(entry_.c_str(), "the signature has a dynamic size, and machine code is made for static ones",
+            "trace with all sizes given", {}, where, ErrorKind::unimplemented);
   return cast<ModuleOp>(module_.get()->clone());
 }
 

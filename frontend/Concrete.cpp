@@ -1,6 +1,7 @@
 // What a concrete function tells about itself: its text at every stage, its kernels and times; and its object file.
 #include "frontend/Function.h"
 
+#include "codegen/Aot.h"
 #include "codegen/Compile.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -24,21 +25,16 @@ std::string ConcreteFunction::text(Stage stage) const {
   if (stage == Stage::traced)
     return print(code.module());
   OwningOpRef<ModuleOp> module = code.staticModule(state_->calledAt);
-  if (stage == Stage::assembly) {
-    codegen::CompileOptions options;
-    options.keepStages = true;
-    auto executable = codegen::compile(module.release(), code.entry(), options);
-    if (!executable.ok())
-      detail::raise(executable.take(), state_->calledAt);
-    for (const auto &[kept, text] : (*executable)->texts)
-      if (kept == wanted)
-        return text;
-    return {};
-  }
   detail::Diagnostics diagnostics;
-  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, wanted, codegen::Target::host())))
+  auto reached = std::min(wanted, codegen::Stage::llvm);
+  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached, codegen::Target::host())))
     detail::raise(diagnostics.take("the function cannot be brought to this stage"), state_->calledAt);
-  return print(*module);
+  if (stage != Stage::assembly)
+    return print(*module);
+  runtime::Result<std::string> assembly = codegen::emitAssembly(*module, codegen::Target::host());
+  if (!assembly.ok())
+    detail::raise(assembly.take(), state_->calledAt);
+  return *assembly;
 }
 
 std::vector<KernelInfo> ConcreteFunction::kernels() const {
@@ -46,7 +42,8 @@ std::vector<KernelInfo> ConcreteFunction::kernels() const {
   for (const auto &executable : state_->code->executables())
     for (const codegen::KernelReport &kernel : executable->kernels) {
       int64_t ops = kernel.ops.empty() ? 0 : 1 + std::count(kernel.ops.begin(), kernel.ops.end(), ',');
-      list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops), static_cast<double>(kernel.bytes)});
+      list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops),
+                      static_cast<double>(kernel.bytes)});
     }
   return list;
 }
@@ -64,17 +61,22 @@ void ConcreteFunction::write_object(const std::string &directory, ObjectOptions 
   OwningOpRef<ModuleOp> module = code.staticModule(where);
   std::vector<std::string> inputs, results;
   for (const detail::TraceInput &input : state_->inputs)
-    inputs.push_back(input.kind == detail::TraceInput::argument   ? "arg" + std::to_string(input.leaf)
-                     : input.kind == detail::TraceInput::variable ? (input.state->name.empty() ? "variable" + std::to_string(input.state->id) : input.state->name)
-                                                                  : "captured" + std::to_string(inputs.size()));
+    inputs.push_back(
+        input.kind == detail::TraceInput::argument ? "arg" + std::to_string(input.leaf)
+        : input.kind == detail::TraceInput::variable
+            ? (input.state->name.empty() ? "variable" + std::to_string(input.state->id) : input.state->name)
+            : "captured" + std::to_string(inputs.size()));
   for (uint32_t i = 0; i < state_->numResults; ++i)
     results.push_back("result" + std::to_string(i));
   for (uint32_t input : state_->assigned)
     results.push_back("new_" + inputs[input]);
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu.empty() ? "x86-64-v2" : options.cpu);
   if (!target)
-    detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu, "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
-  runtime::Status status = codegen::compileToObject(module.release(), code.entry(), *target, directory, options.name.empty() ? code.entry() : options.name, inputs, results);
+    detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu,
+                    "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
+  runtime::Status status =
+      codegen::compileToObject(module.release(), code.entry(), *target, directory,
+                               options.name.empty() ? code.entry() : options.name, inputs, results);
   if (!status.ok())
     detail::raise(status.take(), where);
 }

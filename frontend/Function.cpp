@@ -1,7 +1,8 @@
-// wg::function: one trace for each signature, and what a call does at each level: runs, is recorded, or is traced itself.
+// wg::function: one trace for each signature, and what a call does at each level: runs, is recorded, or is traced
+// itself.
 #include "frontend/Function.h"
 
-#include "codegen/Compile.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -18,12 +19,15 @@ namespace detail {
 using runtime::Array;
 using Clock = std::chrono::steady_clock;
 
-static double secondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+static double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 static constinit std::atomic<bool> runEagerly = false;
 bool functionsRunEagerly() { return runEagerly.load(std::memory_order_relaxed) && !level().trace; }
 
-//===- Tracing -----------------------------------------------------------------------------------------------------===//
+//===- Tracing
+//-----------------------------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -32,9 +36,7 @@ class Frame final : public TraceFrame {
 public:
   Frame(Trace &trace, const Arguments &arguments) : trace_(trace), arguments_(arguments) {}
 
-  void place(Tensor &leaf) override {
-    leaf = trace_.placeholder(leaf.body()->type, next_++, arguments_.where);
-  }
+  void place(Tensor &leaf) override { leaf = trace_.placeholder(leaf.body()->type, next_++, arguments_.where); }
   /// Variables that are the same one are one formal parameter.
   void place(Variable &leaf) override {
     uint32_t place = next_++;
@@ -101,22 +103,26 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   concrete->assigned = trace.assigned();
   concrete->numResults = static_cast<uint32_t>(frame.results.size());
   concrete->prototype = frame.prototype;
-  concrete->certificate = std::move(trace.certificate);
+  concrete->setCertificate(std::move(trace.certificate));
   concrete->numOps = trace.numOps;
   if (trace.bound)
     concrete->boundTo = trace.outer()->id();
   for (const TraceInput &input : concrete->inputs)
     if (input.kind == TraceInput::variable && !input.formal)
       concrete->variables.push_back(input.state);
-  std::sort(concrete->variables.begin(), concrete->variables.end(), [](const auto &a, const auto &b) { return a->id < b->id; });
-  trace.function()->setAttr("wg.origin", IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
+  std::sort(concrete->variables.begin(), concrete->variables.end(),
+            [](const auto &a, const auto &b) { return a->id < b->id; });
+  trace.function()->setAttr("wg.origin",
+                            IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
   concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret);
-  concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options, concrete->code->results(), concrete->numResults);
+  concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options,
+                                      concrete->code->results(), concrete->numResults);
   concrete->traceSeconds = secondsSince(begin);
   return concrete;
 }
 
-//===- The cache ---------------------------------------------------------------------------------------------------===//
+//===- The cache
+//---------------------------------------------------------------------------------------------------===//
 
 /// What differs from the known signature that is nearest: the fewest leaves.
 std::string FunctionState::whyTrace(const Arguments &arguments) const {
@@ -125,7 +131,7 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
   size_t fewest = SIZE_MAX;
   uint64_t latest = 0;
   for (const auto &[hash, entry] : entries) {
-    if (!entry->concrete)
+    if (!entry->concrete || entry->alias)
       continue;
     std::vector<SignatureLeaf> known = leavesOf(entry->key, options);
     std::string text;
@@ -134,8 +140,8 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
       if (i < now.size() && i < known.size() && now[i].path == known[i].path && now[i].text == known[i].text)
         continue;
       ++different;
-      text += "\n  " + (i < now.size() ? now[i].path : known[i].path) + ": " + (i < known.size() ? known[i].text : "(absent)") + " -> " +
-              (i < now.size() ? now[i].text : "(absent)");
+      text += "\n  " + (i < now.size() ? now[i].path : known[i].path) + ": " +
+              (i < known.size() ? known[i].text : "(absent)") + " -> " + (i < now.size() ? now[i].text : "(absent)");
     }
     if (different < fewest || (different == fewest && entry->lastUse > latest)) {
       fewest = different;
@@ -147,7 +153,52 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
     return "the first call";
   if (fewest == 0)
     return "the same signature inside of another traced function, whose tensors it captures";
-  return "differs from the nearest of " + std::to_string(entries.size()) + (entries.size() == 1 ? " known signature:" : " known signatures:") + best;
+  size_t count = static_cast<size_t>(std::count_if(
+      entries.begin(), entries.end(), [](const auto &each) { return each.second->concrete && !each.second->alias; }));
+  return "differs from the nearest of " + std::to_string(count) +
+         (count == 1 ? " known signature:" : " known signatures:") + best;
+}
+
+/// Whether a trace for `known`, in which sizes may be `?`, serves a call of `key`; counts the sizes that are `?`.
+static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> key, size_t &open) {
+  if (known.size() != key.size())
+    return false;
+  open = 0;
+  for (size_t i = 0; i < key.size();) {
+    if (known[i] != key[i])
+      return false;
+    uint64_t head = key[i++];
+    auto tag = static_cast<KeyTag>(head & 0xff);
+    size_t words = tag == KeyTag::tensor                             ? head >> 40 & 0xff
+                   : tag == KeyTag::variable                         ? head >> 16 & 0xff
+                   : tag == KeyTag::string                           ? ((head >> 8 & 0xffffffff) + 7) / 8
+                   : tag == KeyTag::argument || tag == KeyTag::count ? 0
+                                                                     : 2;
+    for (size_t end = i + words; i < end; ++i) {
+      bool isOpen = tag == KeyTag::tensor && known[i] == static_cast<uint64_t>(dynamic);
+      open += isOpen;
+      if (known[i] != key[i] && !isOpen)
+        return false;
+    }
+  }
+  return true;
+}
+
+/// The most specific trace with dynamic sizes that serves a call, the oldest among equals; null if there is none.
+std::shared_ptr<ConcreteState> FunctionState::findOpen(std::span<const uint64_t> key, uint64_t outer) const {
+  const Entry *best = nullptr;
+  size_t fewest = SIZE_MAX;
+  for (const auto &[hash, entry] : entries) {
+    size_t open;
+    if (!entry->concrete || entry->alias || (entry->concrete->boundTo && entry->concrete->boundTo != outer) ||
+        !covers(entry->key, key, open))
+      continue;
+    if (open < fewest || (open == fewest && entry->number < best->number)) {
+      best = entry.get();
+      fewest = open;
+    }
+  }
+  return best ? best->concrete : nullptr;
 }
 
 void FunctionState::evict() {
@@ -168,7 +219,7 @@ static std::string milliseconds(double seconds) {
   return text;
 }
 
-std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body) {
+std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body, bool exact) {
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   uint64_t hash = hashOf(key), outer = level().trace ? level().trace->id() : 0;
   std::unique_lock lock(mutex);
@@ -177,7 +228,8 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     entry = nullptr;
     for (auto [at, end] = entries.equal_range(hash); at != end; ++at) {
       Entry &known = *at->second;
-      if (known.key.size() == key.size() && std::equal(key.begin(), key.end(), known.key.begin()) &&
+      if (!(exact && known.alias) && known.key.size() == key.size() &&
+          std::equal(key.begin(), key.end(), known.key.begin()) &&
           (!known.concrete || known.concrete->boundTo == 0 || known.concrete->boundTo == outer)) {
         entry = at->second;
         break;
@@ -195,16 +247,32 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     traced.wait(lock);
   }
 
+  // Remembered under this signature too, so that the next such call finds it at once.
+  if (std::shared_ptr<ConcreteState> open = exact ? nullptr : findOpen(key, outer)) {
+    entry = std::make_shared<Entry>();
+    entry->key.assign(key.begin(), key.end());
+    entry->concrete = open;
+    entry->alias = true;
+    entry->lastUse = ++clock;
+    entries.emplace(hash, entry);
+    evict();
+    return open;
+  }
+
   std::string reason = whyTrace(arguments);
   if (options.max_traces > 0 && traceCount >= options.max_traces)
-    raiseOp(name.c_str(), "trace " + std::to_string(traceCount + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) + "; this call " + reason,
-            "pass equal shapes and statics, trace with dynamic sizes, or raise max_traces", {}, arguments.where, ErrorKind::runtime);
+    raiseOp(name.c_str(),
+            "trace " + std::to_string(traceCount + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) +
+                "; this call " + reason,
+            "pass equal shapes and statics, trace with dynamic sizes, or raise max_traces", {}, arguments.where,
+            ErrorKind::runtime);
   entry = std::make_shared<Entry>();
   entry->key.assign(key.begin(), key.end());
   entry->tracer = std::this_thread::get_id();
   entry->lastUse = ++clock;
+  std::erase_if(entries, [&](const auto &each) { return each.second->alias && each.second->key == entry->key; });
   auto place = entries.emplace(hash, entry);
-  int64_t number = ++traceCount;
+  int64_t number = entry->number = ++traceCount;
   lock.unlock();
   std::shared_ptr<ConcreteState> concrete;
   try {
@@ -220,14 +288,16 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   entry->concrete = concrete;
   std::string calledAt = toString(arguments.where);
   lastConcrete = concrete;
-  lastTrace = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) + ": " + reason + "\n  cost: " +
-              std::to_string(concrete->numOps) + " ops traced in " + milliseconds(concrete->traceSeconds);
+  lastTrace = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) +
+              ": " + reason + "\n  cost: " + std::to_string(concrete->numOps) + " ops traced in " +
+              milliseconds(concrete->traceSeconds);
   evict();
   traced.notify_all();
   return concrete;
 }
 
-//===- Calls -------------------------------------------------------------------------------------------------------===//
+//===- Calls
+//-------------------------------------------------------------------------------------------------------===//
 
 /// The failure for an argument that a concrete function was not traced for.
 static void checkType(const ConcreteState &concrete, size_t i, const TensorType &type, const Where &where) {
@@ -236,17 +306,22 @@ static void checkType(const ConcreteState &concrete, size_t i, const TensorType 
   for (int axis = 0; fits && axis < type.shape.rank(); ++axis)
     fits = expected.shape.dim(axis) == dynamic || expected.shape.dim(axis) == type.shape.dim(axis);
   if (!fits)
-    raiseOp(concrete.name.c_str(), "argument " + std::to_string(concrete.inputs[i].leaf) + " is " + toString(type) + ", traced for " + toString(expected),
-            "call the function itself, which traces again, or trace with a dynamic size", {type, expected}, where, ErrorKind::type);
+    raiseOp(concrete.name.c_str(),
+            "argument " + std::to_string(concrete.inputs[i].leaf) + " is " + toString(type) + ", traced for " +
+                toString(expected),
+            "call the function itself, which traces again, or trace with a dynamic size", {type, expected}, where,
+            ErrorKind::type);
 }
 
 /// The variable behind an input: the argument itself for a formal parameter.
-static const std::shared_ptr<VariableState> &variableOf(const TraceInput &input, std::span<const Arguments::Leaf> leaves) {
+static const std::shared_ptr<VariableState> &variableOf(const TraceInput &input,
+                                                        std::span<const Arguments::Leaf> leaves) {
   return input.formal ? leaves[input.leaf].variable->state() : input.state;
 }
 
 /// Inside of a trace: one wg.call; assigned variables take their new values.
-static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, Trace &trace, const Where &where) {
+static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
+                       Trace &trace, const Where &where) {
   SmallVector<mlir::Value> operands;
   for (size_t i = 0; i < concrete.inputs.size(); ++i) {
     const TraceInput &input = concrete.inputs[i];
@@ -263,7 +338,20 @@ static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf>
       break;
     }
   }
-  std::vector<Tensor> outputs = trace.call(concrete.code->module(), concrete.code->entry(), operands, where);
+  // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
+  OwningOpRef<ModuleOp> narrowed;
+  ModuleOp module = concrete.code->module();
+  if (ValueRange(operands).getTypes() != concrete.code->function().getArgumentTypes()) {
+    Diagnostics diagnostics;
+    narrowed = cast<ModuleOp>(module->clone());
+    module = *narrowed;
+    auto function = module.lookupSymbol<func::FuncOp>(concrete.code->entry());
+    function->setAttr("wg.origin",
+                      IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
+    if (failed(passes::inferShapes(function, llvm::to_vector(ValueRange(operands).getTypes()))))
+      raise(diagnostics.take("the shapes of this call do not fit the function"), where);
+  }
+  std::vector<Tensor> outputs = trace.call(module, concrete.code->entry(), operands, where);
   for (uint32_t i = 0; i < concrete.numResults; ++i)
     results.push_back(outputs[i]);
   for (size_t i = 0; i < concrete.assigned.size(); ++i)
@@ -303,12 +391,14 @@ private:
 } // namespace
 
 /// Gives each variable that was assigned its new value. A sole owner keeps its tensor object under a new identity.
-static void assignVariables(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, std::span<Array> values) {
+static void assignVariables(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
+                            std::span<Array> values) {
   for (size_t i = 0; i < concrete.assigned.size(); ++i)
     variableOf(concrete.inputs[concrete.assigned[i]], leaves)->current = makeTensor(std::move(values[i]));
 }
 
-void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, const Where &where) {
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
+                  const Where &where) {
   concrete.calls.fetch_add(1, std::memory_order_relaxed);
   Level &here = level();
   if (here.trace)
@@ -325,13 +415,14 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
     }
   size_t numInputs = concrete.inputs.size();
   SmallVector<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
-  SmallVector<Tensor, 8> tensors; // for the tapes
+  SmallVector<Tensor, 8> tensors;           // for the tapes
   Locks locks;
   bool variables = false;
   for (size_t i = 0; i < numInputs; ++i)
     if (concrete.inputs[i].kind == TraceInput::variable) {
       variables = true;
-      locks.add(variableOf(concrete.inputs[i], leaves).get(), std::find(concrete.assigned.begin(), concrete.assigned.end(), i) != concrete.assigned.end());
+      locks.add(variableOf(concrete.inputs[i], leaves).get(),
+                std::find(concrete.assigned.begin(), concrete.assigned.end(), i) != concrete.assigned.end());
     }
   if (variables)
     locks.lock();
@@ -344,7 +435,9 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
     if (!state || !state->buffer) [[unlikely]] {
       if (state && state->symbol)
         raiseOutOfScope(concrete.name.c_str(), tensor, where);
-      raiseOp(concrete.name.c_str(), "argument " + std::to_string(input.leaf) + (state ? " is a specification, which has no value" : " is undefined"),
+      raiseOp(concrete.name.c_str(),
+              "argument " + std::to_string(input.leaf) +
+                  (state ? " is a specification, which has no value" : " is undefined"),
               "pass a tensor with a value", {}, where);
     }
     if (!(state->type == concrete.code->inputs()[i])) [[unlikely]]
@@ -398,12 +491,14 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   for (const Tensor &tensor : tensors)
     operands.push_back(&tensor);
   for (Tape *tape : here.tapes)
-    if (tape->recording && std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); }))
+    if (tape->recording &&
+        std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); }))
       tape->recordCall({concrete.shared_from_this(), derivative, derivative->serial, concrete.numResults}, operands,
                        std::span(results.data(), results.size()), residuals, where);
 }
 
-//===- Derivatives of a concrete function --------------------------------------------------------------------------===//
+//===- Derivatives of a concrete function
+//--------------------------------------------------------------------------===//
 
 /// A copy of a module from which all functions but `entry`, and what it calls, are gone once they are not needed.
 static void makeEntry(ModuleOp module, StringRef entry) {
@@ -432,7 +527,8 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   for (uint32_t i = 0; i < numResults; ++i)
     if (runtime::isFloat(code->results()[i].dtype))
       results.push_back(i);
-  FailureOr<autodiff::FunctionPair> pair = autodiff::functionPair(module->lookupSymbol<func::FuncOp>(code->entry()), places, results);
+  FailureOr<autodiff::FunctionPair> pair =
+      autodiff::functionPair(module->lookupSymbol<func::FuncOp>(code->entry()), places, results);
   if (failed(pair))
     raise(diagnostics.take("the function has no derivative"), where);
   made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
@@ -442,7 +538,7 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   made->results.assign(results.begin(), results.end());
   made->numResults = static_cast<uint32_t>(code->results().size());
   for (const autodiff::DroppedAdjoint &dropped : pair->certificate)
-    certificate.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
+    certificate_.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
   std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
   OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
   makeEntry(*module, forward);
@@ -452,7 +548,8 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   return slot = made;
 }
 
-/// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals, cotangents) }
+/// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals,
+/// cotangents) }
 std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const Where &where) {
   std::lock_guard lock(derivative.mutex);
   if (derivative.vjp)
@@ -474,12 +571,15 @@ std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const 
   b.setInsertionPointToStart(body);
   SmallVector<mlir::Value> arguments(body->getArguments());
   ArrayRef<mlir::Value> primal = ArrayRef<mlir::Value>(arguments).take_front(forward.getNumArguments());
-  auto call = ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), forwardName), primal);
+  auto call =
+      ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), forwardName), primal);
   SmallVector<mlir::Value> operands;
   for (int64_t residual : derivative.residuals)
-    operands.push_back(residual >= 0 ? primal[residual] : call.getResult(derivative.numResults + static_cast<unsigned>(-1 - residual)));
+    operands.push_back(residual >= 0 ? primal[residual]
+                                     : call.getResult(derivative.numResults + static_cast<unsigned>(-1 - residual)));
   operands.append(arguments.begin() + forward.getNumArguments(), arguments.end());
-  auto gradients = ir::CallOp::create(b, loc, backward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), backwardName), operands);
+  auto gradients = ir::CallOp::create(b, loc, backward.getResultTypes(),
+                                      FlatSymbolRefAttr::get(ir::context(), backwardName), operands);
   func::ReturnOp::create(b, loc, gradients.getResults());
   if (failed(verify(*module)))
     raise(diagnostics.take("the derivative does not verify"), where);
@@ -495,7 +595,8 @@ std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const 
   return derivative.vjp = concrete;
 }
 
-//===- The public face ---------------------------------------------------------------------------------------------===//
+//===- The public face
+//---------------------------------------------------------------------------------------------===//
 
 std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where) {
   auto state = std::make_shared<FunctionState>();
@@ -505,10 +606,12 @@ std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions op
   return state;
 }
 
-std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) { return function.find(arguments, body); }
+std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) {
+  return function.find(arguments, body, /*exact=*/true);
+}
 
 void call(FunctionState &function, Arguments &arguments, Body body, Results &results) {
-  std::shared_ptr<ConcreteState> concrete = function.find(arguments, body);
+  std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/false);
   callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
   results.prototype = concrete->prototype;
 }
@@ -539,7 +642,8 @@ int64_t FunctionBase::trace_count() const {
 
 int64_t FunctionBase::num_concrete() const {
   std::lock_guard lock(state_->mutex);
-  return static_cast<int64_t>(state_->entries.size());
+  return std::count_if(state_->entries.begin(), state_->entries.end(),
+                       [](const auto &entry) { return !entry.second->alias; });
 }
 
 std::string FunctionBase::explain_last_trace() const {
@@ -556,27 +660,33 @@ std::string FunctionBase::report() const {
   {
     std::lock_guard lock(state_->mutex);
     for (const auto &[hash, entry] : state_->entries)
-      if (entry->concrete)
+      if (entry->concrete && !entry->alias)
         entries.push_back(entry);
-    text = state_->name + ": " + std::to_string(state_->traceCount) + " traces, " + std::to_string(entries.size()) + " concrete functions\n";
+    text = state_->name + ": " + std::to_string(state_->traceCount) + " traces, " + std::to_string(entries.size()) +
+           " concrete functions\n";
   }
   std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a->lastUse < b->lastUse; });
   for (const auto &entry : entries) {
-    const detail::ConcreteState &concrete = *entry->concrete;
+    detail::ConcreteState &concrete = *entry->concrete;
     text += "\n" + concrete.signature + "\n  traced";
     std::string at = toString(concrete.calledAt);
-    text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " + std::to_string(concrete.calls.load()) + " calls, " +
-            std::to_string(concrete.numOps) + " ops traced in " + detail::milliseconds(concrete.traceSeconds);
+    text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " +
+            std::to_string(concrete.calls.load()) + " calls, " + std::to_string(concrete.numOps) + " ops traced in " +
+            detail::milliseconds(concrete.traceSeconds);
     if (concrete.code->interpreted())
       text += ", interpreted";
     else if (double seconds = concrete.code->compileSeconds())
       text += ", compiled in " + detail::milliseconds(seconds);
     text += "\n";
     ConcreteFunction handle(entry->concrete);
+    for (const StageTime &stage : handle.timings())
+      if (stage.stage != "trace")
+        text += "  " + stage.stage + ": " + std::to_string(stage.ops) +
+                (stage.stage == "assembly" ? " bytes, " : " ops, ") + detail::milliseconds(stage.seconds) + "\n";
     for (const KernelInfo &kernel : handle.kernels())
       text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary + "\n";
-    if (!concrete.certificate.empty())
-      text += "  " + std::to_string(concrete.certificate.size()) + " gradients not computed\n";
+    if (size_t dropped = concrete.certificate().size())
+      text += "  " + std::to_string(dropped) + " gradients not computed\n";
   }
   return text;
 }
@@ -588,7 +698,8 @@ void FunctionBase::clear_cache() {
 
 const std::string &FunctionBase::name() const { return state_->name; }
 
-//===- Concrete functions ------------------------------------------------------------------------------------------===//
+//===- Concrete functions
+//------------------------------------------------------------------------------------------===//
 
 std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> arguments, Where where) const {
   std::vector<detail::Arguments::Leaf> leaves;
@@ -600,21 +711,27 @@ std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> argument
 std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments) const {
   std::vector<detail::Arguments::Leaf> leaves;
   for (const detail::Source &argument : arguments)
-    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor, argument.variable.defined() ? &argument.variable : nullptr});
+    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
+                      argument.variable.defined() ? &argument.variable : nullptr});
   return detail::callChecked(*state_, leaves, {});
 }
 
-std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where) {
+std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
+                                        const Where &where) {
   size_t expected = 0;
   for (const TraceInput &input : concrete.inputs)
     if (input.kind == TraceInput::argument || input.formal)
       expected = std::max<size_t>(expected, input.leaf + 1);
   if (leaves.size() != expected)
-    raiseOp(concrete.name.c_str(), "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
+    raiseOp(concrete.name.c_str(),
+            "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
             "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
   for (const TraceInput &input : concrete.inputs)
-    if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) || (input.formal && !leaves[input.leaf].variable))
-      raiseOp(concrete.name.c_str(), "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") + " in the signature",
+    if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) ||
+        (input.formal && !leaves[input.leaf].variable))
+      raiseOp(concrete.name.c_str(),
+              "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
+                  " in the signature",
               "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
   Inline<Tensor, 8> results;
   callConcrete(concrete, leaves, results, where);
@@ -622,7 +739,7 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
 }
 
 std::string ConcreteFunction::signature() const { return state_->signature; }
-std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate; }
+std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate(); }
 
 std::vector<Variable> ConcreteFunction::variables() const {
   std::vector<Variable> list;

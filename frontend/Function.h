@@ -35,8 +35,8 @@ public:
   const std::vector<TensorType> &inputs() const { return inputs_; }
   const std::vector<TensorType> &results() const { return results_; }
 
-  /// Computes `results`. One that has a buffer already is written there if the code can do so (and it may be an input's,
-  /// if the function says so by `wg.result`); the others get new ones. Throws wg::Error.
+  /// Computes `results`. One that has a buffer already is written there if the code can do so (and it may be an
+  /// input's, if the function says so by `wg.result`); the others get new ones. Throws wg::Error.
   void run(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
 
   struct Compiled;
@@ -77,7 +77,8 @@ struct Derivative {
   std::vector<uint32_t> results;   ///< the results whose cotangents it takes
   uint32_t numResults = 0;         ///< results of forward before the residuals
   std::mutex mutex;
-  std::shared_ptr<ConcreteState> vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
+  std::shared_ptr<ConcreteState>
+      vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
 };
 
 /// A traced signature.
@@ -92,12 +93,18 @@ public:
   std::vector<uint32_t> assigned; ///< inputs that are variables with a new value, in the order of their results
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
-  std::vector<DroppedGradient> certificate;
   std::vector<std::shared_ptr<VariableState>> variables;
   int64_t numOps = 0;
   double traceSeconds = 0;
   std::atomic<int64_t> calls = 0;
   uint64_t boundTo = 0; ///< the trace whose tensors it captured, 0 if none
+
+  /// What its gradients, inside and from outside, leave out.
+  std::vector<DroppedGradient> certificate() {
+    std::lock_guard lock(mutex_);
+    return certificate_;
+  }
+  void setCertificate(std::vector<DroppedGradient> dropped) { certificate_ = std::move(dropped); }
 
   /// The derivative by `arguments` (inputs) from every float result.
   std::shared_ptr<Derivative> derivative(const std::vector<uint32_t> &arguments, const Where &where);
@@ -107,11 +114,13 @@ public:
 private:
   std::mutex mutex_;
   std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> derivatives_;
+  std::vector<DroppedGradient> certificate_;
 };
 
-/// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the tensors
-/// and variables of the signature.
-void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results, const Where &where);
+/// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the
+/// tensors and variables of the signature.
+void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
+                  const Where &where);
 
 /// The same after a check of the number and kinds of the leaves.
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
@@ -121,7 +130,8 @@ struct Entry {
   std::vector<uint64_t> key;
   std::shared_ptr<ConcreteState> concrete; ///< null while it is being traced
   std::thread::id tracer;
-  bool failed = false;
+  bool alias = false; ///< another signature's trace, with dynamic sizes, that serves this one
+  int64_t number = 0; ///< of its trace
   uint64_t lastUse = 0;
 };
 
@@ -131,8 +141,9 @@ public:
   FunctionOptions options;
   Where where;
 
-  /// The concrete function for a signature, traced if there is none. One thread traces; others wait for it.
-  std::shared_ptr<ConcreteState> find(Arguments &arguments, Body body);
+  /// The concrete function for a signature, traced if there is none. One thread traces; others wait for it. Unless
+  /// `exact`, a trace with dynamic sizes serves as well.
+  std::shared_ptr<ConcreteState> find(Arguments &arguments, Body body, bool exact);
 
   mutable std::mutex mutex;
   std::condition_variable traced;
@@ -144,6 +155,7 @@ public:
 
 private:
   std::shared_ptr<ConcreteState> trace(Arguments &arguments, Body body, std::string reason);
+  std::shared_ptr<ConcreteState> findOpen(std::span<const uint64_t> key, uint64_t outer) const;
   std::string whyTrace(const Arguments &arguments) const;
   void evict();
 };

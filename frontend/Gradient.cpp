@@ -22,7 +22,8 @@ using runtime::Array;
 using runtime::OpId;
 using runtime::Status;
 
-//===- Programs, kept ----------------------------------------------------------------------------------------------===//
+//===- Programs, kept
+//----------------------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -74,7 +75,8 @@ ProgramCache &programs() {
   return cache;
 }
 
-//===- From a tape to a program ------------------------------------------------------------------------------------===//
+//===- From a tape to a program
+//------------------------------------------------------------------------------------===//
 
 /// Writes the part of a tape that its targets depend on as a function, and differentiates it.
 class TapeToProgram {
@@ -88,8 +90,11 @@ private:
   void declareCall(const Record &record, const std::string &name);
   void write(const Record &record);
   Value valueOf(int32_t slot);
-  func::FuncOp extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds, std::vector<int32_t> &inputs);
-  [[noreturn]] void fail(Diagnostics &diagnostics) { raise(diagnostics.take("the gradient could not be built"), where_); }
+  func::FuncOp extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
+                              std::vector<int32_t> &inputs);
+  [[noreturn]] void fail(Diagnostics &diagnostics) {
+    raise(diagnostics.take("the gradient could not be built"), where_);
+  }
 
   const EagerTape &tape_;
   Where where_;
@@ -120,7 +125,8 @@ void TapeToProgram::declareCall(const Record &record, const std::string &name) {
   const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
   SmallVector<Type> inputs, results, gradients;
   auto typeOf = [&](uint32_t i) {
-    return ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type);
+    return ir::tensorTypeOf(ir::context(),
+                            tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type);
   };
   for (uint32_t i = 0; i < record.numOperands; ++i)
     inputs.push_back(typeOf(i));
@@ -157,12 +163,15 @@ void TapeToProgram::write(const Record &record) {
     declareCall(record, name);
     SmallVector<Type> types;
     for (uint32_t i = 0; i < record.numResults; ++i)
-      types.push_back(ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + record.numOperands + i])].body()->type));
+      types.push_back(ir::tensorTypeOf(
+          ir::context(),
+          tape_.values[static_cast<size_t>(tape_.slots[record.first + record.numOperands + i])].body()->type));
     op = ir::CallOp::create(builder_, loc, types, FlatSymbolRefAttr::get(ir::context(), name), operands);
   } else {
     FailureOr<Operation *> built = ir::buildOp(builder_, loc, record.op, operands, record.attrs);
     if (failed(built))
-      raiseOp(runtime::recordOf(record.op).name, "a recorded op cannot be written as IR", "", {}, record.where, ErrorKind::internal);
+      raiseOp(runtime::recordOf(record.op).name, "a recorded op cannot be written as IR", "", {}, record.where,
+              ErrorKind::internal);
     op = *built;
   }
   for (uint32_t i = 0; i < record.numResults; ++i) {
@@ -173,7 +182,8 @@ void TapeToProgram::write(const Record &record) {
 }
 
 /// Moves the adjoint into a function of its own, whose arguments are the forward values that it reads.
-func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds, std::vector<int32_t> &inputs) {
+func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
+                                           std::vector<int32_t> &inputs) {
   builder_.setInsertionPointToEnd(module_->getBody());
   SmallVector<Type> resultTypes(ValueRange(gradients).getTypes());
   auto adjoint = func::FuncOp::create(builder_, loc_, "adjoint", builder_.getFunctionType({}, resultTypes));
@@ -207,7 +217,8 @@ func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gr
   return adjoint;
 }
 
-GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded, ArrayRef<SmallVector<int32_t>> sources) {
+GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded,
+                                    ArrayRef<SmallVector<int32_t>> sources) {
   Diagnostics diagnostics;
   module_ = ModuleOp::create(loc_);
   builder_.setInsertionPointToStart(module_->getBody());
@@ -282,7 +293,8 @@ GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> se
   return result;
 }
 
-//===- Running the adjoint -----------------------------------------------------------------------------------------===//
+//===- Running the adjoint
+//-----------------------------------------------------------------------------------------===//
 
 /// `call3_vjp` -> 3
 static const RecordedCall &calledBy(const EagerTape &tape, const Row &row) {
@@ -303,8 +315,9 @@ struct KernelEngine {
     size_t numInputs = recorded.callee->inputs.size();
     std::vector<Array> inputs;
     for (int64_t residual : derivative.residuals)
-      inputs.push_back(residual >= 0 ? call.operands[static_cast<size_t>(residual)]
-                                     : call.operands[numInputs + recorded.numResults + static_cast<size_t>(-1 - residual)]);
+      inputs.push_back(residual >= 0
+                           ? call.operands[static_cast<size_t>(residual)]
+                           : call.operands[numInputs + recorded.numResults + static_cast<size_t>(-1 - residual)]);
     std::span<const Array> cotangents = call.operands.last(derivative.results.size());
     inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
     derivative.backward->run(inputs, results, row.where);
@@ -341,7 +354,8 @@ struct GateEngine {
 
 } // namespace
 
-//===- Tape --------------------------------------------------------------------------------------------------------===//
+//===- Tape
+//--------------------------------------------------------------------------------------------------------===//
 
 static std::string nameOf(const Source &source) {
   if (source.variable.defined())
@@ -353,14 +367,16 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
   if (source.variable.defined()) {
     const std::shared_ptr<VariableState> &state = source.variable.state();
     if (!runtime::isFloat(state->type.dtype)) {
-      reason = "integer dtype: " + nameOf(source) + " is " + toString(state->type) + ", and gradients pass through floats only";
+      reason = "integer dtype: " + nameOf(source) + " is " + toString(state->type) +
+               ", and gradients pass through floats only";
       return {};
     }
     for (const WatchedVariable &entry : variables)
       if (entry.variable == state && !entry.reads.empty())
         return entry.reads;
     reason = "not watched: " + nameOf(source) +
-             (state->trainable ? " was not read while the tape recorded" : " is not trainable; call tape.watch(variable) before it is used");
+             (state->trainable ? " was not read while the tape recorded"
+                               : " is not trainable; call tape.watch(variable) before it is used");
     return {};
   }
   if (!source.tensor.defined()) {
@@ -371,10 +387,13 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
     reason = "integer dtype: " + nameOf(source) + ", and gradients pass through floats only";
     return {};
   }
-  bool known = traced ? !source.tensor.body() || traced->values.contains(home->trace->valueOf(source.tensor, "gradient", {})) : tracks(source.tensor);
+  bool known =
+      traced ? !source.tensor.body() || traced->values.contains(home->trace->valueOf(source.tensor, "gradient", {}))
+             : tracks(source.tensor);
   if (known)
     return {source.tensor};
-  reason = "not watched: " + nameOf(source) + " is neither watched nor computed from what is; call tape.watch(x) before it is used";
+  reason = "not watched: " + nameOf(source) +
+           " is neither watched nor computed from what is; call tape.watch(x) before it is used";
   return {};
 }
 
@@ -396,12 +415,14 @@ static Grad noGradient(const Source &source, std::string reason, const GradientO
 }
 
 /// One seed per target: defined, of the target's type; or undefined, for ones.
-static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const GradientOptions &options, const Where &where) {
+static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const GradientOptions &options,
+                                    const Where &where) {
   std::vector<Tensor> seeds = options.output_gradients.list;
   if (seeds.empty())
     seeds.resize(targets.size());
   if (seeds.size() != targets.size())
-    raiseOp("gradient", std::to_string(seeds.size()) + " output_gradients for " + std::to_string(targets.size()) + " targets",
+    raiseOp("gradient",
+            std::to_string(seeds.size()) + " output_gradients for " + std::to_string(targets.size()) + " targets",
             "give one for each target; an undefined tensor means ones", {}, where);
   for (size_t i = 0; i < seeds.size(); ++i) {
     if (!seeds[i].defined())
@@ -410,13 +431,15 @@ static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const Gr
     if (seed.shape.rank() == 0 && type.shape.rank() != 0 && seed.dtype == type.dtype)
       seeds[i] = Located(seeds[i], where) * ones_like(Located(targets[i], where));
     else if (!(seed == type))
-      raiseOp("gradient", "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
+      raiseOp("gradient",
+              "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
               "give it the target's dtype and shape", {seed, type}, where);
   }
   return seeds;
 }
 
-std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options) {
+std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Source> &sources,
+                                 const GradientOptions &options) {
   const Where &where = targets.where;
   checkLevel("gradient", where);
   if (used && !this->options.persistent)
@@ -429,7 +452,8 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   if (!this->options.persistent)
     recording = false;
   used = true;
-  std::vector<Grad> grads = traced ? gradientTraced(targets, sources, options) : gradientEager(targets, sources, options);
+  std::vector<Grad> grads =
+      traced ? gradientTraced(targets, sources, options) : gradientEager(targets, sources, options);
   if (!this->options.persistent) {
     eager = EagerTape();
     if (traced)
@@ -449,11 +473,13 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
     text = "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
   recording = before;
   for (size_t i = 0; i < grads.size(); ++i)
-    text += (i ? "\n" : "") + nameOf(sources[i]) + ": " + (grads[i].has_value() ? "connected" : "None, " + grads[i].reason());
+    text += (i ? "\n" : "") + nameOf(sources[i]) + ": " +
+            (grads[i].has_value() ? "connected" : "None, " + grads[i].reason());
   return text;
 }
 
-std::vector<Grad> Tape::gradientEager(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options) {
+std::vector<Grad> Tape::gradientEager(const Targets &targets, const std::vector<Source> &sources,
+                                      const GradientOptions &options) {
   const Where &where = targets.where;
   std::vector<Tensor> targetTensors;
   for (const Source &target : targets.list) {
@@ -533,12 +559,14 @@ std::vector<Grad> Tape::gradientEager(const Targets &targets, const std::vector<
   if (!status.ok())
     raise(status.take(), where);
   for (size_t i = 0; i < sources.size(); ++i)
-    grads[i] = program->outputs[i] >= 0 ? Grad(outputs[static_cast<size_t>(program->outputs[i])])
-                                        : noGradient(sources[i], reasons[i].empty() ? program->reasons[i] : reasons[i], options, where);
+    grads[i] = program->outputs[i] >= 0
+                   ? Grad(outputs[static_cast<size_t>(program->outputs[i])])
+                   : noGradient(sources[i], reasons[i].empty() ? program->reasons[i] : reasons[i], options, where);
   return grads;
 }
 
-std::vector<Grad> Tape::gradientTraced(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options) {
+std::vector<Grad> Tape::gradientTraced(const Targets &targets, const std::vector<Source> &sources,
+                                       const GradientOptions &options) {
   const Where &where = targets.where;
   Trace &trace = *home->trace;
   std::vector<Tensor> targetTensors;
@@ -550,7 +578,8 @@ std::vector<Grad> Tape::gradientTraced(const Targets &targets, const std::vector
   for (size_t i = 0; i < targetTensors.size(); ++i) {
     Value value = trace.valueOf(targetTensors[i], "gradient", where);
     if (!autodiff::isDifferentiableType(value.getType())) {
-      noTarget = "integer dtype: the target is " + toString(targetTensors[i].body()->type) + ", and gradients pass through floats only";
+      noTarget = "integer dtype: the target is " + toString(targetTensors[i].body()->type) +
+                 ", and gradients pass through floats only";
     } else if (traced->values.contains(value)) {
       targetValues.push_back(value);
       seedValues.push_back(seeds[i].defined() ? trace.valueOf(seeds[i], "gradient", where) : Value());

@@ -1,5 +1,5 @@
-// Public operations: operands made equal in shape and dtype, axes counted from the end, and what is composed of other ops.
-// The functions that need nothing of this are written from the records (frontend/Ops.inc).
+// Public operations: operands made equal in shape and dtype, axes counted from the end, and what is composed of other
+// ops. The functions that need nothing of this are written from the records (frontend/Ops.inc).
 #include "frontend/Apply.h"
 
 #include "runtime/ThreadPool.h"
@@ -31,7 +31,9 @@ static Tensor tensorOf(const Located &x) {
 static int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where) {
   if (axis < -rank || axis >= rank)
     raiseOp(op, "axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank),
-            rank ? "an axis lies in [-" + std::to_string(rank) + ", " + std::to_string(rank - 1) + "]" : "a scalar has no axes", {}, where);
+            rank ? "an axis lies in [-" + std::to_string(rank) + ", " + std::to_string(rank - 1) + "]"
+                 : "a scalar has no axes",
+            {}, where);
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -53,7 +55,8 @@ static Ints placesOf(const char *op, const Axes &axes, int rank, const Where &wh
   return places;
 }
 
-//===- Shapes ------------------------------------------------------------------------------------------------------===//
+//===- Shapes
+//------------------------------------------------------------------------------------------------------===//
 
 /// The size of an axis of a symbolic tensor, as an index operand.
 static Tensor dim(const Tensor &x, int64_t axis, const Where &where) {
@@ -61,7 +64,8 @@ static Tensor dim(const Tensor &x, int64_t axis, const Where &where) {
 }
 
 /// An op with one data operand, and an index operand for each `?`.
-static Tensor applySized(OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes, const Where &where) {
+static Tensor applySized(OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes,
+                         const Where &where) {
   std::vector<const Tensor *> operands{&x};
   for (const Tensor &size : sizes)
     operands.push_back(&size);
@@ -85,7 +89,8 @@ struct Aligned {
   }
 };
 
-/// NumPy's rule. A `?` beside a static size other than 1 is taken to be equal to it, and checked when the function runs.
+/// NumPy's rule. A `?` beside a static size other than 1 is taken to be equal to it, and checked when the function
+/// runs.
 static Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where) {
   int rank = 0;
   for (const Aligned &operand : operands)
@@ -104,8 +109,10 @@ static Shape broadcastShape(const char *op, std::span<const Aligned> operands, c
           shapes += (shapes.empty() ? "" : ", ") + toString(each.x->body()->type);
           types.push_back(each.x->body()->type);
         }
-        raiseOp(op, "shapes do not broadcast: " + shapes + " (" + std::to_string(size) + " != " + std::to_string(other) + ")",
-                "sizes are aligned at the end; equal ones and 1 fit: use reshape or expand_dims", std::move(types), where);
+        raiseOp(
+            op,
+            "shapes do not broadcast: " + shapes + " (" + std::to_string(size) + " != " + std::to_string(other) + ")",
+            "sizes are aligned at the end; equal ones and 1 fit: use reshape or expand_dims", std::move(types), where);
       }
       if (size == 1 || size == dynamic)
         size = other;
@@ -136,11 +143,12 @@ static Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const A
 static void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where) {
   const TensorType &x = typeOf(a, where), &y = typeOf(b, where);
   if (x.dtype != y.dtype) [[unlikely]]
-    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y), "cast one: cast(b, " + std::string(nameOf(x.dtype)) + ")", {x, y},
-            where, ErrorKind::type);
+    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y),
+            "cast one: cast(b, " + std::string(nameOf(x.dtype)) + ")", {x, y}, where, ErrorKind::type);
 }
 
-//===- The words of the generated functions ------------------------------------------------------------------------===//
+//===- The words of the generated functions
+//------------------------------------------------------------------------===//
 
 namespace detail {
 
@@ -217,7 +225,8 @@ Tensor reduce(OpId op, const Located &x, const Axes &axes, bool keepdims) {
   Tensor operand = tensorOf(x);
   Shape before = typeOf(operand, where).shape;
   Ints places = placesOf(runtime::recordOf(op).name, axes, before.rank(), where);
-  Tensor y = applyOne(op, runtime::ReduceSumAttrs::make(places), {&operand}, where); // every reduction's one attribute is `axes`
+  Tensor y = applyOne(op, runtime::ReduceSumAttrs::make(places), {&operand},
+                      where); // every reduction's one attribute is `axes`
   return keepdims && !places.empty() ? keepDims(y, before, places, where) : y;
 }
 
@@ -231,7 +240,8 @@ Tensor argmax(const Located &x, int64_t axis) {
 
 #include "frontend/Ops.inc"
 
-//===- Operators ---------------------------------------------------------------------------------------------------===//
+//===- Operators
+//---------------------------------------------------------------------------------------------------===//
 
 Tensor operator+(const Located &a, const Located &b) { return add(a, b); }
 Tensor operator-(const Located &a, const Located &b) { return sub(a, b); }
@@ -254,7 +264,8 @@ Tensor &operator-=(Tensor &a, const Located &b) { return a = sub(Located(a, b.wh
 Tensor &operator*=(Tensor &a, const Located &b) { return a = mul(Located(a, b.where()), b); }
 Tensor &operator/=(Tensor &a, const Located &b) { return a = div(Located(a, b.where()), b); }
 
-//===- Creation ----------------------------------------------------------------------------------------------------===//
+//===- Creation
+//----------------------------------------------------------------------------------------------------===//
 
 static void checkSizes(const char *op, const Shape &shape, const Where &where) {
   for (int64_t size : shape)
@@ -297,7 +308,8 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, Where whe
   if (count < 0)
     raiseOp("linspace", "the count " + std::to_string(count) + " is negative", "give 0 or more", {}, where);
   if (!runtime::isFloat(dtype))
-    raiseOp("linspace", "the dtype is " + std::string(nameOf(dtype)), "use a float dtype, or arange", {}, where, ErrorKind::type);
+    raiseOp("linspace", "the dtype is " + std::string(nameOf(dtype)), "use a float dtype, or arange", {}, where,
+            ErrorKind::type);
   Tensor x = iota({count}, 0, dtype, where);
   double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
   return add(mul(Located(x, where), Located(step, where)), Located(start, where));
@@ -305,16 +317,20 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, Where whe
 Tensor eye(int64_t rows, std::optional<int64_t> columns, DType dtype, Where where) {
   Shape shape{rows, columns.value_or(rows)};
   checkSizes("eye", shape, where);
-  return cast(Located(equal(Located(iota(shape, 0, i64, where), where), Located(iota(shape, 1, i64, where), where)), where), dtype);
+  return cast(
+      Located(equal(Located(iota(shape, 0, i64, where), where), Located(iota(shape, 1, i64, where), where)), where),
+      dtype);
 }
 
-//===- Selection and products --------------------------------------------------------------------------------------===//
+//===- Selection and products
+//--------------------------------------------------------------------------------------===//
 
 Tensor where(const Located &condition, const Located &a, const Located &b) {
   const Where &at = condition.where();
   Tensor c = tensorOf(condition);
   if (c.dtype() != boolean)
-    raiseOp("where", "the condition is " + toString(typeOf(c, at)), "compare first: where(x != 0, a, b)", {typeOf(c, at)}, at, ErrorKind::type);
+    raiseOp("where", "the condition is " + toString(typeOf(c, at)), "compare first: where(x != 0, a, b)",
+            {typeOf(c, at)}, at, ErrorKind::type);
   DType dtype = !a.isLiteral()   ? typeOf(a.tensor(), at).dtype
                 : !b.isLiteral() ? typeOf(b.tensor(), at).dtype
                                  : std::min(a.literalType(), b.literalType());
@@ -322,7 +338,8 @@ Tensor where(const Located &condition, const Located &a, const Located &b) {
   checkDTypes("where", x, y, at);
   Aligned operands[] = {{&c}, {&x}, {&y}};
   Shape shape = broadcastShape("where", operands, at);
-  Tensor wideC = broadcastTo(c, shape, operands, at), wideX = broadcastTo(x, shape, operands, at), wideY = broadcastTo(y, shape, operands, at);
+  Tensor wideC = broadcastTo(c, shape, operands, at), wideX = broadcastTo(x, shape, operands, at),
+         wideY = broadcastTo(y, shape, operands, at);
   return applyOne(OpId::select, {}, {&wideC, &wideX, &wideY}, at);
 }
 
@@ -332,13 +349,15 @@ static Tensor contract(const std::string &equation, const Tensor &a, const Tenso
 }
 
 /// Without the leading axes of static size 1 that the other operand's batch repeats; `letters` loses theirs.
-static Tensor dropUnitBatch(const Tensor &x, std::string &letters, const Tensor &other, int batch, int otherBatch, const Where &where) {
+static Tensor dropUnitBatch(const Tensor &x, std::string &letters, const Tensor &other, int batch, int otherBatch,
+                            const Where &where) {
   Shape shape, before = typeOf(x, where).shape;
   std::string kept;
   std::vector<Tensor> sizes;
   for (int axis = 0; axis < before.rank(); ++axis) {
     int otherAxis = axis - batch + otherBatch;
-    bool repeats = axis < batch && before.dim(axis) == 1 && otherAxis >= 0 && typeOf(other, where).shape.dim(otherAxis) != 1;
+    bool repeats =
+        axis < batch && before.dim(axis) == 1 && otherAxis >= 0 && typeOf(other, where).shape.dim(otherAxis) != 1;
     if (repeats)
       continue;
     kept += letters[static_cast<size_t>(axis)];
@@ -357,23 +376,28 @@ Tensor matmul(const Located &a, const Located &b, MatmulOptions options) {
   const TensorType &xType = typeOf(x, where), &yType = typeOf(y, where);
   int rankX = x.rank(), rankY = y.rank();
   if (rankX == 0 || rankY == 0)
-    raiseOp("matmul", "an operand is a scalar: a is " + toString(xType) + ", b is " + toString(yType), "use a * b", {xType, yType}, where);
+    raiseOp("matmul", "an operand is a scalar: a is " + toString(xType) + ", b is " + toString(yType), "use a * b",
+            {xType, yType}, where);
   bool tx = options.transpose_a && rankX > 1, ty = options.transpose_b && rankY > 1;
-  int64_t inner = xType.shape.dim(tx ? rankX - 2 : rankX - 1), otherInner = yType.shape.dim(rankY == 1 || ty ? rankY - 1 : rankY - 2);
+  int64_t inner = xType.shape.dim(tx ? rankX - 2 : rankX - 1),
+          otherInner = yType.shape.dim(rankY == 1 || ty ? rankY - 1 : rankY - 2);
   if (inner != otherInner && inner != dynamic && otherInner != dynamic)
     raiseOp("matmul",
-            "inner sizes differ: a is " + toString(xType) + ", b is " + toString(yType) + " (" + std::to_string(inner) + " != " +
-                std::to_string(otherInner) + ")",
-            "transpose b, or give the layer before it " + std::to_string(otherInner) + " outputs", {xType, yType}, where);
+            "inner sizes differ: a is " + toString(xType) + ", b is " + toString(yType) + " (" + std::to_string(inner) +
+                " != " + std::to_string(otherInner) + ")",
+            "transpose b, or give the layer before it " + std::to_string(otherInner) + " outputs", {xType, yType},
+            where);
   int batchX = std::max(0, rankX - 2), batchY = std::max(0, rankY - 2), batch = std::max(batchX, batchY);
   std::string letters;
   for (int i = 0; i < batch; ++i)
     letters += static_cast<char>('a' + i);
-  std::string lettersX = letters.substr(static_cast<size_t>(batch - batchX)), lettersY = letters.substr(static_cast<size_t>(batch - batchY));
+  std::string lettersX = letters.substr(static_cast<size_t>(batch - batchX)),
+              lettersY = letters.substr(static_cast<size_t>(batch - batchY));
   lettersX += rankX == 1 ? "k" : tx ? "km" : "mk";
   lettersY += rankY == 1 ? "k" : ty ? "nk" : "kn";
   std::string out = letters + (rankX == 1 ? "" : "m") + (rankY == 1 ? "" : "n");
-  Tensor left = dropUnitBatch(x, lettersX, y, batchX, batchY, where), right = dropUnitBatch(y, lettersY, x, batchY, batchX, where);
+  Tensor left = dropUnitBatch(x, lettersX, y, batchX, batchY, where),
+         right = dropUnitBatch(y, lettersY, x, batchY, batchX, where);
   return contract(lettersX + "," + lettersY + "->" + out, left, right, where);
 }
 
@@ -385,11 +409,13 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
       compact += c;
   size_t comma = compact.find(','), arrow = compact.find("->");
   auto refuse = [&](const std::string &why) {
-    raiseOp("einsum", why + ": \"" + equation + "\"", "write it as \"mk,kn->mn\": one letter an axis, two operands", {}, where);
+    raiseOp("einsum", why + ": \"" + equation + "\"", "write it as \"mk,kn->mn\": one letter an axis, two operands", {},
+            where);
   };
   if (comma == std::string::npos || (arrow != std::string::npos && arrow < comma))
     refuse("the equation has no two operands");
-  std::string left = compact.substr(0, comma), right = compact.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1), out;
+  std::string left = compact.substr(0, comma),
+              right = compact.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1), out;
   for (const std::string &side : {left, right})
     for (size_t i = 0; i < side.size(); ++i)
       if (!std::isalpha(static_cast<unsigned char>(side[i])))
@@ -413,7 +439,9 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
   auto sumOwn = [&](const Located &x, std::string &letters, const std::string &other) {
     Tensor tensor = tensorOf(x);
     if (tensor.rank() != static_cast<int>(letters.size()))
-      raiseOp("einsum", "\"" + letters + "\" names " + std::to_string(letters.size()) + " axes of " + toString(typeOf(tensor, where)),
+      raiseOp("einsum",
+              "\"" + letters + "\" names " + std::to_string(letters.size()) + " axes of " +
+                  toString(typeOf(tensor, where)),
               "give one letter for each axis", {typeOf(tensor, where)}, where);
     std::vector<int64_t> axes;
     std::string kept;
@@ -432,7 +460,9 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
 Tensor tensordot(const Located &a, const Located &b, int64_t axes) {
   Tensor x = tensorOf(a), y = tensorOf(b);
   if (axes < 0 || axes > x.rank() || axes > y.rank())
-    raiseOp("tensordot", std::to_string(axes) + " axes of " + toString(typeOf(x, a.where())) + " and " + toString(typeOf(y, a.where())),
+    raiseOp("tensordot",
+            std::to_string(axes) + " axes of " + toString(typeOf(x, a.where())) + " and " +
+                toString(typeOf(y, a.where())),
             "give a count of axes that both have", {}, a.where());
   std::string left, right, out;
   size_t inner = static_cast<size_t>(axes);
@@ -450,7 +480,8 @@ Tensor tensordot(const Located &a, const Located &b, int64_t axes) {
 Tensor outer(const Located &a, const Located &b) { return einsum("m,n->mn", a, b); }
 Tensor dot(const Located &a, const Located &b) { return einsum("k,k->", a, b); }
 
-//===- Shapes ------------------------------------------------------------------------------------------------------===//
+//===- Shapes
+//------------------------------------------------------------------------------------------------------===//
 
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation) {
   const Where &where = x.where();
@@ -461,7 +492,9 @@ Tensor transpose(const Located &x, const std::vector<int64_t> &permutation) {
     for (int axis = rank; axis-- > 0;)
       places.push_back(axis);
   else if (static_cast<int>(permutation.size()) != rank)
-    raiseOp("transpose", "a permutation of " + std::to_string(permutation.size()) + " axes for a tensor of rank " + std::to_string(rank),
+    raiseOp("transpose",
+            "a permutation of " + std::to_string(permutation.size()) + " axes for a tensor of rank " +
+                std::to_string(rank),
             "name each axis once", {typeOf(tensor, where)}, where);
   for (int64_t axis : permutation)
     places.push_back(placeOf("transpose", axis, rank, where));
@@ -482,14 +515,16 @@ Tensor reshape(const Located &x, const Shape &shape) {
       continue;
     }
     if (open >= 0)
-      raiseOp("reshape", "two sizes of " + text(to) + " are open", "give all sizes but one", {typeOf(tensor, where)}, where);
+      raiseOp("reshape", "two sizes of " + text(to) + " are open", "give all sizes but one", {typeOf(tensor, where)},
+              where);
     open = axis;
   }
   if (from.isStatic()) {
     if (open >= 0) {
       if (known == 0 || from.numElements() % known != 0)
-        raiseOp("reshape", toString(typeOf(tensor, where)) + " has " + std::to_string(from.numElements()) + " elements, no multiple of " +
-                               std::to_string(known),
+        raiseOp("reshape",
+                toString(typeOf(tensor, where)) + " has " + std::to_string(from.numElements()) +
+                    " elements, no multiple of " + std::to_string(known),
                 "give sizes whose product is the number of elements", {typeOf(tensor, where)}, where);
       to[static_cast<size_t>(open)] = from.numElements() / known;
     }
@@ -503,7 +538,8 @@ Tensor reshape(const Located &x, const Shape &shape) {
     else
       rest *= from.dim(axis);
   if (count != 1 || open < 0 || rest != known)
-    raiseOp("reshape", toString(typeOf(tensor, where)) + " to " + text(shape) + ": the open size is not the dynamic one",
+    raiseOp("reshape",
+            toString(typeOf(tensor, where)) + " to " + text(shape) + ": the open size is not the dynamic one",
             "keep the dynamic size as one axis, written -1", {typeOf(tensor, where)}, where, ErrorKind::unimplemented);
   to[static_cast<size_t>(open)] = dynamic;
   return reshapeTo(tensor, to, {dim(tensor, dynamicAxis, where)}, where);
@@ -554,7 +590,8 @@ Tensor squeeze(const Located &x, const Axes &axes) {
   Shape shape;
   for (int axis = 0; axis < from.rank(); ++axis) {
     if (axes.list && places.contains(axis) && from.dim(axis) != 1)
-      raiseOp("squeeze", "axis " + std::to_string(axis) + " of " + toString(typeOf(tensor, x.where())) + " has not the size 1",
+      raiseOp("squeeze",
+              "axis " + std::to_string(axis) + " of " + toString(typeOf(tensor, x.where())) + " has not the size 1",
               "name axes of size 1", {typeOf(tensor, x.where())}, x.where());
     if (!places.contains(axis) || from.dim(axis) != 1)
       shape.push_back(from.dim(axis));
@@ -562,24 +599,30 @@ Tensor squeeze(const Located &x, const Axes &axes) {
   return reshapeUnits(tensor, shape, x.where());
 }
 
-Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits, const std::vector<int64_t> &strides) {
+Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
+             const std::vector<int64_t> &strides) {
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
   const Shape &shape = tensor.shape();
   size_t rank = static_cast<size_t>(shape.rank());
   if (starts.size() > rank || limits.size() != starts.size() || (!strides.empty() && strides.size() != starts.size()))
-    raiseOp("slice", std::to_string(starts.size()) + " starts, " + std::to_string(limits.size()) + " limits and " + std::to_string(strides.size()) +
-                         " strides for rank " + std::to_string(rank),
+    raiseOp("slice",
+            std::to_string(starts.size()) + " starts, " + std::to_string(limits.size()) + " limits and " +
+                std::to_string(strides.size()) + " strides for rank " + std::to_string(rank),
             "give as many of each, one for each leading axis", {typeOf(tensor, where)}, where);
   Ints from, to, by;
   for (size_t axis = 0; axis < rank; ++axis) {
     int64_t size = shape[axis], stride = axis < strides.size() ? strides[axis] : 1;
     if (stride <= 0)
-      raiseOp("slice", "stride " + std::to_string(stride) + " of axis " + std::to_string(axis) + " is not positive", "give 1 or more", {}, where);
+      raiseOp("slice", "stride " + std::to_string(stride) + " of axis " + std::to_string(axis) + " is not positive",
+              "give 1 or more", {}, where);
     by.push_back(stride);
     if (size == dynamic) {
-      if (axis < starts.size() && (starts[axis] != 0 || limits[axis] != std::numeric_limits<int64_t>::max() || stride != 1))
-        raiseOp("slice", "axis " + std::to_string(axis) + " of " + toString(typeOf(tensor, where)) + " has a dynamic size and is taken whole",
+      if (axis < starts.size() &&
+          (starts[axis] != 0 || limits[axis] != std::numeric_limits<int64_t>::max() || stride != 1))
+        raiseOp("slice",
+                "axis " + std::to_string(axis) + " of " + toString(typeOf(tensor, where)) +
+                    " has a dynamic size and is taken whole",
                 "give start 0 and the largest limit", {typeOf(tensor, where)}, where, ErrorKind::unimplemented);
       from.push_back(0);
       to.push_back(dynamic);
@@ -597,9 +640,12 @@ Tensor index(const Located &x, int64_t i, int64_t axis) {
   Tensor tensor = tensorOf(x);
   int64_t place = placeOf("index", axis, tensor.rank(), where), size = tensor.shape().dim(static_cast<int>(place));
   if (size == dynamic)
-    raiseOp("index", "the axis has a dynamic size", "use gather", {typeOf(tensor, where)}, where, ErrorKind::unimplemented);
+    raiseOp("index", "the axis has a dynamic size", "use gather", {typeOf(tensor, where)}, where,
+            ErrorKind::unimplemented);
   if (i < -size || i >= size)
-    raiseOp("index", "place " + std::to_string(i) + " of axis " + std::to_string(place) + ", whose size is " + std::to_string(size),
+    raiseOp("index",
+            "place " + std::to_string(i) + " of axis " + std::to_string(place) + ", whose size is " +
+                std::to_string(size),
             "a place lies in [-size, size)", {typeOf(tensor, where)}, where);
   i = i < 0 ? i + size : i;
   Ints from, to, by;
@@ -641,8 +687,9 @@ std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis) {
   Tensor tensor = tensorOf(x);
   int64_t place = placeOf("split", axis, tensor.rank(), where), size = tensor.shape().dim(static_cast<int>(place));
   if (parts < 1 || size == dynamic || size % parts != 0)
-    raiseOp("split", "axis " + std::to_string(place) + " of " + toString(typeOf(tensor, where)) + " does not split into " + std::to_string(parts) +
-                         " equal parts",
+    raiseOp("split",
+            "axis " + std::to_string(place) + " of " + toString(typeOf(tensor, where)) + " does not split into " +
+                std::to_string(parts) + " equal parts",
             "give a divisor of its size", {typeOf(tensor, where)}, where);
   std::vector<Tensor> pieces;
   for (int64_t part = 0; part < parts; ++part) {
@@ -661,38 +708,44 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
   if (static_cast<int>(widths.size()) != tensor.rank())
-    raiseOp("pad", std::to_string(widths.size()) + " pairs of widths for rank " + std::to_string(tensor.rank()), "give one pair for each axis",
-            {typeOf(tensor, where)}, where);
+    raiseOp("pad", std::to_string(widths.size()) + " pairs of widths for rank " + std::to_string(tensor.rank()),
+            "give one pair for each axis", {typeOf(tensor, where)}, where);
   Ints low, high, interior;
   for (auto [before, after] : widths) {
     if (before < 0 || after < 0)
-      raiseOp("pad", "widths are not negative: " + std::to_string(before) + ", " + std::to_string(after), "use slice to take away", {}, where);
+      raiseOp("pad", "widths are not negative: " + std::to_string(before) + ", " + std::to_string(after),
+              "use slice to take away", {}, where);
     low.push_back(before);
     high.push_back(after);
     interior.push_back(0);
   }
-  auto padded = [&](const Tensor &y) { return applyOne(OpId::pad, runtime::PadAttrs::make(low, high, interior), {&y}, where); };
+  auto padded = [&](const Tensor &y) {
+    return applyOne(OpId::pad, runtime::PadAttrs::make(low, high, interior), {&y}, where);
+  };
   Tensor y = padded(tensor);
   if (value == 0)
     return y;
   Tensor inside = padded(ones_like(Located(tensor, where)));
-  return wg::where(Located(equal(Located(inside, where), Located(0, where)), where), Located(value, where), Located(y, where));
+  return wg::where(Located(equal(Located(inside, where), Located(0, where)), where), Located(value, where),
+                   Located(y, where));
 }
 
 Tensor one_hot(const Located &x, int64_t depth, DType dtype) {
   Tensor tensor = tensorOf(x);
   if (depth < 0)
-    raiseOp("one_hot", "the depth " + std::to_string(depth) + " is negative", "give the number of classes", {typeOf(tensor, x.where())}, x.where());
+    raiseOp("one_hot", "the depth " + std::to_string(depth) + " is negative", "give the number of classes",
+            {typeOf(tensor, x.where())}, x.where());
   return applyOne(OpId::one_hot, runtime::OneHotAttrs::make(depth, dtype), {&tensor}, x.where());
 }
 
-//===- Composites --------------------------------------------------------------------------------------------------===//
+//===- Composites
+//--------------------------------------------------------------------------------------------------===//
 
 static Tensor floatOf(const char *op, const Located &x) {
   Tensor tensor = tensorOf(x);
   if (!runtime::isFloat(tensor.dtype()))
-    raiseOp(op, "takes a float, got " + toString(typeOf(tensor, x.where())), "cast it: cast(x, f32)", {typeOf(tensor, x.where())}, x.where(),
-            ErrorKind::type);
+    raiseOp(op, "takes a float, got " + toString(typeOf(tensor, x.where())), "cast it: cast(x, f32)",
+            {typeOf(tensor, x.where())}, x.where(), ErrorKind::type);
   return tensor;
 }
 
@@ -740,7 +793,8 @@ Tensor logsumexp(const Located &x, const Axes &axes, bool keepdims) {
   Tensor sum = reduce_sum(Located(exp(Located(sub(Located(tensor, at), Located(m, at)), at)), at), axes, true);
   Tensor empty = equal(Located(sum, at), Located(0, at));
   Tensor logs = log(Located(wg::where(Located(empty, at), Located(1, at), Located(sum, at)), at));
-  Tensor y = wg::where(Located(empty, at), Located(-std::numeric_limits<double>::infinity(), at), Located(add(Located(logs, at), Located(m, at)), at));
+  Tensor y = wg::where(Located(empty, at), Located(-std::numeric_limits<double>::infinity(), at),
+                       Located(add(Located(logs, at), Located(m, at)), at));
   return keepdims ? y : squeeze(Located(y, at), Axes(std::vector<int64_t>([&] {
                                   Ints places = placesOf("logsumexp", axes, tensor.rank(), at);
                                   return std::vector<int64_t>(places.begin(), places.end());
@@ -773,7 +827,11 @@ Tensor softplus(const Located &x) {
 Tensor gelu(const Located &x) {
   Where at = x.where();
   Tensor tensor = floatOf("gelu", x);
-  Tensor phi = mul(Located(0.5, at), Located(add(Located(1, at), Located(erf(Located(mul(Located(tensor, at), Located(std::numbers::sqrt2 / 2, at)), at)), at)), at));
+  Tensor phi =
+      mul(Located(0.5, at),
+          Located(add(Located(1, at),
+                      Located(erf(Located(mul(Located(tensor, at), Located(std::numbers::sqrt2 / 2, at)), at)), at)),
+                  at));
   return mul(Located(tensor, at), Located(phi, at));
 }
 
@@ -799,7 +857,8 @@ Tensor norm(const Located &x, const Axes &axes, bool keepdims) {
   return wg::where(Located(zero, at), Located(0, at), Located(root, at));
 }
 
-//===- Losses ------------------------------------------------------------------------------------------------------===//
+//===- Losses
+//------------------------------------------------------------------------------------------------------===//
 
 Tensor mean_squared_error(const Located &prediction, const Located &target) {
   Where at = prediction.where();
@@ -812,7 +871,8 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
   Tensor x = floatOf("softmax_cross_entropy", logits), y = tensorOf(labels);
   const TensorType &xType = typeOf(x, at), &yType = typeOf(y, at);
   if (x.rank() == 0 || xType.shape.dim(x.rank() - 1) == dynamic)
-    raiseOp("softmax_cross_entropy", "the logits " + toString(xType) + " have no last axis of static size", "give logits[..., classes]", {xType}, at);
+    raiseOp("softmax_cross_entropy", "the logits " + toString(xType) + " have no last axis of static size",
+            "give logits[..., classes]", {xType}, at);
   bool sparse = runtime::isInteger(yType.dtype);
   int rank = sparse ? x.rank() - 1 : x.rank();
   bool fits = y.rank() == rank && (sparse || yType.dtype == xType.dtype);
@@ -821,8 +881,10 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
     fits = a == b || a == dynamic || b == dynamic;
   }
   if (!fits)
-    raiseOp("softmax_cross_entropy", "logits are " + toString(xType) + ", labels " + toString(yType),
-            "give integer labels of the logits' shape without its last axis, or a distribution of the same shape and dtype", {xType, yType}, at);
+    raiseOp(
+        "softmax_cross_entropy", "logits are " + toString(xType) + ", labels " + toString(yType),
+        "give integer labels of the logits' shape without its last axis, or a distribution of the same shape and dtype",
+        {xType, yType}, at);
   Tensor z = sub(Located(x, at), Located(shiftOf(x, -1, at), at));
   Tensor logSum = log(Located(reduce_sum(Located(exp(Located(z, at)), at), -1), at));
   Tensor p = sparse ? one_hot(Located(y, at), xType.shape.dim(x.rank() - 1), xType.dtype) : y;
@@ -832,7 +894,8 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
   return sub(Located(logSum, at), Located(at_label, at));
 }
 
-//===- Random numbers ----------------------------------------------------------------------------------------------===//
+//===- Random numbers
+//----------------------------------------------------------------------------------------------===//
 
 Tensor random::key(int64_t seed) { return Tensor{seed, int64_t(0)}; }
 
@@ -845,7 +908,8 @@ static Tensor stream(const Tensor &key, int64_t offset, const Where &at) {
 std::vector<Tensor> random::split(const Located &key, int64_t count) {
   Where at = key.where();
   Tensor from = stream(tensorOf(key), int64_t(0x6a09e667) << 32, at);
-  Tensor bits = applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{std::max<int64_t>(count, 0), 2}, i64), {&from}, at);
+  Tensor bits = applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{std::max<int64_t>(count, 0), 2}, i64),
+                         {&from}, at);
   std::vector<Tensor> keys;
   for (int64_t i = 0; i < count; ++i)
     keys.push_back(index(Located(bits, at), i));
@@ -869,13 +933,15 @@ Tensor random_normal(const Located &key, const Shape &shape, double mean, double
   Tensor u = sub(Located(1, at), Located(random_uniform(Located(k, at), shape, 0, 1, dtype), at));
   Tensor v = random_uniform(Located(other, at), shape, 0, 1, dtype);
   Tensor radius = sqrt(Located(mul(Located(-2, at), Located(log(Located(u, at)), at)), at));
-  Tensor x = mul(Located(radius, at), Located(cos(Located(mul(Located(2 * std::numbers::pi, at), Located(v, at)), at)), at));
+  Tensor x =
+      mul(Located(radius, at), Located(cos(Located(mul(Located(2 * std::numbers::pi, at), Located(v, at)), at)), at));
   if (stddev != 1)
     x = mul(Located(x, at), Located(stddev, at));
   return mean != 0 ? add(Located(x, at), Located(mean, at)) : x;
 }
 
-Generator::Generator(int64_t seed, Where where) : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {}
+Generator::Generator(int64_t seed, Where where)
+    : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {}
 
 Tensor Generator::next(Where where) const {
   Tensor key = state_.value(where);

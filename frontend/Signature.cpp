@@ -53,7 +53,8 @@ static std::string staticText(KeyTag tag, uint32_t size, bool isUnsigned, uint64
   case KeyTag::enumeration:
     return "enum " + std::to_string(static_cast<int64_t>(bits));
   default:
-    return (size == 8 ? "int64 " : "int ") + (isUnsigned ? std::to_string(bits) : std::to_string(static_cast<int64_t>(bits)));
+    return (size == 8 ? "int64 " : "int ") +
+           (isUnsigned ? std::to_string(bits) : std::to_string(static_cast<int64_t>(bits)));
   }
 }
 

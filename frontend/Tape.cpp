@@ -1,4 +1,5 @@
-// Recording: what a tape watches, and the Wengert list that it writes in eager code. Differentiating it is Gradient.cpp.
+// Recording: what a tape watches, and the Wengert list that it writes in eager code. Differentiating it is
+// Gradient.cpp.
 #include "frontend/Tape.h"
 
 #include "frontend/Trace.h"
@@ -39,15 +40,16 @@ void Tape::checkLevel(const char *what, const Where &where) const {
   if (home == &level())
     return;
   if (!home)
-    raiseOp(what, "the tape is out of scope: the traced function (or the thread) that made it has ended", "ask it before that", {}, where,
-            ErrorKind::runtime);
+    raiseOp(what, "the tape is out of scope: the traced function (or the thread) that made it has ended",
+            "ask it before that", {}, where, ErrorKind::runtime);
   raiseOp(what,
           traced ? "the tape belongs to another traced function, or to another thread"
                  : "the tape belongs to eager code (or to another thread), and a function is being traced",
           "make the tape where it is used", {}, where, ErrorKind::runtime);
 }
 
-//===- Watching ----------------------------------------------------------------------------------------------------===//
+//===- Watching
+//----------------------------------------------------------------------------------------------------===//
 
 int32_t Tape::slotFor(const Tensor &tensor, bool tracked) {
   const TensorState *state = stateOf(tensor);
@@ -57,7 +59,8 @@ int32_t Tape::slotFor(const Tensor &tensor, bool tracked) {
     eager.slotOf.insert(state->id, slot);
     eager.values.push_back(tensor);
     eager.tracked.push_back(tracked);
-    eager.hash.mix(0x10 | static_cast<uint64_t>(tracked) << 8 | static_cast<uint64_t>(state->type.dtype) << 16 | state->type.shape.size() << 24);
+    eager.hash.mix(0x10 | static_cast<uint64_t>(tracked) << 8 | static_cast<uint64_t>(state->type.dtype) << 16 |
+                   state->type.shape.size() << 24);
     for (int64_t size : state->type.shape)
       eager.hash.mix(static_cast<uint64_t>(size));
   } else if (tracked && !eager.tracked[static_cast<size_t>(slot)]) {
@@ -83,7 +86,8 @@ void Tape::watch(const Tensor &tensor, const Where &where) {
     slotFor(tensor, true);
 }
 
-static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variables, const std::shared_ptr<VariableState> &variable) {
+static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variables,
+                                      const std::shared_ptr<VariableState> &variable) {
   auto at = std::lower_bound(variables.begin(), variables.end(), variable->id,
                              [](const Tape::WatchedVariable &entry, int64_t id) { return entry.variable->id < id; });
   if (at == variables.end() || at->variable != variable)
@@ -101,7 +105,8 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
   } else if (tracks(value)) {
     return;
   }
-  bool known = std::any_of(variables.begin(), variables.end(), [&](const WatchedVariable &entry) { return entry.variable == variable; });
+  bool known = std::any_of(variables.begin(), variables.end(),
+                           [&](const WatchedVariable &entry) { return entry.variable == variable; });
   if (!known && !(options.watch_accessed_variables && variable->trainable))
     return;
   if (!runtime::isFloat(variable->type.dtype))
@@ -126,11 +131,18 @@ void Tape::reset() {
   used = false;
 }
 
-//===- Recording ---------------------------------------------------------------------------------------------------===//
+//===- Recording
+//---------------------------------------------------------------------------------------------------===//
 
-void Tape::record(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results, const Where &where) {
-  Record record{.op = op, .numResults = static_cast<uint16_t>(results.size()), .numOperands = static_cast<uint32_t>(operands.size()),
-                .first = static_cast<uint32_t>(eager.slots.size()), .call = -1, .attrs = attrs, .where = where};
+void Tape::record(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+                  const Where &where) {
+  Record record{.op = op,
+                .numResults = static_cast<uint16_t>(results.size()),
+                .numOperands = static_cast<uint32_t>(operands.size()),
+                .first = static_cast<uint32_t>(eager.slots.size()),
+                .call = -1,
+                .attrs = attrs,
+                .where = where};
   StructureHash &hash = eager.hash;
   for (const Tensor *operand : operands)
     eager.slots.push_back(slotFor(*operand, false));
@@ -164,7 +176,8 @@ void Tape::recordCall(RecordedCall call, std::span<const Tensor *const> operands
 
 } // namespace detail
 
-//===- The public class --------------------------------------------------------------------------------------------===//
+//===- The public class
+//--------------------------------------------------------------------------------------------===//
 
 using detail::raiseOp;
 
@@ -179,8 +192,8 @@ GradientTape::~GradientTape() {
 
 detail::Recording GradientTape::record(Where where) {
   if (tape_->recording)
-    raiseOp("record", "Tape is still recording, This can happen if you try to re-enter an already-active tape.", "end the other recording first", {},
-            where);
+    raiseOp("record", "Tape is still recording, This can happen if you try to re-enter an already-active tape.",
+            "end the other recording first", {}, where);
   tape_->checkLevel("record", where);
   tape_->recording = true;
   return detail::Recording(tape_, false);
@@ -188,8 +201,8 @@ detail::Recording GradientTape::record(Where where) {
 
 detail::Recording GradientTape::stop_recording(Where where) {
   if (!tape_->recording)
-    raiseOp("stop_recording", "Trying to stop recording a tape which is not recording.", "record first: auto scope = tape.record();", {}, where,
-            ErrorKind::runtime);
+    raiseOp("stop_recording", "Trying to stop recording a tape which is not recording.",
+            "record first: auto scope = tape.record();", {}, where, ErrorKind::runtime);
   tape_->recording = false;
   return detail::Recording(tape_, true);
 }
@@ -224,7 +237,8 @@ void GradientTape::watchAll(const std::vector<detail::Source> &sources) {
   }
 }
 
-std::vector<Grad> GradientTape::gradientAll(const Targets &targets, const std::vector<detail::Source> &sources, const GradientOptions &options) {
+std::vector<Grad> GradientTape::gradientAll(const Targets &targets, const std::vector<detail::Source> &sources,
+                                            const GradientOptions &options) {
   return tape_->gradient(targets, sources, options);
 }
 

@@ -83,8 +83,8 @@ struct StructureHash {
 struct EagerTape {
   std::vector<Record> records;
   std::vector<int32_t> slots;
-  std::vector<Tensor> values;    ///< by slot: keeps what the gradient may read
-  std::vector<uint8_t> tracked;  ///< by slot: watched, or computed from what is
+  std::vector<Tensor> values;   ///< by slot: keeps what the gradient may read
+  std::vector<uint8_t> tracked; ///< by slot: watched, or computed from what is
   std::vector<RecordedCall> calls;
   IdMap slotOf;
   StructureHash hash;
@@ -100,11 +100,11 @@ public:
     int32_t slot = eager.slotOf.find(stateOf(tensor)->id);
     return slot >= 0 && eager.tracked[static_cast<size_t>(slot)];
   }
-  void record(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
-              const Where &where);
+  void record(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands,
+              std::span<const Tensor> results, const Where &where);
   /// `residuals` are results that nothing is differentiated by.
-  void recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results, std::span<const Tensor> residuals,
-                  const Where &where);
+  void recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+                  std::span<const Tensor> residuals, const Where &where);
   void variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value);
 
   void watch(const Tensor &tensor, const Where &where);
@@ -113,7 +113,8 @@ public:
   /// Errors unless the tape belongs to the thread's present level.
   void checkLevel(const char *what, const Where &where) const;
 
-  std::vector<Grad> gradient(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options);
+  std::vector<Grad> gradient(const Targets &targets, const std::vector<Source> &sources,
+                             const GradientOptions &options);
   std::string explain(const Targets &targets, const std::vector<Source> &sources);
 
   struct WatchedVariable {
@@ -132,8 +133,10 @@ public:
 
 private:
   int32_t slotFor(const Tensor &tensor, bool tracked);
-  std::vector<Grad> gradientEager(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options);
-  std::vector<Grad> gradientTraced(const Targets &targets, const std::vector<Source> &sources, const GradientOptions &options);
+  std::vector<Grad> gradientEager(const Targets &targets, const std::vector<Source> &sources,
+                                  const GradientOptions &options);
+  std::vector<Grad> gradientTraced(const Targets &targets, const std::vector<Source> &sources,
+                                   const GradientOptions &options);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.
   std::vector<Tensor> readsOf(const Source &source, std::string &reason) const;
 };

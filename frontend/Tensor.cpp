@@ -28,8 +28,8 @@ Tensor::Tensor(const TensorSpec &spec) {
 Tensor::Tensor(const Grad &grad, Where where) : Tensor(grad.value(where)) {}
 
 void Tensor::undefined(const Where &where) {
-  detail::raiseOp("tensor", "it is undefined: a default-constructed tensor has no dtype, shape or value", "give it a value: Tensor x(0.0f)", {},
-                  where);
+  detail::raiseOp("tensor", "it is undefined: a default-constructed tensor has no dtype, shape or value",
+                  "give it a value: Tensor x(0.0f)", {}, where);
 }
 
 void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
@@ -37,7 +37,9 @@ void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
     if (size < 0)
       detail::raiseOp("from", "sizes are not negative: " + toString(shape), "give every size", {}, where);
   if (static_cast<int64_t>(count) != shape.numElements())
-    detail::raiseOp("from", std::to_string(count) + " values for shape " + toString(shape) + ", which has " + std::to_string(shape.numElements()),
+    detail::raiseOp("from",
+                    std::to_string(count) + " values for shape " + toString(shape) + ", which has " +
+                        std::to_string(shape.numElements()),
                     "give as many values as the shape has", {}, where);
 }
 
@@ -51,8 +53,8 @@ bool Tensor::symbolic() const { return body_ && (detail::stateOf(*this)->symbol 
 int64_t Tensor::size(Where where) const {
   const Shape &shape = body(where)->type.shape;
   if (!shape.isStatic())
-    detail::raiseOp("size", "the shape " + toString(shape) + " has a dynamic size", "ask when the function runs, or give the size in the signature",
-                    {}, where);
+    detail::raiseOp("size", "the shape " + toString(shape) + " has a dynamic size",
+                    "ask when the function runs, or give the size in the signature", {}, where);
   return shape.numElements();
 }
 
@@ -61,7 +63,8 @@ static Array dataOf(const Tensor &tensor, const Where &where) {
   tensor.body(where);
   if (tensor.symbolic())
     detail::raiseOp("data", "a symbolic tensor has no elements yet: a function is being traced",
-                    "return the tensor from the function and read it there", {tensor.body()->type}, where, ErrorKind::type);
+                    "return the tensor from the function and read it there", {tensor.body()->type}, where,
+                    ErrorKind::type);
   return detail::arrayOf(tensor);
 }
 
@@ -74,41 +77,58 @@ template <class From, class To> static void convert(const Array &array, To *to) 
 template <class To> static void convertTo(const Array &array, void *to) {
   auto *out = static_cast<To *>(to);
   switch (array.dtype()) {
-  case DType::f64: return convert<double>(array, out);
-  case DType::f32: return convert<float>(array, out);
-  case DType::i64: return convert<int64_t>(array, out);
-  case DType::i32: return convert<int32_t>(array, out);
-  case DType::u8: return convert<uint8_t>(array, out);
-  case DType::boolean: return convert<uint8_t>(array, out);
-  default: break;
+  case DType::f64:
+    return convert<double>(array, out);
+  case DType::f32:
+    return convert<float>(array, out);
+  case DType::i64:
+    return convert<int64_t>(array, out);
+  case DType::i32:
+    return convert<int32_t>(array, out);
+  case DType::u8:
+    return convert<uint8_t>(array, out);
+  case DType::boolean:
+    return convert<uint8_t>(array, out);
+  default:
+    break;
   }
 }
 
 void Tensor::copyOut(DType as, void *to, bool one, const Where &where) const {
   Array array = dataOf(*this, where);
   if (one && array.numElements() != 1)
-    detail::raiseOp("item", "the tensor has " + std::to_string(array.numElements()) + " elements: " + toString(array.type), "use to_vector", {}, where);
+    detail::raiseOp("item",
+                    "the tensor has " + std::to_string(array.numElements()) + " elements: " + toString(array.type),
+                    "use to_vector", {}, where);
   if (as == array.dtype()) {
     if (array.numBytes())
       std::memcpy(to, array.buffer.data(), array.numBytes());
     return;
   }
   switch (as) {
-  case DType::f64: return convertTo<double>(array, to);
-  case DType::f32: return convertTo<float>(array, to);
-  case DType::i64: return convertTo<int64_t>(array, to);
-  case DType::i32: return convertTo<int32_t>(array, to);
-  case DType::u8: return convertTo<uint8_t>(array, to);
-  case DType::boolean: return convertTo<bool>(array, to);
-  default: break;
+  case DType::f64:
+    return convertTo<double>(array, to);
+  case DType::f32:
+    return convertTo<float>(array, to);
+  case DType::i64:
+    return convertTo<int64_t>(array, to);
+  case DType::i32:
+    return convertTo<int32_t>(array, to);
+  case DType::u8:
+    return convertTo<uint8_t>(array, to);
+  case DType::boolean:
+    return convertTo<bool>(array, to);
+  default:
+    break;
   }
 }
 
 const void *Tensor::elements(DType as, const Where &where) const {
   Array array = dataOf(*this, where);
   if (as != array.dtype())
-    detail::raiseOp("data", "the tensor is " + toString(array.type) + ", asked for elements of " + std::string(nameOf(as)),
-                    "use to_vector, which converts, or cast(x, " + std::string(nameOf(as)) + ")", {}, where, ErrorKind::type);
+    detail::raiseOp(
+        "data", "the tensor is " + toString(array.type) + ", asked for elements of " + std::string(nameOf(as)),
+        "use to_vector, which converts, or cast(x, " + std::string(nameOf(as)) + ")", {}, where, ErrorKind::type);
   return array.buffer.data();
 }
 

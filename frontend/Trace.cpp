@@ -17,7 +17,8 @@ using runtime::Attrs;
 using runtime::Failure;
 using runtime::OpId;
 
-//===- Diagnostics -------------------------------------------------------------------------------------------------===//
+//===- Diagnostics
+//-------------------------------------------------------------------------------------------------===//
 
 /// A number for the calling thread.
 static uint64_t thisThread() {
@@ -57,9 +58,11 @@ Failure Diagnostics::take(const char *otherwise) {
   return std::move(failure_);
 }
 
-//===- Life --------------------------------------------------------------------------------------------------------===//
+//===- Life
+//--------------------------------------------------------------------------------------------------------===//
 
-Trace::Trace(const std::string &name, Trace *outer, const Where &where) : id_(nextSerial()), outer_(outer), builder_(ir::context()) {
+Trace::Trace(const std::string &name, Trace *outer, const Where &where)
+    : id_(nextSerial()), outer_(outer), builder_(ir::context()) {
   Location loc = ir::locationOf(ir::context(), where);
   module_ = ModuleOp::create(loc);
   builder_.setInsertionPointToStart(module_->getBody());
@@ -103,7 +106,8 @@ void Trace::finish(const std::vector<Tensor> &results, const Where &where) {
     raise(diagnostics.take("the traced function does not verify"), where);
 }
 
-//===- Values and tensors ------------------------------------------------------------------------------------------===//
+//===- Values and tensors
+//------------------------------------------------------------------------------------------===//
 
 Tensor Trace::tensorOf(Value value, const Where &where) {
   uint32_t index = static_cast<uint32_t>(values_.size());
@@ -127,9 +131,11 @@ static Trace *enclosing(Trace *trace, uint64_t id) {
 Value Trace::valueOf(const Tensor &tensor, const char *op, const Where &where) {
   const TensorState *state = stateOf(tensor);
   if (!state)
-    raiseOp(op, "an operand is undefined: a default-constructed tensor has no value", "give it a value: Tensor x(0.0f)", {}, where);
+    raiseOp(op, "an operand is undefined: a default-constructed tensor has no value", "give it a value: Tensor x(0.0f)",
+            {}, where);
   if (state->spec)
-    raiseOp(op, "an operand is a specification, which has a dtype and a shape but no value", "pass it to Function::trace only", {}, where);
+    raiseOp(op, "an operand is a specification, which has a dtype and a shape but no value",
+            "pass it to Function::trace only", {}, where);
   if (state->symbol && state->birth == id_)
     return values_[state->symbol->value];
   if (auto known = captured_.find(state->id); known != captured_.end())
@@ -152,7 +158,8 @@ Value Trace::valueOf(const Tensor &tensor, const char *op, const Where &where) {
 }
 
 Tensor Trace::placeholder(const TensorType &type, uint32_t leaf, const Where &where) {
-  return tensorOf(addInput({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = leaf}, ir::tensorTypeOf(ir::context(), type), where),
+  return tensorOf(addInput({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = leaf},
+                           ir::tensorTypeOf(ir::context(), type), where),
                   where);
 }
 
@@ -167,18 +174,21 @@ Tensor Trace::constant(const Array &scalar, const Shape &shape, const Where &whe
   return tensorOf(ir::ConstantOp::create(builder_, locationOf(where), elements), where);
 }
 
-//===- Ops ---------------------------------------------------------------------------------------------------------===//
+//===- Ops
+//---------------------------------------------------------------------------------------------------------===//
 
 /// An op is on a tape if one of its operands is.
 void Trace::record(Operation *op) {
   for (Tape *tape : level_.tapes)
-    if (tape->recording && llvm::any_of(op->getOperands(), [&](Value operand) { return tape->traced->values.contains(operand); })) {
+    if (tape->recording &&
+        llvm::any_of(op->getOperands(), [&](Value operand) { return tape->traced->values.contains(operand); })) {
       tape->traced->ops.insert(op);
       tape->traced->values.insert(op->result_begin(), op->result_end());
     }
 }
 
-void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results, const Where &where) {
+void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
+                  const Where &where) {
   const char *name = runtime::recordOf(id).name;
   SmallVector<Value, 4> values;
   SmallVector<TensorType, 4> types;
@@ -199,7 +209,8 @@ void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> op
     results[i] = tensorOf((*op)->getResult(i), where);
 }
 
-//===- Variables ---------------------------------------------------------------------------------------------------===//
+//===- Variables
+//---------------------------------------------------------------------------------------------------===//
 
 Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where) {
   auto state = std::make_shared<VariableState>();
@@ -219,17 +230,20 @@ Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const W
   auto [at, fresh] = held_.try_emplace(variable.get());
   if (fresh) {
     if (variable->birth && variable->birth != id_ && !enclosing(outer_, variable->birth))
-      raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here", "use the variable that was passed", {}, where,
-              ErrorKind::type);
+      raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here",
+              "use the variable that was passed", {}, where, ErrorKind::type);
     bound |= variable->birth && variable->birth != id_;
     uint32_t input = static_cast<uint32_t>(inputs_.size());
-    Value value = addInput({.kind = TraceInput::variable, .captured = {}, .state = variable}, ir::tensorTypeOf(ir::context(), variable->type), where);
+    Value value = addInput({.kind = TraceInput::variable, .captured = {}, .state = variable},
+                           ir::tensorTypeOf(ir::context(), variable->type), where);
     at->second = {input, tensorOf(value, where), false};
   }
   return at->second;
 }
 
-Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &where) { return hold(variable, where).value; }
+Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  return hold(variable, where).value;
+}
 
 /// A state change stops gradients: later reads are leaves.
 void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {
@@ -239,7 +253,8 @@ void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor 
   held.assigned = true;
 }
 
-//===- Calls and gradients -----------------------------------------------------------------------------------------===//
+//===- Calls and gradients
+//-----------------------------------------------------------------------------------------===//
 
 std::string importFunction(ModuleOp module, func::FuncOp function) {
   // The same function may have been imported already; a different one of its name gets another.
@@ -248,7 +263,8 @@ std::string importFunction(ModuleOp module, func::FuncOp function) {
     auto known = module.lookupSymbol<func::FuncOp>(name);
     if (!known)
       break;
-    if (auto origin = known->getAttrOfType<IntegerAttr>("wg.origin"); origin && origin == function->getAttr("wg.origin"))
+    if (auto origin = known->getAttrOfType<IntegerAttr>("wg.origin");
+        origin && origin == function->getAttr("wg.origin"))
       return name;
     name = function.getSymName().str() + "_" + std::to_string(suffix);
   }
@@ -266,7 +282,8 @@ std::string importFunction(ModuleOp module, func::FuncOp function) {
 std::vector<Tensor> Trace::call(ModuleOp from, StringRef entry, ArrayRef<Value> operands, const Where &where) {
   auto callee = from.lookupSymbol<func::FuncOp>(entry);
   std::string name = importFunction(*module_, callee);
-  auto op = ir::CallOp::create(builder_, locationOf(where), callee.getFunctionType().getResults(), FlatSymbolRefAttr::get(ir::context(), name), operands);
+  auto op = ir::CallOp::create(builder_, locationOf(where), callee.getFunctionType().getResults(),
+                               FlatSymbolRefAttr::get(ir::context(), name), operands);
   record(op);
   std::vector<Tensor> results;
   for (Value result : op.getResults())
@@ -282,8 +299,8 @@ struct Inserted : OpBuilder::Listener {
 };
 } // namespace
 
-autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> seeds, ArrayRef<Value> sources, bool recordIt,
-                                   const Where &where) {
+autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> seeds, ArrayRef<Value> sources,
+                                   bool recordIt, const Where &where) {
   Diagnostics diagnostics;
   auto isRecorded = [&](Operation *op) { return tape.traced->ops.contains(op); };
   auto replaced = [&](Operation *before, Operation *after) {
@@ -302,8 +319,8 @@ autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef
   Inserted inserted;
   OpBuilder b(ir::context(), &inserted);
   b.setInsertionPointToEnd(body_);
-  FailureOr<autodiff::Gradients> gradients =
-      autodiff::reverse(b, locationOf(where), targets, seeds, sources, {.isRecorded = isRecorded, .replaced = replaced});
+  FailureOr<autodiff::Gradients> gradients = autodiff::reverse(b, locationOf(where), targets, seeds, sources,
+                                                               {.isRecorded = isRecorded, .replaced = replaced});
   if (failed(gradients))
     raise(diagnostics.take("the gradient could not be built"), where);
   if (recordIt)

@@ -43,9 +43,9 @@ struct TracedTape {
 /// Where an input of a traced function comes from.
 struct TraceInput {
   enum Kind { argument, variable, capture } kind;
-  Tensor captured;                         ///< capture
-  std::shared_ptr<VariableState> state;    ///< variable; for a formal parameter, the formal
-  uint32_t leaf = 0;                       ///< argument, or a formal variable: its place among the leaves of the signature
+  Tensor captured;                      ///< capture
+  std::shared_ptr<VariableState> state; ///< variable; for a formal parameter, the formal
+  uint32_t leaf = 0;                    ///< argument, or a formal variable: its place among the leaves of the signature
   bool formal = false;
 };
 
@@ -58,8 +58,8 @@ public:
   Trace *outer() const { return outer_; }
   Level &level() { return level_; }
 
-  void apply(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
-             const Where &where);
+  void apply(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands,
+             std::span<Tensor> results, const Where &where);
   /// A scalar literal, repeated to a static `shape`.
   Tensor constant(const runtime::Array &scalar, const Shape &shape, const Where &where);
   Tensor placeholder(const TensorType &type, uint32_t leaf, const Where &where);
@@ -69,7 +69,8 @@ public:
   void assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where);
 
   /// A call of a function of another module, whose body is copied into this one. `operands` are values of this trace.
-  std::vector<Tensor> call(mlir::ModuleOp from, llvm::StringRef entry, llvm::ArrayRef<mlir::Value> operands, const Where &where);
+  std::vector<Tensor> call(mlir::ModuleOp from, llvm::StringRef entry, llvm::ArrayRef<mlir::Value> operands,
+                           const Where &where);
   /// The value of a tensor in this trace; a tensor from outside becomes an input.
   mlir::Value valueOf(const Tensor &tensor, const char *op, const Where &where);
   Tensor tensorOf(mlir::Value value, const Where &where);

@@ -21,8 +21,8 @@ Tensor fresh(const Tensor &x) {
 }
 
 void raiseNoVariables(const Where &where) {
-  raiseOp("gradient", "No trainable variables were accessed while the function was being computed.", "read a trainable variable in the function", {},
-          where);
+  raiseOp("gradient", "No trainable variables were accessed while the function was being computed.",
+          "read a trainable variable in the function", {}, where);
 }
 
 } // namespace wg::detail

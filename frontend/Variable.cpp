@@ -22,7 +22,8 @@ Variable::Variable(const Tensor &initial, VariableOptions options, Where where) 
                     "make it outside of the function, or once inside of at_trace_time", {}, where);
   initial.body(where);
   if (initial.symbolic())
-    detail::raiseOp("variable", "the initial value is symbolic", "compute it outside of the traced function, or inside of at_trace_time", {}, where);
+    detail::raiseOp("variable", "the initial value is symbolic",
+                    "compute it outside of the traced function, or inside of at_trace_time", {}, where);
   state_ = std::make_shared<VariableState>();
   state_->type = initial.body()->type;
   state_->name = std::move(options.name);
@@ -33,7 +34,8 @@ Variable::Variable(const Tensor &initial, VariableOptions options, Where where) 
 
 static const std::shared_ptr<VariableState> &checked(const std::shared_ptr<VariableState> &state, const Where &where) {
   if (!state)
-    detail::raiseOp("variable", "it is undefined: a default-constructed variable names none", "give it a value: Variable w(0.0f)", {}, where);
+    detail::raiseOp("variable", "it is undefined: a default-constructed variable names none",
+                    "give it a value: Variable w(0.0f)", {}, where);
   return state;
 }
 
@@ -50,8 +52,8 @@ Tensor detail::currentValue(const std::shared_ptr<VariableState> &variable, cons
   if (Trace *trace = level().trace)
     return trace->read(variable, where);
   if (variable->birth)
-    raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here", "use the variable that was passed", {}, where,
-            ErrorKind::type);
+    raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here",
+            "use the variable that was passed", {}, where, ErrorKind::type);
   std::shared_lock lock(variable->mutex);
   return variable->current;
 }
@@ -72,9 +74,12 @@ void Variable::assign(const Located &value) const {
   next.body(value.where());
   if (next.body()->type.dtype != type.dtype)
     detail::raiseOp("assign", "the variable is " + toString(type) + ", the value " + toString(next.body()->type),
-                    "cast the value: cast(x, " + std::string(nameOf(type.dtype)) + ")", {type, next.body()->type}, value.where(), ErrorKind::type);
+                    "cast the value: cast(x, " + std::string(nameOf(type.dtype)) + ")", {type, next.body()->type},
+                    value.where(), ErrorKind::type);
   if (!(next.body()->type == type))
-    detail::raiseOp("assign", "the shape of a variable is fixed: it is " + toString(type) + ", the value " + toString(next.body()->type),
+    detail::raiseOp("assign",
+                    "the shape of a variable is fixed: it is " + toString(type) + ", the value " +
+                        toString(next.body()->type),
                     "make a new variable for another shape", {type, next.body()->type}, value.where());
   if (detail::level().trace)
     return detail::level().trace->assign(state_, next, value.where());
@@ -85,8 +90,12 @@ void Variable::assign(const Located &value) const {
   state_->current = std::move(own);
 }
 
-void Variable::assign_add(const Located &delta) const { assign(Located(Located(*this, delta.where()) + delta, delta.where())); }
-void Variable::assign_sub(const Located &delta) const { assign(Located(Located(*this, delta.where()) - delta, delta.where())); }
+void Variable::assign_add(const Located &delta) const {
+  assign(Located(Located(*this, delta.where()) + delta, delta.where()));
+}
+void Variable::assign_sub(const Located &delta) const {
+  assign(Located(Located(*this, delta.where()) - delta, delta.where()));
+}
 
 std::ostream &operator<<(std::ostream &out, const Variable &variable) {
   if (!variable.defined())

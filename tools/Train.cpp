@@ -119,7 +119,7 @@ void report(Trainer &trainer, const data::Examples &batch) {
   std::vector<KernelInfo> kernels = step.kernels();
   fmt::print("\n---- kernels: {} ----\n", kernels.size());
   for (const KernelInfo &kernel : kernels)
-    fmt::print("  {:<10} {:<9} {:3} ops  {:10.0f} flop  {:10.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops, kernel.flops, kernel.bytes, kernel.summary);
+    fmt::print("  {:<26} {:<9} {:3} ops  {:8.0f} flop  {:8.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops, kernel.flops, kernel.bytes, kernel.summary);
   fmt::print("\n---- compile time by stage ----\n  stage               time      ops\n");
   double total = 0;
   for (const StageTime &stage : step.timings()) {

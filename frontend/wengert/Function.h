@@ -17,9 +17,9 @@
 namespace wg {
 
 struct FunctionOptions {
-  int64_t max_traces = 0;    ///< more than so many are an error that says what changed; 0: no limit
-  int64_t capacity = 1024;   ///< concrete functions kept; the least recently used falls
-  bool interpret = false;    ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
+  int64_t max_traces = 0;  ///< more than so many are an error that says what changed; 0: no limit
+  int64_t capacity = 1024; ///< concrete functions kept; the least recently used falls
+  bool interpret = false;  ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
   std::vector<std::string> argument_names = {}; ///< for reports; default arg0, arg1, ...
 };
 
@@ -123,7 +123,9 @@ public:
   void operator()(const Grad &grad) { (*this)(grad.value(where)); }
   void operator()(const std::string &text);
   void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
-  template <class T> requires std::is_arithmetic_v<T> || std::is_enum_v<T> void operator()(const T &value) {
+  template <class T>
+    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+  void operator()(const T &value) {
     uint64_t bits = 0;
     if constexpr (std::floating_point<T>) {
       double wide = static_cast<double>(value);
@@ -341,11 +343,13 @@ private:
   std::shared_ptr<std::function<R(P...)>> f_;
 };
 
-/// A callable with `auto` parameters: their types are those of the arguments. Its reports cannot name the place of a call.
+/// A callable with `auto` parameters: their types are those of the arguments. Its reports cannot name the place of a
+/// call.
 template <class F> class GenericFunction : public FunctionBase {
 public:
   GenericFunction(std::string name, F f, FunctionOptions options = {}, Where where = Where::current())
-      : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)), f_(std::make_shared<F>(std::move(f))) {}
+      : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
+        f_(std::make_shared<F>(std::move(f))) {}
   template <class... A> auto operator()(const A &...args) const {
     return detail::invoke<std::invoke_result_t<F &, const A &...>, F, A...>(*state_, *f_, Where(), args...);
   }
@@ -363,25 +367,38 @@ private:
 
 namespace detail {
 template <class F> struct SignatureOf;
-template <class R, class... P> struct SignatureOf<R (*)(P...)> { using type = R(P...); };
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> { using type = R(P...); };
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> { using type = R(P...); };
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> { using type = R(P...); };
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> { using type = R(P...); };
-template <class F> concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
+template <class R, class... P> struct SignatureOf<R (*)(P...)> {
+  using type = R(P...);
+};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> {
+  using type = R(P...);
+};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> {
+  using type = R(P...);
+};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> {
+  using type = R(P...);
+};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> {
+  using type = R(P...);
+};
+template <class F>
+concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
 } // namespace detail
 
-/// A function that is traced on its first call of each signature, differentiated and compiled, and from then on one native
-/// call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`
+/// A function that is traced on its first call of each signature, differentiated and compiled, and from then on one
+/// native call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`
 template <class F> auto function(std::string name, F f, FunctionOptions options = {}, Where where = Where::current()) {
   if constexpr (std::is_pointer_v<F>)
     return Function<typename detail::SignatureOf<F>::type>(std::move(name), f, std::move(options), where);
   else if constexpr (detail::HasOneSignature<F>)
-    return Function<typename detail::SignatureOf<decltype(&F::operator())>::type>(std::move(name), std::move(f), std::move(options), where);
+    return Function<typename detail::SignatureOf<decltype(&F::operator())>::type>(std::move(name), std::move(f),
+                                                                                  std::move(options), where);
   else
     return GenericFunction<F>(std::move(name), std::move(f), std::move(options), where);
 }
-template <class F> requires(!std::convertible_to<F, std::string>)
+template <class F>
+  requires(!std::convertible_to<F, std::string>)
 auto function(F f, FunctionOptions options = {}, Where where = Where::current()) {
   return wg::function(std::string("function"), std::move(f), std::move(options), where);
 }

@@ -110,14 +110,18 @@ private:
 /// One tensor or variable, or any structure of them, with the place where it was written.
 class Targets {
 public:
-  template <class T> Targets(const T &tree, Where where = Where::current()) : where(where) { detail::collectSources(tree, list); }
-  Targets(std::initializer_list<Tensor> tensors, Where where = Where::current()) : list(tensors.begin(), tensors.end()), where(where) {}
+  template <class T> Targets(const T &tree, Where where = Where::current()) : where(where) {
+    detail::collectSources(tree, list);
+  }
+  Targets(std::initializer_list<Tensor> tensors, Where where = Where::current())
+      : list(tensors.begin(), tensors.end()), where(where) {}
   std::vector<detail::Source> list;
   Where where;
 };
 
 /// Records the ops that depend on something watched, from its construction until it dies, is stopped, or, unless
-/// persistent, is asked for a gradient. Tapes nest; each belongs to the thread, and to the traced function, that made it.
+/// persistent, is asked for a gradient. Tapes nest; each belongs to the thread, and to the traced function, that made
+/// it.
 class GradientTape {
 public:
   explicit GradientTape(GradientTapeOptions options = {});
@@ -148,8 +152,8 @@ public:
   /// Number of ops on the tape.
   int64_t size() const;
 
-  /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as a
-  /// tuple; a structure of sources gives the same structure of gradients. The last argument may be GradientOptions.
+  /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as
+  /// a tuple; a structure of sources gives the same structure of gradients. The last argument may be GradientOptions.
   /// Errors: a second use of a tape that is not persistent; seeds that do not fit the targets; an op without a rule.
   template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
     if constexpr (sizeof...(Rest) == 0)
@@ -167,7 +171,8 @@ public:
   }
 
 private:
-  template <class Tuple, size_t... I> auto splitOptions(const Targets &targets, const Tuple &arguments, std::index_sequence<I...>) {
+  template <class Tuple, size_t... I>
+  auto splitOptions(const Targets &targets, const Tuple &arguments, std::index_sequence<I...>) {
     return gradientOf(targets, std::get<sizeof...(I)>(arguments), std::get<I>(arguments)...);
   }
   template <class... S> auto gradientOf(const Targets &targets, const GradientOptions &options, const S &...sources) {
@@ -182,7 +187,8 @@ private:
       return std::tuple<decltype(detail::mapTree(sources, take))...>{detail::mapTree(sources, take)...};
   }
   void watchAll(const std::vector<detail::Source> &sources);
-  std::vector<Grad> gradientAll(const Targets &targets, const std::vector<detail::Source> &sources, const GradientOptions &options);
+  std::vector<Grad> gradientAll(const Targets &targets, const std::vector<detail::Source> &sources,
+                                const GradientOptions &options);
   std::string explainAll(const Targets &targets, const std::vector<detail::Source> &sources);
 
   std::shared_ptr<detail::Tape> tape_;

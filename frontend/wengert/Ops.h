@@ -1,5 +1,5 @@
-// The operations. Those of ir/ops/*.td that need no wording of their own are declared in <wengert/Ops.inc>, written from
-// their records; the rest, and everything composed of them, stands here.
+// The operations. Those of ir/ops/*.td that need no wording of their own are declared in <wengert/Ops.inc>, written
+// from their records; the rest, and everything composed of them, stands here.
 //
 // Operands broadcast as NumPy's do, a literal takes the dtype of the tensor beside it, and two tensors of different
 // dtypes are an error that names `cast`. Every error carries the place of the call.
@@ -39,8 +39,9 @@ Tensor reduce(OpId op, const Located &x, const Axes &axes, bool keepdims);
 Tensor argmax(const Located &x, int64_t axis);
 } // namespace detail
 
-// ---- Creation ----------------------------------------------------------------------------------------------------------
-// Sizes are static and not negative. Inside a traced function these are literals of the program.
+// ---- Creation
+// ---------------------------------------------------------------------------------------------------------- Sizes are
+// static and not negative. Inside a traced function these are literals of the program.
 
 Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
 Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
@@ -54,7 +55,8 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype = f32, Whe
 /// Ones on the diagonal: [rows, columns], square unless columns are given.
 Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, DType dtype = f32, Where where = Where::current());
 
-// ---- Operators ---------------------------------------------------------------------------------------------------------
+// ---- Operators
+// ---------------------------------------------------------------------------------------------------------
 
 Tensor operator+(const Located &a, const Located &b);
 Tensor operator-(const Located &a, const Located &b);
@@ -81,14 +83,16 @@ Tensor &operator-=(Tensor &a, const Located &b);
 Tensor &operator*=(Tensor &a, const Located &b);
 Tensor &operator/=(Tensor &a, const Located &b);
 
-// ---- From the records ----------------------------------------------------------------------------------------------------
+// ---- From the records
+// ----------------------------------------------------------------------------------------------------
 
 #include <wengert/Ops.inc>
 
-// ---- Selection and products ------------------------------------------------------------------------------------------------
+// ---- Selection and products
+// ------------------------------------------------------------------------------------------------
 
-/// a where `condition` holds, else b; all three broadcast. The untaken side gets an exact 0 as gradient; times an infinite
-/// slope above it that is NaN, so guard the argument too: `where(x > 0, log(where(x > 0, x, 1)), 0)`.
+/// a where `condition` holds, else b; all three broadcast. The untaken side gets an exact 0 as gradient; times an
+/// infinite slope above it that is NaN, so guard the argument too: `where(x > 0, log(where(x > 0, x, 1)), 0)`.
 Tensor where(const Located &condition, const Located &a, const Located &b);
 
 struct MatmulOptions {
@@ -108,7 +112,8 @@ Tensor outer(const Located &a, const Located &b);
 /// [k], [k] -> []
 Tensor dot(const Located &a, const Located &b);
 
-// ---- Shapes ----------------------------------------------------------------------------------------------------------------
+// ---- Shapes
+// ----------------------------------------------------------------------------------------------------------------
 
 /// Axis i of the result is axis permutation[i] of x; without one, the axes are reversed.
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
@@ -120,8 +125,10 @@ Tensor broadcast_to(const Located &x, const Shape &shape);
 Tensor expand_dims(const Located &x, int64_t axis);
 /// Without the given axes, which have size 1; by default without all such.
 Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
-/// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are positive.
-Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits, const std::vector<int64_t> &strides = {});
+/// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are
+/// positive.
+Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
+             const std::vector<int64_t> &strides = {});
 /// x[i] along an axis, which falls.
 Tensor index(const Located &x, int64_t i, int64_t axis = 0);
 Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
@@ -134,7 +141,8 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
 /// 1 at place x[...] of a new last axis of size `depth`, else 0; a row of zeros for an index outside.
 Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
 
-// ---- Composites: no rule of their own ------------------------------------------------------------------------------------------
+// ---- Composites: no rule of their own
+// ------------------------------------------------------------------------------------------
 
 Tensor square(const Located &x);
 Tensor reciprocal(const Located &x);
@@ -156,7 +164,8 @@ Tensor clip(const Located &x, const Located &low, const Located &high);
 /// sqrt(sum(x^2)); its gradient at 0 is 0.
 Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 
-// ---- Losses ------------------------------------------------------------------------------------------------------------------
+// ---- Losses
+// ------------------------------------------------------------------------------------------------------------------
 
 /// Mean over all elements of (prediction - target)^2.
 Tensor mean_squared_error(const Located &prediction, const Located &target);
@@ -164,7 +173,8 @@ Tensor mean_squared_error(const Located &prediction, const Located &target);
 /// its distribution. Shapes: logits float[..., classes] -> float[...].
 Tensor softmax_cross_entropy(const Located &logits, const Located &labels);
 
-// ---- Random numbers: functions of a key ------------------------------------------------------------------------------------------
+// ---- Random numbers: functions of a key
+// ------------------------------------------------------------------------------------------
 
 namespace random {
 /// A key i64[2] from a seed.
@@ -184,8 +194,10 @@ public:
   explicit Generator(int64_t seed, Where where = Where::current());
   /// A key that no other call of this generator returns.
   Tensor next(Where where = Where::current()) const;
-  Tensor uniform(const Shape &shape, double low = 0, double high = 1, DType dtype = f32, Where where = Where::current()) const;
-  Tensor normal(const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32, Where where = Where::current()) const;
+  Tensor uniform(const Shape &shape, double low = 0, double high = 1, DType dtype = f32,
+                 Where where = Where::current()) const;
+  Tensor normal(const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32,
+                Where where = Where::current()) const;
   const Variable &state() const { return state_; }
 
 private:

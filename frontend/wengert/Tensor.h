@@ -22,7 +22,8 @@ class Variable;
 class Grad;
 
 /// A C++ number, as a literal in an expression.
-template <class T> concept Arithmetic = std::is_arithmetic_v<T>;
+template <class T>
+concept Arithmetic = std::is_arithmetic_v<T>;
 
 /// A dtype and a shape, for tracing without data: `{f32, {wg::dynamic, 784}}`. A size -1 is `?` too.
 struct TensorSpec {
@@ -60,10 +61,12 @@ public:
   /// A scalar of the C++ type's dtype: `Tensor(3.0f)` is f32.
   template <Arithmetic T> explicit Tensor(T scalar) : Tensor(detail::elementOf<T>(), Shape(), &scalar) {}
   /// One, two or three nested lists; rows of unequal length are an error.
-  template <Arithmetic T> Tensor(std::initializer_list<T> values)
+  template <Arithmetic T>
+  Tensor(std::initializer_list<T> values)
       : Tensor(detail::elementOf<T>(), Shape{static_cast<int64_t>(values.size())}, values.begin()) {}
   template <Arithmetic T>
-  Tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::current()) : Tensor(nested(rows, where)) {}
+  Tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::current())
+      : Tensor(nested(rows, where)) {}
   template <Arithmetic T>
   Tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes, Where where = Where::current())
       : Tensor(nested(planes, where)) {}
@@ -73,11 +76,13 @@ public:
   Tensor(const Grad &grad, Where where = Where::current());
 
   /// A copy of `values`, which holds shape.numElements() elements in row-major order.
-  template <Arithmetic T> static Tensor from(std::span<const T> values, const Shape &shape, Where where = Where::current()) {
+  template <Arithmetic T>
+  static Tensor from(std::span<const T> values, const Shape &shape, Where where = Where::current()) {
     checkCount(values.size(), shape, where);
     return Tensor(detail::elementOf<T>(), shape, values.data());
   }
-  template <Arithmetic T> static Tensor from(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
+  template <Arithmetic T>
+  static Tensor from(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
     return from(std::span<const T>(values), shape, where);
   }
   template <Arithmetic T> static Tensor from(const std::vector<T> &values, Where where = Where::current()) {
@@ -139,7 +144,8 @@ private:
   void copyOut(DType as, void *to, bool one, const Where &where) const;
   const void *elements(DType as, const Where &where) const;
 
-  template <Arithmetic T> static Tensor nested(std::initializer_list<std::initializer_list<T>> rows, const Where &where) {
+  template <Arithmetic T>
+  static Tensor nested(std::initializer_list<std::initializer_list<T>> rows, const Where &where) {
     size_t width = rows.size() ? rows.begin()->size() : 0;
     Shape shape{static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)};
     auto buffer = std::make_unique<T[]>(static_cast<size_t>(shape.numElements()));
@@ -152,7 +158,8 @@ private:
     return Tensor(detail::elementOf<T>(), shape, buffer.get());
   }
   template <Arithmetic T>
-  static Tensor nested(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes, const Where &where) {
+  static Tensor nested(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
+                       const Where &where) {
     size_t height = planes.size() ? planes.begin()->size() : 0;
     size_t width = height ? planes.begin()->begin()->size() : 0;
     Shape shape{static_cast<int64_t>(planes.size()), static_cast<int64_t>(height), static_cast<int64_t>(width)};
@@ -193,7 +200,8 @@ public:
   Located(const Tensor &tensor, Where where = Where::current()) : tensor_(&tensor), where_(where) {}
   Located(const Variable &variable, Where where = Where::current());
   Located(const Grad &grad, Where where = Where::current());
-  template <Arithmetic T> Located(T literal, Where where = Where::current()) : where_(where), dtype_(detail::elementOf<T>()) {
+  template <Arithmetic T>
+  Located(T literal, Where where = Where::current()) : where_(where), dtype_(detail::elementOf<T>()) {
     if constexpr (std::floating_point<T>)
       real_ = static_cast<double>(literal);
     else

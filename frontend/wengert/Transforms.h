@@ -45,7 +45,8 @@ template <class F> auto value_and_grad(F f) {
     GradientTape tape({.watch_accessed_variables = false});
     detail::watchTree(tape, x);
     auto value = f(x, rest...);
-    static_assert(!std::is_void_v<decltype(value)>, "a function that returns nothing has no gradient; return a value from f");
+    static_assert(!std::is_void_v<decltype(value)>,
+                  "a function that returns nothing has no gradient; return a value from f");
     auto gradient = tape.gradient(value, x);
     return std::pair(std::move(value), std::move(gradient));
   };
@@ -64,7 +65,12 @@ template <class F> auto value_and_grad(F f, std::vector<int> places) {
           detail::collectSources(tree, sources);
         }
     };
-    std::apply([&](const auto &...tree) { int place = 0; (choose(tree, place++), ...); }, fresh);
+    std::apply(
+        [&](const auto &...tree) {
+          int place = 0;
+          (choose(tree, place++), ...);
+        },
+        fresh);
     auto value = std::apply(f, fresh);
     std::vector<Grad> gradients = tape.gradient(value, sources);
     return std::pair(std::move(value), std::move(gradients));

@@ -14,8 +14,8 @@
 #include <vector>
 
 /// Inside a struct: the fields that hold tensors, variables, statics, or structures of them.
-#define WENGERT_FIELDS(...)                                                                                                \
-  auto wengert_fields() { return std::tie(__VA_ARGS__); }                                                                  \
+#define WENGERT_FIELDS(...)                                                                                            \
+  auto wengert_fields() { return std::tie(__VA_ARGS__); }                                                              \
   auto wengert_fields() const { return std::tie(__VA_ARGS__); }
 
 namespace wg {
@@ -24,9 +24,13 @@ class Grad;
 
 namespace detail {
 
-template <class T> concept HasFields = requires(T &tree) { tree.wengert_fields(); };
-template <class T> inline constexpr bool isStatic = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
-template <class T> inline constexpr bool isLeaf = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> || isStatic<T>;
+template <class T>
+concept HasFields = requires(T &tree) { tree.wengert_fields(); };
+template <class T>
+inline constexpr bool isStatic = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
+template <class T>
+inline constexpr bool isLeaf =
+    std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> || isStatic<T>;
 
 template <class T> inline constexpr bool isVector = false;
 template <class T, class A> inline constexpr bool isVector<std::vector<T, A>> = !std::same_as<T, bool>;
@@ -74,7 +78,8 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   } else if constexpr (isTuple<U>) {
     std::apply([&](auto &...elements) { (visit(elements, leaf), ...); }, tree);
   } else {
-    static_assert(isLeaf<U>, "not a tensor, a variable, a number, an enum, a string, or a structure of them; give a struct WENGERT_FIELDS(...)");
+    static_assert(isLeaf<U>, "not a tensor, a variable, a number, an enum, a string, or a structure of them; give a "
+                             "struct WENGERT_FIELDS(...)");
   }
 }
 
@@ -95,7 +100,9 @@ template <class T, class F> auto mapTree(const T &tree, F &&f) {
     return mapTree(std::apply([](const auto &...fields) { return std::tuple(fields...); }, tree.wengert_fields()), f);
   } else if constexpr (isTuple<T>) {
     // Braces: the elements are mapped from left to right.
-    return std::apply([&](const auto &...elements) { return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...}; }, tree);
+    return std::apply(
+        [&](const auto &...elements) { return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...}; },
+        tree);
   } else {
     return f(tree);
   }

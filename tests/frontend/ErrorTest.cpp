@@ -18,7 +18,10 @@ static Error errorOf(const std::function<void()> &f) {
 TEST(Error, ShapesThatDoNotFit) {
   Tensor a = zeros({2, 3}), b = zeros({4});
   uint32_t line = 0;
-  Error error = errorOf([&] { line = __LINE__; a + b; });
+  Error error = errorOf([&] {
+    line = __LINE__ + 1;
+    a + b;
+  });
   EXPECT_EQ(error.kind(), ErrorKind::value);
   EXPECT_EQ(error.op(), "add");
   EXPECT_EQ(error.message(), "shapes do not broadcast: f32[2,3], f32[4] (3 != 4)");
@@ -52,7 +55,8 @@ TEST(Error, UndefinedHandles) {
 
 TEST(Error, AssignmentsThatDoNotFit) {
   Variable w(zeros({2}));
-  EXPECT_EQ(errorOf([&] { w.assign(zeros({3})); }).message(), "the shape of a variable is fixed: it is f32[2], the value f32[3]");
+  EXPECT_EQ(errorOf([&] { w.assign(zeros({3})); }).message(),
+            "the shape of a variable is fixed: it is f32[2], the value f32[3]");
   EXPECT_EQ(errorOf([&] { w.assign(zeros({2}, f64)); }).message(), "the variable is f32[2], the value f64[2]");
 }
 

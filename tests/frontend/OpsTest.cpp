@@ -104,7 +104,9 @@ TEST(Ops, CompositesAreStable) {
   EXPECT_TRUE(std::isnan(softmax(none).to_vector<double>()[0]));
   EXPECT_EQ(softplus(Tensor(1000.0)).item<double>(), 1000.0);
   EXPECT_NEAR(gelu(Tensor(1.0)).item<double>(), 0.8413447460685429, 1e-15);
-  auto slope = [](auto f, double at) { return grad([&](const Tensor &x) { return f(x); })(Tensor(at)).template item<double>(); };
+  auto slope = [](auto f, double at) {
+    return grad([&](const Tensor &x) { return f(x); })(Tensor(at)).template item<double>();
+  };
   EXPECT_EQ(slope([](const Tensor &x) { return clip(x, 0.0, 1.0); }, 1.0), 1.0);
   EXPECT_EQ(slope([](const Tensor &x) { return clip(x, 0.0, 1.0); }, 1.5), 0.0);
   EXPECT_EQ(slope([](const Tensor &x) { return norm(x * Tensor{1.0, 1.0}); }, 0.0), 0.0);
@@ -125,7 +127,8 @@ TEST(Ops, CrossEntropyTakesLabelsOrDistributions) {
 }
 
 TEST(Random, AKeyIsAFunction) {
-  Tensor a = random_uniform(random::key(1), {1000}), b = random_uniform(random::key(1), {1000}), c = random_uniform(random::key(2), {1000});
+  Tensor a = random_uniform(random::key(1), {1000}), b = random_uniform(random::key(1), {1000}),
+         c = random_uniform(random::key(2), {1000});
   EXPECT_EQ(a.to_vector<float>(), b.to_vector<float>());
   EXPECT_NE(a.to_vector<float>(), c.to_vector<float>());
   Tensor n = random_normal(random::key(1), {20000}, 2, 3, f64);

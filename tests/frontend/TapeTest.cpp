@@ -90,7 +90,8 @@ TEST(Tape, WatchingIsByIdentity) {
 TEST(Tape, IntegersHaveNoGradientAndSayWhy) {
   Tensor n(3), x(2.0f);
   GradientTape strict;
-  EXPECT_NE(messageOf([&] { strict.watch(n); }).find("the dtype of a watched tensor must be floating, got i32[]"), std::string::npos);
+  EXPECT_NE(messageOf([&] { strict.watch(n); }).find("the dtype of a watched tensor must be floating, got i32[]"),
+            std::string::npos);
   GradientTape tape({.persistent = true, .allow_non_differentiable = true});
   tape.watch(n, x);
   EXPECT_NE(tape.gradient(x * x, n).reason().find("integer dtype"), std::string::npos);
@@ -221,7 +222,9 @@ TEST(Tape, SeedsReplaceOnes) {
   EXPECT_EQ(g.value().to_vector<float>(), (std::vector{2.0f, 40.0f}));
   Grad both = tape.gradient(std::vector{y, y}, x, GradientOptions{.output_gradients = {Tensor(), Tensor{0.0f, 1.0f}}});
   EXPECT_EQ(both.value().to_vector<float>(), (std::vector{2.0f, 8.0f}));
-  EXPECT_NE(messageOf([&] { tape.gradient(y, x, GradientOptions{.output_gradients = Tensor{1.0f, 2.0f, 3.0f}}); }).find("output_gradients[0] is f32[3], its target f32[2]"),
+  EXPECT_NE(messageOf([&] {
+              tape.gradient(y, x, GradientOptions{.output_gradients = Tensor{1.0f, 2.0f, 3.0f}});
+            }).find("output_gradients[0] is f32[3], its target f32[2]"),
             std::string::npos);
 }
 
@@ -256,7 +259,8 @@ TEST(Tape, ASecondUseIsAnError) {
     FAIL();
   } catch (const Error &error) {
     EXPECT_EQ(error.kind(), ErrorKind::runtime);
-    EXPECT_EQ(error.message(), "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)");
+    EXPECT_EQ(error.message(),
+              "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)");
     EXPECT_EQ(error.remedy(), "make it persistent: GradientTape tape({.persistent = true})");
     EXPECT_NE(error.where().find("TapeTest.cpp:"), std::string::npos);
   }
@@ -300,13 +304,17 @@ TEST(Tape, RecordingCanPauseAndResume) {
   Tensor x(2.0f);
   GradientTape tape({.persistent = true});
   tape.watch(x);
-  EXPECT_NE(messageOf([&] { (void)tape.record(); }).find("Tape is still recording, This can happen if you try to re-enter an already-active tape."),
+  EXPECT_NE(messageOf([&] {
+              (void)tape.record();
+            }).find("Tape is still recording, This can happen if you try to re-enter an already-active tape."),
             std::string::npos);
   Tensor a = x * 3.0f, constant;
   {
     auto pause = tape.stop_recording();
     constant = x * 5.0f;
-    EXPECT_NE(messageOf([&] { (void)tape.stop_recording(); }).find("Trying to stop recording a tape which is not recording."), std::string::npos);
+    EXPECT_NE(
+        messageOf([&] { (void)tape.stop_recording(); }).find("Trying to stop recording a tape which is not recording."),
+        std::string::npos);
   }
   Tensor y = a * constant;
   EXPECT_EQ(tape.gradient(y, x).item<float>(), 30.0f);

@@ -7,7 +7,9 @@ using namespace wg;
 
 // T-90
 TEST(Transforms, ValueAndGradKeepsTheStructure) {
-  auto loss = [](const std::map<std::string, Tensor> &p, const Tensor &x) { return reduce_sum(p.at("w") * x + p.at("b")); };
+  auto loss = [](const std::map<std::string, Tensor> &p, const Tensor &x) {
+    return reduce_sum(p.at("w") * x + p.at("b"));
+  };
   std::map<std::string, Tensor> parameters{{"w", Tensor(3.0)}, {"b", Tensor(1.0)}};
   auto [value, gradient] = value_and_grad(loss)(parameters, Tensor{1.0, 2.0});
   EXPECT_EQ(value.item<double>(), 11.0);

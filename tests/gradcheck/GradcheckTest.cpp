@@ -1,7 +1,7 @@
 // Is each derivative right? Every sample of every op in f64, through the transform and the interpreter:
-//   first order    <ct, (f(x + h v) - f(x - h v)) / 2h> against <J^T ct, v>, h = 1e-5, within 1e-6, in three seeded directions
-//   adjointness    <ct, J v> = <J^T ct, v> within 1e-10, with J v from reversing the reverse
-//   second order   the derivative of <J^T ct, v> by x along u against its central difference
+//   first order    <ct, (f(x + h v) - f(x - h v)) / 2h> against <J^T ct, v>, h = 1e-5, within 1e-6, in three seeded
+//   directions adjointness    <ct, J v> = <J^T ct, v> within 1e-10, with J v from reversing the reverse second order
+//   the derivative of <J^T ct, v> by x along u against its central difference
 // A failure prints op, sample, seed and both numbers.
 #include "autodiff/Reverse.h"
 #include "codegen/Interpret.h"
@@ -21,7 +21,8 @@ using runtime::Array;
 using runtime::DType;
 using Arrays = std::vector<Array>;
 
-/// Samples at a kink or a singular point: differences say nothing there; tests/ir/RulesTest.cpp fixes what the rules say.
+/// Samples at a kink or a singular point: differences say nothing there; tests/ir/RulesTest.cpp fixes what the rules
+/// say.
 static bool isSmooth(const Sample &sample) {
   std::string_view name = runtime::recordOf(sample.op).name;
   bool ties = (name == "reduce_max" || name == "reduce_min") && sample.text.find('=') < sample.text.find('|');
