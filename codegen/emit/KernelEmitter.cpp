@@ -155,20 +155,21 @@ void KernelEmitter::mergeAxes() {
   Block &body = *kernel.getBlock();
   bool mayMerge = kernel.getKind() != "contract";
   SmallVector<SmallVector<int64_t>> all;
-  for (auto [i, value] : llvm::enumerate(kernel.getYield().getValues()))
+  auto include = [&](Value operand) {
+    Traced traced = trace(operand);
+    if (!traced.root.getDefiningOp())
+      all.push_back(linearise(traced.map, shapeOf(traced.root)).first);
+  };
+  for (Value value : kernel.getYield().getValues()) {
     all.push_back(linearise(spaceMap(value), shapeOf(value)).first);
-  for (Operation &op : body) { // the yield too: it reads the views that it hands out
+    include(value);
+  }
+  for (Operation &op : body.without_terminator()) {
     if (isa<ir::Indexed>(op))
       mayMerge = false;
-    if (ir::viewMapOf(&op))
-      continue;
-    for (Value operand : op.getOperands()) {
-      if (!isa<RankedTensorType>(operand.getType()) || isa<ir::ContractOp>(op))
-        continue;
-      Traced traced = trace(operand);
-      if (isLeaf(traced.root) && !(traced.root.getDefiningOp()))
-        all.push_back(linearise(traced.map, shapeOf(traced.root)).first);
-    }
+    if (!ir::viewMapOf(&op) && !isa<ir::ContractOp>(op))
+      for (Value operand : op.getOperands())
+        include(operand);
   }
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
     bool isReduced = llvm::is_contained(reduced, d);
@@ -303,7 +304,8 @@ SmallVector<Value> KernelEmitter::loop(int64_t from, int64_t to, int64_t step, V
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
   SmallVector<Value> next = body(forOp.getInductionVar(), forOp.getRegionIterArgs());
-  scf::YieldOp::create(b, loc, next);
+  if (!carried.empty()) // else the loop was built with its yield
+    scf::YieldOp::create(b, loc, next);
   return SmallVector<Value>(forOp.getResults());
 }
 

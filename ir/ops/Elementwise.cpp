@@ -93,6 +93,14 @@ Value SigmoidOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   return arith::DivFOp::create(b, loc, numerator, arith::AddFOp::create(b, loc, one(b, loc, x[0]), e));
 }
 
+/// At an infinity the quotient would be NaN: there it is the sign.
+Value SoftsignOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  Value size = math::AbsFOp::create(b, loc, x[0]), unit = one(b, loc, x[0]);
+  Value quotient = arith::DivFOp::create(b, loc, x[0], arith::AddFOp::create(b, loc, unit, size));
+  Value infinite = compare(b, loc, Order::equal, size, constant(b, loc, x[0].getType(), std::numeric_limits<double>::infinity()));
+  return select(b, loc, infinite, math::CopySignOp::create(b, loc, unit, x[0]), quotient);
+}
+
 Value NegOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   if (isFloat(x[0]))
     return arith::NegFOp::create(b, loc, x[0]);
@@ -260,6 +268,12 @@ SmallVector<Value> TanhOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 /// y = 1 / (1 + exp(-x)), so dx = ct * y * (1 - y). Reads y.
 SmallVector<Value> SigmoidOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return {mul(b, loc, ct[0], mul(b, loc, getY(), sub(b, loc, onesLike(b, loc, getY()), getY())))};
+}
+
+/// y = x / (1 + |x|), so dx = ct / (1 + |x|)^2 = ct * (1 - |y|)^2. Reads y.
+SmallVector<Value> SoftsignOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  Value rest = sub(b, loc, onesLike(b, loc, getY()), AbsOp::create(b, loc, getY()));
+  return {mul(b, loc, ct[0], mul(b, loc, rest, rest))};
 }
 
 /// y = max(x, 0), so dx = ct where y > 0, else 0: 0 at 0. Reads y.

@@ -144,6 +144,7 @@ std::span<const KernelRow> elementwiseKernels() {
       unary<Floats>("rsqrt", [](auto x) { return 1 / std::sqrt(x); }),
       unary<Floats>("tanh", [](auto x) { return std::tanh(x); }),
       unary<Floats>("sigmoid", [](auto x) { return sigmoidOf(x); }),
+      unary<Floats>("softsign", []<class T>(T x) { return std::isinf(x) ? std::copysign(T(1), x) : x / (1 + std::fabs(x)); }),
       unary<Floats>("relu", []<class T>(T x) { return x > 0 || x != x ? x : T(0); }),
       unary<Floats>("sin", [](auto x) { return std::sin(x); }),
       unary<Floats>("cos", [](auto x) { return std::cos(x); }),
