@@ -236,135 +236,114 @@ private:
     });
   }
 
-  /// Innermost axis reduced: vectors along it.
-  void walkRow(int phase) {
-    SmallVector<Operation *> ops = reductionsOf(phase);
-    SmallVector<unsigned> full = fullOutputsOf(phase);
-    if (ops.empty() && full.empty())
-      return;
-    unsigned d = reducedAxes.back();
-    int64_t size = e.axes[d].size;
-    int u = static_cast<int>(std::min<int64_t>(e.interleave(), std::max<int64_t>(1, size / lanes)));
-    int64_t group = static_cast<int64_t>(u) * lanes, whole = size / group * group;
-    SmallVector<Value> values;
-    for (Operation *op : ops)
-      values.push_back(op->getOperand(0));
-    for (unsigned i : full)
-      values.push_back(e.kernel.getYield().getValues()[i]);
+  /// What one phase computes: its reductions with `u` accumulators each, and the full outputs that it can store.
+  struct Phase {
+    SmallVector<Operation *> ops;
+    SmallVector<unsigned> outputs;
+    int u, lanes; ///< of the accumulators
+  };
+  using Step = llvm::function_ref<SmallVector<Value>(Value first, int count, Value mask, SmallVector<Value> acc)>;
 
-    // Computes `count` vectors from `first` and adds them to accumulators [op][u].
-    auto step = [&](Value first, int count, Value mask, SmallVector<Value> acc) {
-      SmallVector<Point> points(count);
-      for (int i = 0; i < count; ++i) {
-        points[i] = Point(at, lanes, mask);
-        points[i].at[d] = {e.add(first, e.index(i * lanes)), 1};
-      }
-      e.evalAll(points, values);
-      for (auto [o, op] : llvm::enumerate(ops))
-        for (int i = 0; i < count; ++i)
-          acc[o * u + i] = combine(op, acc[o * u + i], masked(points[i], op, e.eval(points[i], op->getOperand(0))));
-      for (unsigned output : full)
-        for (Point &point : points)
-          e.store(point, output);
-      return acc;
-    };
-    auto fresh = [&] {
-      SmallVector<Value> acc;
-      for (Operation *op : ops)
-        for (int i = 0; i < u; ++i)
-          acc.push_back(neutral(op, lanes));
-      return acc;
-    };
-    auto merge = [&](ValueRange total, ValueRange part) {
-      SmallVector<Value> sum;
-      for (auto [o, op] : llvm::enumerate(ops))
-        for (int i = 0; i < u; ++i)
-          sum.push_back(combine(op, total[o * u + i], part[o * u + i]));
-      return sum;
-    };
+  SmallVector<Value> fresh(const Phase &phase) {
+    SmallVector<Value> acc;
+    for (Operation *op : phase.ops)
+      acc.append(phase.u, neutral(op, phase.lanes));
+    return acc;
+  }
+  SmallVector<Value> merge(const Phase &phase, ValueRange total, ValueRange part) {
+    SmallVector<Value> sum;
+    for (auto [o, op] : llvm::enumerate(phase.ops))
+      for (int i = 0; i < phase.u; ++i)
+        sum.push_back(combine(op, total[o * phase.u + i], part[o * phase.u + i]));
+    return sum;
+  }
+
+  /// Evaluates the points, adds them to the accumulators, stores the outputs.
+  SmallVector<Value> addPoints(const Phase &phase, MutableArrayRef<Point> points, SmallVector<Value> acc) {
+    SmallVector<Value> values;
+    for (Operation *op : phase.ops)
+      values.push_back(op->getOperand(0));
+    for (unsigned i : phase.outputs)
+      values.push_back(e.kernel.getYield().getValues()[i]);
+    e.evalAll(points, values);
+    for (auto [o, op] : llvm::enumerate(phase.ops))
+      for (auto [i, point] : llvm::enumerate(points))
+        acc[o * phase.u + i] = combine(op, acc[o * phase.u + i], reduced(point, op, e.eval(point, op->getOperand(0))));
+    for (unsigned output : phase.outputs)
+      for (Point &point : points)
+        e.store(point, output);
+    return acc;
+  }
+  /// Lanes out of range do not count, where lanes are elements of one row.
+  Value reduced(Point &point, Operation *op, Value x) { return columns ? x : masked(point, op, x); }
+
+  /// Steps of `group` over [0, whole) of the innermost reduced axis, within blocks, inside of loops over the other reduced axes; then
+  /// `rest` of that axis.
+  SmallVector<Value> walk(const Phase &phase, int64_t whole, int64_t group, Step step, llvm::function_ref<SmallVector<Value>(ValueRange)> rest) {
     auto run = [&](Value from, int64_t length, ValueRange acc) {
-      return e.loop(0, length, group, acc, [&](Value i, ValueRange carried) { return step(e.add(from, i), u, {}, llvm::to_vector(carried)); });
+      return e.loop(0, length, group, acc, [&](Value i, ValueRange carried) { return step(e.add(from, i), phase.u, {}, llvm::to_vector(carried)); });
     };
-    SmallVector<Value> acc = nestReduced(0, fresh(), [&](ValueRange carried) {
+    return nestReduced(0, fresh(phase), [&](ValueRange carried) {
       SmallVector<Value> total = llvm::to_vector(carried);
       int64_t block = kBlock * group, blocks = whole > 2 * block ? whole / block : 0;
-      total = e.loop(0, blocks, 1, total, [&](Value i, ValueRange sums) { return merge(sums, run(e.mul(i, block), block, fresh())); });
-      SmallVector<Value> rest = run(e.index(blocks * block), whole - blocks * block, blocks ? fresh() : total);
-      total = blocks ? merge(total, rest) : rest;
-      total = e.loop(whole, size / lanes * lanes, lanes, total, [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
-      if (size % lanes)
-        total = step(e.index(size / lanes * lanes), 1, e.tailMask(lanes, size % lanes), total);
-      return total;
+      total = e.loop(0, blocks, 1, total,
+                     [&](Value i, ValueRange sums) { return merge(phase, sums, run(e.mul(i, block), block, fresh(phase))); });
+      SmallVector<Value> last = run(e.index(blocks * block), whole - blocks * block, blocks ? fresh(phase) : total);
+      total = blocks ? merge(phase, total, last) : last;
+      return rest(total);
     });
-    for (auto [o, op] : llvm::enumerate(ops)) {
-      Value sum = acc[o * u];
-      for (int i = 1; i < u; ++i)
-        sum = combine(op, sum, acc[o * u + i]);
-      e.known[op->getResult(0)] = combineLanes(op, sum);
+  }
+
+  /// The accumulators of each reduction as one value.
+  void finish(const Phase &phase, ValueRange acc) {
+    for (auto [o, op] : llvm::enumerate(phase.ops)) {
+      Value sum = acc[o * phase.u];
+      for (int i = 1; i < phase.u; ++i)
+        sum = combine(op, sum, acc[o * phase.u + i]);
+      e.known[op->getResult(0)] = columns ? sum : combineLanes(op, sum);
     }
   }
 
-  /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time.
-  void walkColumns(int phase, const Point &rowPoint) {
-    SmallVector<Operation *> ops = reductionsOf(phase);
-    SmallVector<unsigned> full = fullOutputsOf(phase);
-    if (ops.empty() && full.empty())
-      return;
+  /// Innermost axis reduced: vectors along it.
+  void walkRow(int number) {
     unsigned d = reducedAxes.back();
     int64_t size = e.axes[d].size;
-    int u = static_cast<int>(std::min<int64_t>(4, size)); // rows in flight, so that the additions do not wait for each other
-    SmallVector<Value> values;
-    for (Operation *op : ops)
-      values.push_back(op->getOperand(0));
-    for (unsigned i : full)
-      values.push_back(e.kernel.getYield().getValues()[i]);
-    auto step = [&](Value first, int count, SmallVector<Value> acc) {
-      SmallVector<Point> points(count);
-      for (int i = 0; i < count; ++i) {
-        points[i] = Point(at, rowPoint.lanes, rowPoint.mask);
+    int u = static_cast<int>(std::min<int64_t>(e.interleave(), std::max<int64_t>(1, size / lanes)));
+    Phase phase{reductionsOf(number), fullOutputsOf(number), u, lanes};
+    if (phase.ops.empty() && phase.outputs.empty())
+      return;
+    auto step = [&](Value first, int count, Value mask, SmallVector<Value> acc) {
+      SmallVector<Point> points(count, Point(at, lanes, mask));
+      for (int i = 0; i < count; ++i)
+        points[i].at[d] = {e.add(first, e.index(i * lanes)), 1};
+      return addPoints(phase, points, std::move(acc));
+    };
+    int64_t group = static_cast<int64_t>(u) * lanes, whole = size / group * group, vectors = size / lanes * lanes;
+    finish(phase, walk(phase, whole, group, step, [&](ValueRange carried) {
+             SmallVector<Value> total = e.loop(whole, vectors, lanes, carried, [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
+             return vectors < size ? step(e.index(vectors), 1, e.tailMask(lanes, size - vectors), total) : total;
+           }));
+  }
+
+  /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time, a few in flight so that the
+  /// additions do not wait for each other.
+  void walkColumns(int number, const Point &rowPoint) {
+    unsigned d = reducedAxes.back();
+    int64_t size = e.axes[d].size;
+    int u = static_cast<int>(std::min<int64_t>(4, size));
+    Phase phase{reductionsOf(number), fullOutputsOf(number), u, rowPoint.lanes};
+    if (phase.ops.empty() && phase.outputs.empty())
+      return;
+    auto step = [&](Value first, int count, Value, SmallVector<Value> acc) {
+      SmallVector<Point> points(count, Point(at, rowPoint.lanes, rowPoint.mask));
+      for (int i = 0; i < count; ++i)
         points[i].at[d] = {e.add(first, e.index(i)), 0};
-      }
-      e.evalAll(points, values);
-      for (auto [o, op] : llvm::enumerate(ops))
-        for (int i = 0; i < count; ++i)
-          acc[o * u + i] = combine(op, acc[o * u + i], e.eval(points[i], op->getOperand(0)));
-      for (unsigned output : full)
-        for (Point &point : points)
-          e.store(point, output);
-      return acc;
-    };
-    auto fresh = [&] {
-      SmallVector<Value> acc;
-      for (Operation *op : ops)
-        for (int i = 0; i < u; ++i)
-          acc.push_back(neutral(op, rowPoint.lanes));
-      return acc;
-    };
-    auto merge = [&](ValueRange total, ValueRange part) {
-      SmallVector<Value> sum;
-      for (auto [o, op] : llvm::enumerate(ops))
-        for (int i = 0; i < u; ++i)
-          sum.push_back(combine(op, total[o * u + i], part[o * u + i]));
-      return sum;
-    };
-    auto run = [&](Value from, int64_t length, ValueRange acc) {
-      return e.loop(0, length, u, acc, [&](Value i, ValueRange carried) { return step(e.add(from, i), u, llvm::to_vector(carried)); });
+      return addPoints(phase, points, std::move(acc));
     };
     int64_t whole = size / u * u;
-    SmallVector<Value> acc = nestReduced(0, fresh(), [&](ValueRange carried) {
-      SmallVector<Value> total = llvm::to_vector(carried);
-      int64_t block = kBlock * u, blocks = whole > 2 * block ? whole / block : 0;
-      total = e.loop(0, blocks, 1, total, [&](Value i, ValueRange sums) { return merge(sums, run(e.mul(i, block), block, fresh())); });
-      SmallVector<Value> rest = run(e.index(blocks * block), whole - blocks * block, blocks ? fresh() : total);
-      total = blocks ? merge(total, rest) : rest;
-      return e.loop(whole, size, 1, total, [&](Value i, ValueRange sums) { return step(i, 1, llvm::to_vector(sums)); });
-    });
-    for (auto [o, op] : llvm::enumerate(ops)) {
-      Value sum = acc[o * u];
-      for (int i = 1; i < u; ++i)
-        sum = combine(op, sum, acc[o * u + i]);
-      e.known[op->getResult(0)] = sum;
-    }
+    finish(phase, walk(phase, whole, u, step, [&](ValueRange carried) {
+             return e.loop(whole, size, 1, carried, [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
+           }));
   }
 
   KernelEmitter &e;

@@ -474,4 +474,27 @@ TEST(Tape, HessianVectorProductOfASoftmaxNetwork) {
   EXPECT_NEAR(reduce_sum(hu * v).item<double>(), reduce_sum(hv * u).item<double>(), 1e-12);
   Tensor numeric = (gradientAt(w1 + 1e-5 * u) - gradientAt(w1 - 1e-5 * u)) / 2e-5;
   EXPECT_LT(reduce_max(abs(numeric - hu)).item<double>(), 1e-8);
+  auto traced = function("product", product);
+  EXPECT_LT(reduce_max(abs(traced(u) - hu)).item<double>(), 1e-12);
+}
+
+// H v of softmax regression is X^T (p z - p sum(p z)) / n with z = X v and p the probabilities (Boehning 1992), row by row.
+TEST(Tape, HessianVectorProductIsTheAnalyticOne) {
+  auto keys = random::split(random::key(5), 3);
+  Tensor w = random_normal(keys[0], {4, 3}, 0, 0.5, f64), x = random_normal(keys[1], {6, 4}, 0, 1, f64), labels{0, 1, 2, 2, 1, 0};
+  Tensor v = random_normal(keys[2], {4, 3}, 0, 1, f64);
+  auto product = [&](const Tensor &w, const Tensor &v) {
+    GradientTape outer;
+    outer.watch(w);
+    GradientTape inner;
+    inner.watch(w);
+    Tensor loss = mean(softmax_cross_entropy(matmul(x, w), labels));
+    Tensor along = reduce_sum(inner.gradient(loss, w).value() * v);
+    return outer.gradient(along, w).value();
+  };
+  Tensor p = softmax(matmul(x, w)), z = matmul(x, v);
+  Tensor analytic = matmul(transpose(x), p * z - p * reduce_sum(p * z, 1, true)) / 6.0;
+  auto traced = function("product", product);
+  EXPECT_LT(reduce_max(abs(product(w, v) - analytic)).item<double>(), 1e-12);
+  EXPECT_LT(reduce_max(abs(traced(w, v) - analytic)).item<double>(), 1e-12);
 }
