@@ -28,7 +28,6 @@ struct DropDeadGradients : impl::DropDeadGradientsBase<DropDeadGradients> {
       if (!isOpTriviallyDead(op))
         return;
       op->erase();
-      ++erased;
     });
   }
 };

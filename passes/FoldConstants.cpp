@@ -70,7 +70,6 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
       OpBuilder b(op);
       op->getResult(0).replaceAllUsesWith(ir::ConstantOp::create(b, op->getLoc(), value));
       op->erase();
-      ++folded;
     });
   }
 };

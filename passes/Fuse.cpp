@@ -104,8 +104,6 @@ public:
     emitKernels();
   }
 
-  int numKernels = 0, numFused = 0;
-
 private:
   /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products:
   /// memory bound, and the reduce emitter's work.
@@ -280,7 +278,6 @@ private:
         setAxes(*base, reduction.getAxes());
       base->ops.insert(op);
       groupOf[op] = base;
-      ++numFused;
       for (Group *other : producers)
         if (other != base && !other->ops.empty())
           merge(base, other);
@@ -320,7 +317,6 @@ private:
           }
         }
     }
-    numFused += other->ops.size();
     for (Operation *op : other->ops) {
       base->ops.insert(op);
       groupOf[op] = base;
@@ -537,7 +533,6 @@ private:
     b.setInsertionPoint(this->block.getTerminator());
     for (auto [result, replacement] : llvm::zip_equal(results, kernel.getResults()))
       result.replaceUsesWithIf(replacement, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
-    ++numKernels;
   }
 
   /// A use by another unit, directly or through cheap ops that the unit copies.
@@ -564,8 +559,6 @@ struct Fuse : impl::FuseBase<Fuse> {
       return;
     Fuser fuser(getOperation());
     fuser.run();
-    kernels += fuser.numKernels;
-    fused += fuser.numFused;
   }
 };
 
