@@ -90,9 +90,11 @@ struct ContractEmitter {
       }
       group.push_back(letter);
     };
+    // A vector that crosses from one column of a merged n into the next has no coordinates that an epilogue could use.
+    bool hasEpilogue = std::next(op->getIterator()) != e.kernel.getYield()->getIterator() || &e.kernel.getBlock()->front() != op;
     for (char name : inC) {
       bool isA = inA.contains(name), isB = inB.contains(name);
-      add(isA && isB ? batch : isA ? m : n, name, true);
+      add(isA && isB ? batch : isA ? m : n, name, isA || !hasEpilogue);
     }
     for (char name : inA)
       if (!inC.contains(name))
@@ -141,8 +143,7 @@ struct ContractEmitter {
       point.at[letter.axesOfC[0]] = {at, laneStride};
       return;
     }
-    // A merged letter: the axes' coordinates are quotients and remainders. Within a vector only the innermost moves; a vector that
-    // would cross its end is the reason why lettersMayCross() forbids merging the lane letter (see mayMergeLanes).
+    // A merged letter: the axes' coordinates are quotients and remainders.
     Value rest = at;
     for (unsigned axis : llvm::reverse(letter.axesOfC)) {
       int64_t size = e.axes[axis].size;

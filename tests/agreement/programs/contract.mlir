@@ -66,3 +66,11 @@ func.func @packed(%a: tensor<64x512xf32>, %b: tensor<64x512xf32>, %c: tensor<130
   %q = wg.contract "mk,nk->mn" %c, %a : tensor<130x512xf32>, tensor<64x512xf32> -> tensor<130x64xf32>
   return %p, %q : tensor<512x512xf32>, tensor<130x64xf32>
 }
+func.func @columns_of_two_axes(%a: tensor<5x7xf32>, %b: tensor<7x3x19xf32>, %c: tensor<19xf32>, %d: tensor<3xf32>) -> tensor<5x3x19xf32> {
+  %p = wg.contract "mk,kno->mno" %a, %b : tensor<5x7xf32>, tensor<7x3x19xf32> -> tensor<5x3x19xf32>
+  %cc = wg.broadcast %c to [5, 3, 19] dims [2] : tensor<19xf32> -> tensor<5x3x19xf32>
+  %dd = wg.broadcast %d to [5, 3, 19] dims [1] : tensor<3xf32> -> tensor<5x3x19xf32>
+  %s = wg.add %p, %cc : tensor<5x3x19xf32>
+  %t = wg.mul %s, %dd : tensor<5x3x19xf32>
+  return %t : tensor<5x3x19xf32>
+}
