@@ -188,7 +188,10 @@ private:
   Value byteOffset(Value base, int64_t offset) {
     if (offset == 0)
       return base;
-    return LLVM::GEPOp::create(b, base.getLoc(), pointerType, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+    LLVM::GEPArg by = static_cast<int32_t>(offset);
+    if (!llvm::isInt<32>(offset)) // an arena of more than 2 GiB
+      by = Value(LLVM::ConstantOp::create(b, base.getLoc(), b.getI64IntegerAttr(offset)));
+    return LLVM::GEPOp::create(b, base.getLoc(), pointerType, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{by});
   }
 
   /// The entry: loads the pointers, calls the kernels in order, returns the first error.

@@ -1,7 +1,7 @@
 // Memory that tensors share: aligned, reference-counted, recycled.
 //
-// Blocks start at a 64-byte boundary and end with at least 64 readable bytes of slack only if the allocator says so:
-// nobody may rely on it (compiled code is tested with every buffer ending at a guard page). Blocks of 4 MiB and more
+// Blocks start at a 64-byte boundary; no byte behind their end may be touched (compiled code is tested with every buffer
+// ending at a guard page). Blocks of 4 MiB and more
 // lie on huge pages. Freed blocks above 64 KiB are kept for the next of their size (up to a bound), because the first
 // touch of a fresh page costs more than most kernels.
 #pragma once

@@ -341,7 +341,7 @@ static std::pair<Value, int64_t> addressOf(KernelEmitter &e, ArrayRef<ir::Coordi
   }
   auto gep = [&](Value base, Value by) -> Value {
     APInt constant;
-    if (matchPattern(by, m_ConstantInt(&constant))) {
+    if (matchPattern(by, m_ConstantInt(&constant)) && llvm::isInt<32>(constant.getSExtValue())) {
       if (constant.isZero())
         return base;
       return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant.getSExtValue())});
