@@ -311,6 +311,8 @@ private:
           for (Root root : roots) {
             if (groupOfValue(root.value) != writer)
               continue;
+            if (readsMemory(*reader, op))
+              return;
             bool opIsFull = isa<ir::Reduction>(op) || base->isFull(op->getResult(0));
             if (root.moved ? !opIsFull || !showsRow(*base, operand, root.value) : opIsFull != base->isFull(root.value))
               return;
@@ -429,8 +431,9 @@ private:
         Operation *op = value.getDefiningOp();
         if (!op)
           return;
-        // What a kernel reads through cheap ops that it copies, it needs itself.
-        if (auto it = unitOf.find(op); it != unitOf.end() && (fromMemory || !renamed.contains(op))) {
+        // What a kernel reads through cheap ops that it copies, it needs itself; also where one of them has a kernel of its own for other readers,
+        // which may well need this one.
+        if (auto it = unitOf.find(op); it != unitOf.end() && (fromMemory || !isCheap(op))) {
           if (it->second != i)
             needs.insert(it->second);
           return;
@@ -487,7 +490,7 @@ private:
       Operation *op = value.getDefiningOp();
       if (op && members.contains(op))
         return;
-      if (isCheap(op) && !isMaterialised(op)) {
+      if (isCheap(op)) {
         for (Value operand : op->getOperands())
           isa<ir::Indexed>(op) ? void(inputs.insert(operand)) : read(operand);
         body.insert(op);

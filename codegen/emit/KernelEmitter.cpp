@@ -447,6 +447,25 @@ void KernelEmitter::store(Point &point, unsigned output) { storeValue(point, out
 
 // ---- Elements ----------------------------------------------------------------------------------------------------------
 
+/// The element of an op that computes from its place, which is `map` of the point's.
+Value KernelEmitter::elementAt(const Point &point, ir::Indexed op, AffineMap map) {
+  SmallVector<ir::Coordinate> at;
+  for (AffineExpr expr : map.getResults()) {
+    SmallVector<int64_t> strides(sizes.size(), 0);
+    int64_t offset = 0;
+    addAffine(expr, 1, strides, offset);
+    ir::Coordinate coordinate{index(offset), 0};
+    for (auto [stride, outer] : llvm::zip_equal(strides, point.at))
+      if (stride != 0) {
+        coordinate.base = add(coordinate.base, mul(outer.base, stride));
+        coordinate.laneStride += outer.laneStride * stride;
+      }
+    at.push_back(coordinate);
+  }
+  auto read = [&](unsigned operand, ArrayRef<ir::Coordinate> place) { return loadAt(point, op->getOperand(operand), place); };
+  return splat(op.element(b, op->getLoc(), at, point.lanes, read), point.lanes);
+}
+
 Value KernelEmitter::eval(Point &point, Value value) {
   if (Value done = point.values.lookup(value))
     return done;
@@ -471,30 +490,12 @@ Value KernelEmitter::eval(Point &point, Value value) {
       return remember(load(point, pointerOf.lookup(access->root), element, access->strides, access->offset));
     }
     Traced traced = trace(value);
-    if (known.count(traced.root) || spaces.lookup(traced.root) != Space::full || traced.map.isIdentity())
-      return remember(eval(point, traced.root));
-    // An op that computes from its place, seen through a view: its element at the mapped coordinates.
-    Point mapped({}, point.lanes, point.mask);
-    for (AffineExpr expr : traced.map.getResults()) {
-      SmallVector<int64_t> strides(sizes.size(), 0);
-      int64_t offset = 0;
-      addAffine(expr, 1, strides, offset);
-      ir::Coordinate coordinate{index(offset), 0};
-      for (auto [stride, at] : llvm::zip_equal(strides, point.at))
-        if (stride != 0) {
-          coordinate.base = add(coordinate.base, mul(at.base, stride));
-          coordinate.laneStride += at.laneStride * stride;
-        }
-      mapped.at.push_back(coordinate);
-    }
-    return remember(eval(mapped, traced.root));
+    if (auto indexed = dyn_cast<ir::Indexed>(traced.root.getDefiningOp()); indexed && !known.count(traced.root))
+      return remember(elementAt(point, indexed, traced.map));
+    return remember(eval(point, traced.root));
   }
   if (auto indexed = dyn_cast<ir::Indexed>(op))
-    return remember(splat(indexed.element(b, op->getLoc(), point.at, point.lanes,
-                                          [&](unsigned operand, ArrayRef<ir::Coordinate> at) {
-                                            return loadAt(point, op->getOperand(operand), at);
-                                          }),
-                          point.lanes));
+    return remember(elementAt(point, indexed, spaceMap(value)));
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(eval(point, operand));

@@ -105,6 +105,8 @@ public:
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides, int64_t offset);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
   mlir::Value loadAt(const Point &point, mlir::Value root, llvm::ArrayRef<ir::Coordinate> at);
+  /// The element of an op that computes from its place, at the coordinates that `map` makes of the point's.
+  mlir::Value elementAt(const Point &point, ir::Indexed op, mlir::AffineMap map);
 
   /// `scf.for` from `from` to `to`; the body gets the induction variable. Emits the body alone if it runs once.
   void loop(int64_t from, int64_t to, int64_t step, llvm::function_ref<void(mlir::Value)> body);

@@ -73,7 +73,7 @@ TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
     OwningOpRef<ModuleOp> module = moduleOf(sample);
     ASSERT_TRUE(module) << GetParam().text;
     SCOPED_TRACE(std::string(recordOf(GetParam().op).name) + " " + GetParam().text + " in " + std::string(nameOf(dtype)));
-    checkAgreement(*module, "f", sample.operands, 8);
+    checkAgreement(*module, "f", sample.operands, {.ulps = 8});
     if (HasFailure())
       return;
   }
@@ -103,7 +103,7 @@ TEST_P(Programs, InterpreterAndCompiledCodeAgree) {
       runtime::TensorType t = ir::runtimeTypeOf(type);
       inputs.push_back(randomArray(t, 100 + inputs.size(), runtime::isInteger(t.dtype) ? 0 : lo, runtime::isInteger(t.dtype) ? 4 : hi));
     }
-    checkAgreement(*module, function.getName().str(), inputs, 64);
+    checkAgreement(*module, function.getName().str(), inputs, {.ulps = 64});
     if (HasFailure())
       return;
   }

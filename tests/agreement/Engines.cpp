@@ -5,6 +5,8 @@
 #include "ir/Bridge.h"
 #include "tests/Samples.h"
 
+#include "mlir/Parser/Parser.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -102,11 +104,63 @@ Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, doub
   return array;
 }
 
-void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, double ulps) {
+namespace {
+
+/// Runs the executable on copies of the inputs; every buffer ends at a guard page.
+std::vector<Array> runGuarded(const codegen::Executable &executable, const std::vector<Array> &inputs, const std::vector<Array> &like) {
+  std::vector<Guarded> buffers;
+  std::vector<void *> args;
+  for (const Array &input : inputs) {
+    buffers.emplace_back(input.numBytes());
+    std::memcpy(buffers.back().data(), input.buffer.data(), input.numBytes());
+    args.push_back(buffers.back().data());
+  }
+  for (size_t r = 0; r < like.size(); ++r) {
+    int64_t donor = executable.info.donated[r];
+    if (donor >= 0) {
+      args.push_back(args[donor]);
+      continue;
+    }
+    buffers.emplace_back(like[r].numBytes());
+    args.push_back(buffers.back().data());
+  }
+  int64_t atFault = 0;
+  if (int32_t code = executable.run(args.data(), &atFault)) {
+    ADD_FAILURE() << toString(executable.failure(code, atFault));
+    return {};
+  }
+  std::vector<Array> results;
+  for (size_t r = 0; r < like.size(); ++r) {
+    results.push_back(Array::empty(like[r].dtype(), like[r].shape()));
+    std::memcpy(results.back().buffer.data(), args[inputs.size() + r], like[r].numBytes());
+  }
+  return results;
+}
+
+/// The lowered program goes through its text: the code made of what was read back gives the same bits.
+void checkLoweredText(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, const std::vector<Array> &compiled) {
+  OwningOpRef<ModuleOp> lowered = module.clone();
+  ASSERT_TRUE(succeeded(codegen::runPipeline(*lowered, function, codegen::Stage::traced, codegen::Stage::lowered, codegen::Target::host())));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  lowered->print(stream);
+  OwningOpRef<ModuleOp> back = parseSourceString<ModuleOp>(text, ParserConfig(module.getContext()));
+  ASSERT_TRUE(back) << text;
+  auto executable = codegen::compile(back.release(), function, {}, codegen::Stage::lowered);
+  ASSERT_TRUE(executable.ok()) << toString(executable.failure()) << text;
+  std::vector<Array> results = runGuarded(**executable, inputs, compiled);
+  for (size_t r = 0; r < results.size(); ++r)
+    ASSERT_EQ(std::memcmp(results[r].buffer.data(), compiled[r].buffer.data(), results[r].numBytes()), 0) << "from the lowered text, result " << r << "\n" << text;
+}
+
+} // namespace
+
+void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, Tolerance tolerance) {
+  double ulps = tolerance.ulps;
   std::vector<Array> expected = interpreted(module, function, inputs);
   if (::testing::Test::HasFailure())
     return;
-  double terms = 0;
+  double terms = tolerance.atLeast;
   module.walk([&](Operation *op) {
     if (isa<ir::Reduction, ir::ContractOp>(op))
       for (const Array &input : inputs)
@@ -140,30 +194,13 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
     ASSERT_TRUE(executable.ok()) << cpu << ": " << toString(executable.failure());
     for (auto &[stage, text] : (*executable)->texts)
       llvm::errs() << "---- " << codegen::nameOf(stage) << "\n" << text;
-    std::vector<Guarded> buffers;
-    std::vector<void *> args;
-    for (const Array &input : inputs) {
-      buffers.emplace_back(input.numBytes());
-      std::memcpy(buffers.back().data(), input.buffer.data(), input.numBytes());
-      args.push_back(buffers.back().data());
-    }
-    for (size_t r = 0; r < expected.size(); ++r) {
-      int64_t donor = (*executable)->info.donated[r];
-      if (donor >= 0) {
-        args.push_back(args[donor]);
-        continue;
-      }
-      buffers.emplace_back(expected[r].numBytes());
-      args.push_back(buffers.back().data());
-    }
-    int64_t atFault = 0;
-    int32_t code = (*executable)->run(args.data(), &atFault);
-    ASSERT_EQ(code, 0) << toString((*executable)->failure(code, atFault));
-    for (size_t r = 0; r < expected.size(); ++r) {
-      Array actual = Array::empty(expected[r].dtype(), expected[r].shape());
-      std::memcpy(actual.buffer.data(), args[inputs.size() + r], actual.numBytes());
-      expectClose(expected[r], actual, ulps, terms, std::string(cpu) + ", result " + std::to_string(r));
-    }
+    std::vector<Array> results = runGuarded(**executable, inputs, expected);
+    if (::testing::Test::HasFailure())
+      return;
+    for (size_t r = 0; r < expected.size(); ++r)
+      expectClose(expected[r], results[r], ulps, terms, std::string(cpu) + ", result " + std::to_string(r));
+    if (std::string_view(cpu) == "native" && !::testing::Test::HasFailure())
+      checkLoweredText(module, function, inputs, results);
   }
 }
 

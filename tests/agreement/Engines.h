@@ -13,9 +13,15 @@
 
 namespace wg::tests {
 
-/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit, and that compiled code agrees within
-/// docs/numbers.md: `ulps` of the largest element of a result for floats, exactly for the rest.
-void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, double ulps);
+/// How far two engines may differ: `ulps` of the largest element of a result, or of `atLeast` where that is more.
+struct Tolerance {
+  double ulps;
+  double atLeast = 0;
+};
+
+/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit, that compiled code agrees within docs/numbers.md (floats
+/// within `tolerance`, the rest exactly), and that the text of the lowered program, read back, compiles to code with the same bits.
+void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, Tolerance tolerance);
 
 /// An array of `type` with elements drawn from [lo, hi).
 runtime::Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, double hi);

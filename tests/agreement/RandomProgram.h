@@ -1,0 +1,39 @@
+// Programs that nobody would write: random ops on random shapes, drawn from a seed. A program is a list of calls of the runtime's records, so
+// every front end can run the same one.
+#pragma once
+
+#include "runtime/Op.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace wg::tests {
+
+struct RandomProgramOptions {
+  runtime::DType dtype = runtime::DType::f64; ///< of the floats
+  int steps = 12;                             ///< about how many ops
+  bool smooth = false;                        ///< only ops whose derivative central differences can check
+};
+
+/// Values are numbered: the inputs first, then one for each step.
+struct RandomProgram {
+  struct Step {
+    runtime::OpId op;
+    runtime::Attrs attrs;
+    std::vector<int> operands;
+  };
+  uint64_t seed = 0;
+  std::vector<runtime::Array> inputs;
+  std::vector<Step> steps;
+  std::vector<runtime::Array> values; ///< all of them, as the runtime's kernels compute them
+  std::vector<int> outputs;
+  double largest = 0; ///< largest absolute float among the values
+
+  const runtime::TensorType &type(int value) const { return values[static_cast<size_t>(value)].type; }
+};
+
+/// The same program for the same seed and options, on every machine. All values are finite and below 1e4 in size.
+RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options);
+
+} // namespace wg::tests
