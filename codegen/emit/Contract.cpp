@@ -340,7 +340,7 @@ struct ContractEmitter {
   /// scratch[k][vectors * lanes] = b[k, panel]; columns out of range are zero.
   void pack(Value base, Value panelOffset, int vectors, int64_t columns) {
     int64_t width = static_cast<int64_t>(vectors) * lanes;
-    const Letter &inner = k.empty() ? lane() : k.back();
+    const Letter inner = k.empty() ? Letter{1, 0, 0, {}} : k.back();
     std::function<void(size_t, Value, Value)> outer = [&](size_t depth, Value from, Value row) {
       if (depth + 1 < k.size()) {
         e.loop(0, k[depth].size, 1, [&](Value p) {
@@ -348,8 +348,6 @@ struct ContractEmitter {
         });
         return;
       }
-      if (k.empty())
-        return copyRows(base, from, row, 0, 1, 0, vectors, columns, width);
       if (lane().strideB == 1)
         return copyRows(base, from, row, 0, inner.size, inner.strideB, vectors, columns, width);
       int64_t whole = inner.strideB == 1 ? inner.size / lanes * lanes : 0;
