@@ -50,7 +50,7 @@ public:
   /// The number of independent chunks that the outermost loop consists of; the range of begin and end.
   int64_t numChunks() const { return chunks; }
   /// The chunks are handed to threads in pieces of equal length, by the shape alone: at most 16, so that a scratch for each is small.
-  int64_t chunksPerPiece() const { return (chunks + 15) / 16; }
+  int64_t chunksPerPiece() const { return std::max<int64_t>(1, (chunks + 15) / 16); }
   int64_t numPieces() const { return (chunks + chunksPerPiece() - 1) / chunksPerPiece(); }
   /// Bytes of scratch that emit() will address; known after construction.
   int64_t scratchBytes() const { return scratch; }

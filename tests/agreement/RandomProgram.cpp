@@ -19,8 +19,11 @@ public:
     program_.seed = seed;
     state_ = seed * 0x9e3779b97f4a7c15u + 12345;
     static const std::vector<int64_t> kSizes{1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40};
+    static const std::vector<int64_t> kLarge{1, 3, 16, 33, 64, 100, 128, 250, 257, 300, 512, 1000};
     for (int i = 0; i < 3; ++i)
-      sizes_.push_back(kSizes[below(kSizes.size())]);
+      sizes_.push_back(options.large ? kLarge[below(kLarge.size())] : kSizes[below(kSizes.size())]);
+    if (options.empty)
+      sizes_.back() = 0;
   }
 
   RandomProgram run();
@@ -47,7 +50,7 @@ private:
   Shape shape() {
     Shape shape;
     for (int64_t rank = below(4); rank > 0; --rank)
-      if (int64_t n = size(); shape.numElements() * n <= 3000)
+      if (int64_t n = size(); shape.numElements() * n <= (options_.large ? 120000 : 3000))
         shape.push_back(n);
     return shape;
   }
@@ -150,7 +153,7 @@ Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> o
     std::vector<TensorType> operandTypes;
     for (const Array &array : arrays)
       operandTypes.push_back(array.type);
-    if (!inferTypes(op, operandTypes, attrs, types).ok() || types[0].shape.numElements() > 6000)
+    if (!inferTypes(op, operandTypes, attrs, types).ok() || types[0].shape.numElements() > (options_.large ? 300000 : 6000))
       return -1;
     if (!execute(OpCall{op, attrs, arrays, {}}, std::span(&result, 1)).ok())
       return -1;
@@ -288,7 +291,7 @@ Generator::Maybe Generator::place() {
   case 3: {
     Ints starts, limits, strides;
     for (int64_t n : shape) {
-      int64_t start = chance(0.5) ? 0 : below(static_cast<uint64_t>(n)), limit = chance(0.5) ? n : start + 1 + below(static_cast<uint64_t>(n - start));
+      int64_t start = n == 0 || chance(0.5) ? 0 : below(static_cast<uint64_t>(n)), limit = n == 0 || chance(0.5) ? n : start + 1 + below(static_cast<uint64_t>(n - start));
       starts.push_back(start);
       limits.push_back(limit);
       strides.push_back(chance(0.6) ? 1 : 1 + below(3));
@@ -399,7 +402,7 @@ Generator::Maybe Generator::product() {
     TensorType type{options_.dtype, {}};
     for (char letter : lettersB)
       type.shape.push_back(sizes[letter]);
-    if (type.shape.numElements() > 4000)
+    if (type.shape.numElements() > (options_.large ? 150000 : 4000))
       return -1;
     b = ofType(type);
   }
@@ -414,7 +417,7 @@ Generator::Maybe Generator::product() {
   double work = 1;
   for (auto [letter, n] : sizes)
     work *= static_cast<double>(n);
-  if (lettersC.size() > 5 || work > 3e5)
+  if (lettersC.size() > 5 || work > (options_.large ? 2e7 : 3e5))
     return -1;
   int c = step(OpId::contract, ContractAttrs::make(lettersA + "," + lettersB + "->" + lettersC), {a, b});
   return c >= 0 && chance(0.4) ? step(OpId::tanh, {c}) : c;
@@ -440,6 +443,8 @@ Generator::Maybe Generator::index() {
   result.push_back(size());
   for (size_t axis = lead; axis < rows.size(); ++axis)
     result.push_back(rows[axis]);
+  if (result[0] == 0)
+    return -1;
   int places = input(chance(0.5) ? DType::i64 : DType::i32, where, 0, static_cast<double>(result[0]));
   hidden_[static_cast<size_t>(places)] = true;
   return step(OpId::scatter_add, ScatterAddAttrs::make(result), {x, places});

@@ -14,6 +14,8 @@ struct RandomProgramOptions {
   runtime::DType dtype = runtime::DType::f64; ///< of the floats
   int steps = 12;                             ///< about how many ops
   bool smooth = false;                        ///< only ops whose derivative central differences can check
+  bool large = false;                         ///< sizes at which kernels are cut into pieces and products pack their operands
+  bool empty = false;                         ///< one of the sizes is 0
 };
 
 /// Values are numbered: the inputs first, then one for each step.
