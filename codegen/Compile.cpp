@@ -32,7 +32,8 @@ struct DiagnosticScope::State {
             message = diagnostic.str();
             where = ir::whereOf(diagnostic.getLocation());
             for (Diagnostic &note : diagnostic.getNotes())
-              remedy += (remedy.empty() ? "" : "; ") + note.str();
+              if (std::string text = note.str(); !text.starts_with("see current operation"))
+                remedy += (remedy.empty() ? "" : "; ") + text;
           }
           return success();
         }) {}
@@ -47,7 +48,7 @@ DiagnosticScope::~DiagnosticScope() = default;
 runtime::Failure DiagnosticScope::take(const char *fallback) {
   runtime::Failure failure;
   StringRef text = state->message;
-  failure.kind = text.empty() || text.contains("internal error") ? runtime::ErrorKind::internal : runtime::ErrorKind::value;
+  failure.kind = text.empty() || text.consume_front("internal error: ") ? runtime::ErrorKind::internal : runtime::ErrorKind::value; // toString says so
   // MLIR writes `'wg.add' op message`; people read `add: message`.
   if (text.consume_front("'wg.")) {
     auto [op, rest] = text.split('\'');
@@ -55,7 +56,7 @@ runtime::Failure DiagnosticScope::take(const char *fallback) {
     text = rest.ltrim();
     text.consume_front("op ");
   }
-  failure.message = text.empty() ? std::string("internal error in wengert (please report): ") + fallback : text.str();
+  failure.message = text.empty() ? std::string(fallback) : text.str();
   failure.where = state->where;
   StringRef remedy = state->remedy;
   remedy.consume_front("try: ");
@@ -140,7 +141,7 @@ runtime::Failure Executable::failure(int32_t code, int64_t atFault) const {
   failure.kind = runtime::ErrorKind::invalid_argument;
   if (code < 1 || code > static_cast<int32_t>(info.errors.size())) {
     failure.kind = runtime::ErrorKind::internal;
-    failure.message = "internal error in wengert (please report): entry " + info.name + " returned " + std::to_string(code);
+    failure.message = "entry " + info.name + " returned " + std::to_string(code);
     return failure;
   }
   StringRef text = info.errors[code - 1];
@@ -190,7 +191,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   executable->entry = executable->module->lookup<int32_t(void *const *, void *)>(name);
   if (!executable->entry)
     return runtime::Failure{.kind = runtime::ErrorKind::internal,
-                            .message = "internal error in wengert (please report): jit: no symbol " + name + " in the compiled module"};
+                            .message = "jit: no symbol " + name + " in the compiled module"};
   executable->prepare();
   return std::shared_ptr<const Executable>(std::move(executable));
 }

@@ -65,7 +65,7 @@ public:
         if (failed(emitKernel(kernel, scratch)))
           return failure();
       } else if (!isa<ir::ReshapeOp, ir::ConstantOp>(op)) {
-        return op.emitError("internal error in wengert (please report): emit: op outside of a kernel: ") << op.getName();
+        return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
       }
     }
     MemoryPlan plan = planMemory(function, scratch);

@@ -14,7 +14,7 @@ namespace wg::codegen {
 
 runtime::Failure internalError(std::string stage, std::string message) {
   return {.kind = runtime::ErrorKind::internal,
-          .message = "internal error in wengert (please report): " + stage + ": " + message};
+          .message = stage + ": " + message};
 }
 
 static std::unique_ptr<TargetMachine> targetMachine(const Target &target) {

@@ -75,6 +75,33 @@ static void passGradients(func::FuncOp function) {
   });
 }
 
+/// Kernels are made of wg ops on static sizes; anything else ends here, with its name and line.
+static LogicalResult checkCompilable(func::FuncOp function) {
+  auto isStatic = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return !tensor || tensor.hasStaticShape();
+  };
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (!isStatic(type)) {
+      InFlightDiagnostic diagnostic = function.emitError() << "argument " << i << " of @" << function.getName() << " is " << type << ", and machine code is made for static sizes";
+      diagnostic.attachNote() << "give the sizes of all arguments (wengert compile --types, or the pass wg-infer-shapes)";
+      return diagnostic;
+    }
+  if (!function.getBody().hasOneBlock())
+    return function.emitError() << "@" << function.getName() << " has " << function.getBody().getBlocks().size() << " blocks; a program of wg ops has one";
+  for (Operation &op : function.getBody().front()) {
+    if (!llvm::all_of(op.getResultTypes(), isStatic))
+      return op.emitOpError() << "has the type " << op.getResultTypes().front() << ", whose sizes do not follow from the arguments'";
+    bool returns = op.hasTrait<OpTrait::IsTerminator>();
+    if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::CallOp>(op)))
+      return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";
+    for (Value operand : op.getOperands())
+      if (!isa<RankedTensorType>(operand.getType()))
+        return op.emitOpError() << "reads a value of type " << operand.getType() << "; machine code is made of wg ops on tensors";
+  }
+  return success();
+}
+
 static int64_t countOps(Operation *root) {
   int64_t count = 0;
   root->walk([&](Operation *op) { count += !isa<ModuleOp, func::FuncOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); });
@@ -113,10 +140,14 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         });
         break;
       case Stage::fused:
-        result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
+        result = checkCompilable(function);
+        if (succeeded(result))
+          result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
         break;
       case Stage::lowered: {
         // The last place that knows tensors: memory is planned and loops are written.
+        if (from == Stage::fused && failed(checkCompilable(function)))
+          return failure();
         EntryInfo info;
         std::vector<KernelReport> ignored;
         for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))

@@ -33,7 +33,8 @@ bool refines(Type from, Type to) {
   });
 }
 
-/// `x` is f32[2,3], `?` a dynamic size: the types of the option, separated by `;`.
+} // namespace
+
 std::optional<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text) {
   SmallVector<Type> types;
   SmallVector<StringRef> parts;
@@ -56,6 +57,8 @@ std::optional<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text
   }
   return types;
 }
+
+namespace {
 
 class Specialiser {
 public:

@@ -5,6 +5,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <optional>
+
 namespace wg::passes {
 
 #define GEN_PASS_DECL
@@ -16,6 +18,9 @@ void addSimplify(mlir::OpPassManager &manager);
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are.
 mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types);
+
+/// `f32[8,3];i64[?]` as tensor types; nothing where the text is none.
+std::optional<llvm::SmallVector<mlir::Type>> parseTypes(mlir::MLIRContext *context, llvm::StringRef text);
 
 /// All passes of this room by name, and `wg-simplify`. For tools that read pipelines.
 void registerPasses();

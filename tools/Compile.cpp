@@ -3,6 +3,8 @@
 #include "tools/Program.h"
 
 #include "codegen/Compile.h"
+#include "ir/Bridge.h"
+#include "passes/Passes.h"
 
 #include <filesystem>
 #include <iostream>
@@ -11,8 +13,21 @@ namespace wg::tools {
 namespace {
 
 struct Options {
-  std::string file, entry, directory = ".", name, cpu = "x86-64-v2";
+  std::string file, entry, directory = ".", name, types, cpu = "x86-64-v2";
 };
+
+/// The arguments get the sizes of --types, and everything that follows from them too.
+void specialise(Program &program, const Options &options) {
+  mlir::func::FuncOp function = program.function();
+  if (!function || program.stage == codegen::Stage::lowered)
+    fail({.message = options.file + " is lowered: its sizes are fixed", .remedy = "leave out --types"});
+  codegen::DiagnosticScope diagnostics(ir::context());
+  std::optional<llvm::SmallVector<mlir::Type>> types = passes::parseTypes(ir::context(), options.types);
+  if (!types)
+    fail({.message = "--types `" + options.types + "` is no list of types", .remedy = "write them as f32[2,3];i64[4]"});
+  if (mlir::failed(passes::inferShapes(function, *types)))
+    fail(diagnostics.take("the sizes do not fit the program"));
+}
 
 int compile(const Options &options) {
   Program program = orFail(readProgram(options.file, options.entry));
@@ -23,6 +38,8 @@ int compile(const Options &options) {
   std::filesystem::create_directories(options.directory, problem);
   if (problem)
     fail({.kind = runtime::ErrorKind::io, .message = options.directory + ": " + problem.message()});
+  if (!options.types.empty())
+    specialise(program, options);
   std::string name = options.name.empty() ? program.entry : options.name;
   orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
@@ -39,6 +56,7 @@ void addCompile(CLI::App &app, Action &action) {
   command->add_option("--entry", options->entry, "the function to compile [the only public one]");
   command->add_option("-o,--output", options->directory, "directory of the two files")->capture_default_str();
   command->add_option("--name", options->name, "of the C function and of the files [the entry's]");
+  command->add_option("--types", options->types, "what the arguments are, where the text says `?`: f32[8,3];f32[3]");
   command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")->capture_default_str();
   command->callback([options, &action] { action = [options] { return compile(*options); }; });
 }

@@ -15,12 +15,14 @@ using namespace mlir;
 
 void fail(runtime::Failure failure) { throw Error(std::move(failure)); }
 
-/// A function of tensors is as traced, or fused if it holds kernels; an entry behind the C ABI takes pointers.
+/// A function of tensors is as traced, or fused if it holds nothing but kernels and what needs none; an entry behind the C ABI takes pointers.
 static codegen::Stage stageOf(func::FuncOp function) {
   if (!function || !llvm::all_of(function.getArgumentTypes(), [](Type type) { return isa<RankedTensorType, IndexType>(type); }))
     return codegen::Stage::lowered;
-  bool kernels = function.walk([](ir::KernelOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return kernels ? codegen::Stage::fused : codegen::Stage::traced;
+  Block &body = function.getBody().front();
+  bool fused = !body.getOps<ir::KernelOp>().empty() &&
+               llvm::all_of(body.without_terminator(), [](Operation &op) { return isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op); });
+  return fused ? codegen::Stage::fused : codegen::Stage::traced;
 }
 
 runtime::Result<Program> readProgram(const std::string &path, std::string entry) {

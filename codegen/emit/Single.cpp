@@ -10,7 +10,7 @@ namespace wg::codegen {
 LogicalResult KernelEmitter::emitSingle() {
   auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
   if (!op)
-    return kernel.emitError("internal error in wengert (please report): emit: no loops known for ") << kernel.getBlock()->front().getName();
+    return kernel.emitError("internal error: emit: no loops known for ") << kernel.getBlock()->front().getName();
   auto coordinates = [](ValueRange at) {
     SmallVector<ir::Coordinate> result;
     for (Value value : at)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`cli.py WENGERT SOURCE REPORT`: runs the program as a person would and checks what it prints, writes and returns. A test is a function `test_*`."""
+import math
 import os
 import re
 import shutil
@@ -23,17 +24,24 @@ def wengert(*args, cwd=None):
     return subprocess.run([WENGERT, *args], capture_output=True, text=True, timeout=300, cwd=cwd)
 
 
-def write_npy(path, values):
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(values)},), }}"
+NPY = {"f64": ("<f8", "d"), "f32": ("<f4", "f"), "i64": ("<i8", "q"), "i32": ("<i4", "i")}
+
+
+def write_npy(path, values, dtype="f64", shape=None):
+    descr, code = NPY[dtype]
+    shape = [len(values)] if shape is None else shape
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({''.join(f'{n}, ' for n in shape)}), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     with open(path, "wb") as out:
-        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}d", *values))
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values))
 
 
 def read_npy(path):
     data = open(path, "rb").read()
-    size = struct.unpack("<H", data[8:10])[0]
-    return list(struct.unpack(f"<{(len(data) - 10 - size) // 8}d", data[10 + size:]))
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    descr = re.search(r"'descr': '(.*?)'", data[:start].decode("latin-1")).group(1)
+    code = next(code for name, code in NPY.values() if name == descr)
+    return list(struct.unpack(f"<{(len(data) - start) // struct.calcsize(code)}{code}", data[start:]))
 
 
 def usage(run, *phrases):
@@ -176,6 +184,58 @@ int main(void) {
     subprocess.run([cc, "-Wall", "-Werror", f"-I{out}", main, os.path.join(out, "product.o"), "-lm", "-o", os.path.join(folder, "main")], check=True)
     printed = subprocess.run([os.path.join(folder, "main")], capture_output=True, text=True, check=True).stdout
     assert printed == "0 4 10 18\n", printed
+
+
+def test_compile_needs_sizes(folder):
+    failure(wengert("compile", program(folder), "-o", folder), "argument 0 of @product is 'tensor<?xf64>'", "static sizes", "product.mlir:2", "--types")
+    failure(wengert("compile", program(folder), "-o", folder, "--types", "f64[3"), "no list of types", "f32[2,3]")
+    failure(wengert("compile", program(folder), "-o", folder, "--types", "f64[3];f64[4]"), "mul", "3", "4", "product.mlir:3")
+    run = wengert("compile", program(folder), "-o", folder, "--types", "f64[3];f64[3]")
+    assert run.returncode == 0 and "PRODUCT_NUM_ARGS 3" in open(os.path.join(folder, "product.h")).read(), run
+
+
+def test_what_is_no_tensor_program_is_an_error(folder):
+    path = program(folder, "func.func @f(%x: tensor<?xf32>) -> index {\n  %n = wg.dim %x axis 0 : tensor<?xf32>\n  return %n : index\n}\n")
+    failure(wengert("compile", path, "-o", folder, "--types", "f32[3]"), "has no compiled form", "product.mlir:2")
+
+
+def test_the_train_step_runs_from_its_text_at_every_stage(folder):
+    """The digits step, printed after each stage, run by the interpreter as traced and by the JIT from every text up to lowered."""
+    texts = {}
+    for stage in ("traced", "simplified", "fused", "lowered"):
+        run = wengert("train", "digits", "--batch", "32", "--dump-ir", stage)
+        assert run.returncode == 0, run
+        texts[stage] = os.path.join(folder, f"{stage}.mlir")
+        open(texts[stage], "w").write(run.stdout)
+    types = re.search(r"func\.func @train_step\((.*?)\)", open(texts["traced"]).read()).group(1)
+    inputs = []
+    for i, (shape, dtype) in enumerate(re.findall(r"tensor<((?:\d+x)*)(\w+)>", types)):
+        sizes = [int(n) for n in shape.split("x") if n]
+        count = 1
+        for n in sizes:
+            count *= n
+        # Places of classes lie below 10; an optimiser's second moments are not negative.
+        if dtype.startswith("i"):
+            values = [(7 * k + i) % 10 if sizes else 3 for k in range(count)]
+        else:
+            values = [0.1 * abs(math.sin(k * 1.7 + i)) for k in range(count)]
+        inputs.append(os.path.join(folder, f"in{i}.npy"))
+        write_npy(inputs[-1], values, dtype, sizes)
+    returned = re.search(r"-> \((.*?)\)", open(texts["traced"]).read()).group(1)
+    outputs = [os.path.join(folder, f"out{k}.npy") for k in range(returned.count("tensor<"))]
+    results = {}
+    for name, stage, extra in [("interpreted", "traced", ["--interpret"]), ("interpreted, fused", "fused", ["--interpret"])] + [(stage, stage, []) for stage in texts]:
+        run = wengert("run", texts[stage], "--entry", "train_step", "--in", *inputs, "--out", *outputs, *extra)
+        assert run.returncode == 0, (name, run)
+        results[name] = [read_npy(path) for path in outputs]
+    assert results["interpreted"] == results["interpreted, fused"]
+    assert results["traced"] == results["simplified"] == results["fused"] == results["lowered"]
+    assert len(results["traced"]) > 10 and results["traced"] != [read_npy(path) for path in inputs]
+    for compiled, interpreted in zip(results["lowered"], results["interpreted"]):
+        largest = max(map(abs, interpreted), default=0)
+        for a, b in zip(compiled, interpreted):
+            # docs/numbers.md: the largest product sums 64 terms; Adam divides by a root.
+            assert abs(a - b) <= 64 * 2**-24 * max(largest, 1e-3), (a, b, largest)
 
 
 def test_compile_for_an_unknown_processor_is_an_error(folder):
