@@ -115,7 +115,8 @@ std::string cHeader(const CEntry &entry) {
   out << " *\n * Arrays are row-major and contiguous, aligned as their element type asks. What is written overlaps "
          "nothing else.\n"
       << " * `workspace` has " << upper << "_WORKSPACE_BYTES bytes, aligned to 64; it may be NULL if that is 0.\n"
-      << " * Returns 0, or the number of an error: " << name << "_error(code) is its text.\n */\n"
+      << " * Returns 0, or the number of an error: " << name << "_error(code) is its text.\n"
+      << (entry.errors.empty() ? "" : " * Each {} in it stands for one of the int64_t with which the workspace then begins, in order.\n") << " */\n"
       << "#ifndef WENGERT_" << upper << "_H\n#define WENGERT_" << upper << "_H\n\n#include <stdint.h>\n\n"
       << "#define " << upper << "_WORKSPACE_BYTES " << entry.workspaceBytes << "\n#define " << upper << "_NUM_ARGS "
       << index << "\n";

@@ -70,7 +70,7 @@ namespace {
 
 class JitExecutable : public Executable {
 public:
-  int32_t run(void *const *args, int64_t *atFault) const override {
+  int32_t run(void *const *args, AtFault *atFault) const override {
     size_t inputs = info.inputs.size(), results = info.results.size();
     void *inlined[32];
     llvm::SmallVector<void *, 0> heap;
@@ -109,9 +109,9 @@ public:
 private:
   /// Workspaces up to this size lie on the caller's stack.
   static constexpr size_t kSmallWorkspace = 1024;
-  static int32_t finish(int32_t code, const void *workspace, int64_t *atFault) {
+  static int32_t finish(int32_t code, const void *workspace, AtFault *atFault) {
     if (code != 0 && atFault)
-      std::memcpy(atFault, workspace, sizeof(int64_t));
+      std::memcpy(atFault->values.data(), workspace, sizeof atFault->values);
     return code;
   }
   std::vector<size_t> donatedBytes;
@@ -136,7 +136,7 @@ std::string printed(ModuleOp module) {
 
 } // namespace
 
-runtime::Failure Executable::failure(int32_t code, int64_t atFault) const {
+runtime::Failure Executable::failure(int32_t code, const AtFault &atFault) const {
   runtime::Failure failure;
   failure.kind = runtime::ErrorKind::invalid_argument;
   if (code < 1 || code > static_cast<int32_t>(info.errors.size())) {
@@ -150,8 +150,14 @@ runtime::Failure Executable::failure(int32_t code, int64_t atFault) const {
     failure.op = op.str();
     text = rest;
   }
-  auto [before, after] = text.split("{}");
-  failure.message = text.contains("{}") ? before.str() + std::to_string(atFault) + after.str() : text.str();
+  size_t next = 0;
+  while (!text.empty()) {
+    auto [before, after] = text.split("{}");
+    failure.message += before;
+    if (before.size() != text.size())
+      failure.message += std::to_string(atFault.values[next++ % atFault.values.size()]);
+    text = after;
+  }
   failure.where = info.errorPlaces[code - 1];
   return failure;
 }

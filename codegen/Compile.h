@@ -4,6 +4,7 @@
 #include "codegen/Pipeline.h"
 #include "runtime/Status.h"
 
+#include <array>
 #include <memory>
 
 namespace wg::codegen {
@@ -13,6 +14,11 @@ struct CompileOptions {
   bool keepStages = false; ///< keep the text after each stage; costs its printing
 };
 
+/// What an error's text shows in place of each `{}`; a failing entry leaves it at the start of its workspace.
+struct AtFault {
+  std::array<int64_t, 2> values{};
+};
+
 /// A compiled function, ready to be called by any number of threads. Immutable.
 class Executable {
 public:
@@ -20,10 +26,10 @@ public:
 
   /// Runs it. `args`: pointers of the inputs, then of all results. A donated result's pointer may equal its input's, which is then
   /// updated in place; else the input is copied there first. All others are disjoint. The workspace comes from a pool.
-  /// \returns 0, or the number of an error for failure(); `*atFault` is then the value at fault.
-  virtual int32_t run(void *const *args, int64_t *atFault = nullptr) const = 0;
+  /// \returns 0, or the number of an error for failure(); `*atFault` then holds the values at fault.
+  virtual int32_t run(void *const *args, AtFault *atFault = nullptr) const = 0;
   /// The error that `code` names.
-  runtime::Failure failure(int32_t code, int64_t atFault) const;
+  runtime::Failure failure(int32_t code, const AtFault &atFault) const;
 
   /// The entry itself, its ABI and what it needs: inputs, then results that are not donated.
   using Entry = int32_t (*)(void *const *args, void *workspace);

@@ -142,7 +142,7 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
       results[i] = Array::empty(type.dtype, type.shape);
     pointers.push_back(results[i].buffer.data());
   }
-  int64_t atFault = 0;
+  codegen::AtFault atFault;
   if (int32_t code = executable.run(pointers.data(), &atFault)) [[unlikely]]
     raise(executable.failure(code, atFault), where);
 }

@@ -29,9 +29,10 @@ struct ElementAccess {
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::ValueRange at, mlir::Value element)> store;
   /// The result's element at `at`, stored before.
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange at)> reload;
-  /// Makes the entry fail where `broken` (i1) holds: `message` and the op's place go to its table of errors, `value` (i64) is the
-  /// offender. Called at most once, at top level; the op itself keeps what follows from running.
-  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value broken, mlir::Value value, llvm::StringRef message)> fail;
+  /// Makes the entry fail where `broken` (i1) holds: `message` and the op's place go to its table of errors; each `{}` in it stands for one of
+  /// `values` (i64, at most kMaxAtFault). Called at most once, at top level; the op itself keeps what follows from running.
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value broken, mlir::ValueRange values, llvm::StringRef message)> fail;
+  static constexpr int kMaxAtFault = 2;
 };
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.

@@ -60,7 +60,7 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
     outputs.push_back(Array::empty(type.dtype, type.shape));
     pointers.push_back(outputs.back().buffer.data());
   }
-  int64_t atFault = 0;
+  codegen::AtFault atFault;
   if (int32_t code = executable->run(pointers.data(), &atFault))
     fail(executable->failure(code, atFault));
   return outputs;

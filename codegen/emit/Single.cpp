@@ -44,11 +44,14 @@ LogicalResult KernelEmitter::emitSingle() {
     });
   };
   failure = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-  auto fail = [&](OpBuilder &builder, Location, Value broken, Value value, StringRef message) {
+  auto fail = [&](OpBuilder &builder, Location, Value broken, ValueRange values, StringRef message) {
     within(builder, [&] {
       errors->push_back(message.str());
       errorPlaces->push_back(ir::whereOf(op->getLoc()));
-      LLVM::StoreOp::create(b, loc, value, scratchPointer, 8);
+      for (auto [i, value] : llvm::enumerate(values)) {
+        Value place = LLVM::GEPOp::create(b, loc, scratchPointer.getType(), value.getType(), scratchPointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+        LLVM::StoreOp::create(b, loc, value, place, 8);
+      }
       Value code = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(static_cast<int32_t>(errors->size())));
       failure = arith::SelectOp::create(b, loc, broken, code, failure);
       return 0;

@@ -85,20 +85,24 @@ static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, Ar
 }
 
 /// Builds `body` where all indices lie in [0, size), else a failure that names the first one that does not.
-static void whereIndicesFit(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape,
+static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape,
                             int64_t size, function_ref<void(OpBuilder &)> body) {
   Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
-        none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0);
+        none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0),
+        one = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 1);
   Value bound = arith::ConstantIntOp::create(b, loc, b.getI64Type(), size);
   SmallVector<Value> found = fold(
-      b, loc, shape, ValueRange{no, none}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
+      b, loc, shape, ValueRange{no, none, none}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
         Value index = indexAt(b, loc, memory, at);
-        // Unsigned: a negative index is a large one. The carried index stays once it is an offender.
+        // Unsigned: a negative index is a large one. Index and position stay once there is an offender.
         Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
-        return SmallVector<Value>{arith::OrIOp::create(b, loc, carried[0], outside),
-                                  arith::SelectOp::create(b, loc, carried[0], carried[1], index)};
+        Value broken = arith::OrIOp::create(b, loc, carried[0], outside);
+        Value next = arith::AddIOp::create(b, loc, carried[2], one);
+        return SmallVector<Value>{broken, arith::SelectOp::create(b, loc, carried[0], carried[1], index),
+                                  arith::SelectOp::create(b, loc, broken, carried[2], next)};
       });
-  memory.fail(b, loc, found[0], found[1], ("an index is out of range [0, " + Twine(size) + ")").str());
+  memory.fail(b, loc, found[0], ValueRange(found).drop_front(),
+              (op + ": index {} at position {} is out of range for an axis of size " + Twine(size)).str());
   Value fits = arith::XOrIOp::create(b, loc, found[0], arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
   scf::IfOp::create(b, loc, fits, [&](OpBuilder &b, Location loc) {
     body(b);
@@ -114,7 +118,7 @@ static SmallVector<Value> join(ArrayRef<Value> first, ArrayRef<Value> rest) {
 
 void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> x = getX().getType().getShape(), indices = getIndices().getType().getShape();
-  whereIndicesFit(b, loc, memory, indices, x[0], [&](OpBuilder &b) {
+  whereIndicesFit("gather", b, loc, memory, indices, x[0], [&](OpBuilder &b) {
     forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
       Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
       forEach(b, loc, x.drop_front(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
@@ -126,7 +130,7 @@ void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
 
 void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
-  whereIndicesFit(b, loc, memory, indices, y[0], [&](OpBuilder &b) {
+  whereIndicesFit("scatter_add", b, loc, memory, indices, y[0], [&](OpBuilder &b) {
     Value zero = constant(b, loc, signless(getType().getElementType()), 0.0);
     forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) { memory.store(b, loc, at, zero); });
     forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {

@@ -124,7 +124,7 @@ std::vector<Array> runGuarded(const codegen::Executable &executable, const std::
     buffers.emplace_back(like[r].numBytes());
     args.push_back(buffers.back().data());
   }
-  int64_t atFault = 0;
+  codegen::AtFault atFault;
   if (int32_t code = executable.run(args.data(), &atFault)) {
     ADD_FAILURE() << toString(executable.failure(code, atFault));
     return {};

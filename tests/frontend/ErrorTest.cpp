@@ -73,10 +73,17 @@ TEST(Error, AxesAndSizes) {
   EXPECT_EQ(errorOf([] { index(zeros({2}), 2); }).message(), "place 2 of axis 0, whose size is 2");
 }
 
+// The same words eager and compiled.
 TEST(Error, AnIndexOutOfRangeIsNamed) {
-  Error error = errorOf([] { gather(Tensor{1.0f, 2.0f}, Tensor{0, 7}); });
-  EXPECT_NE(error.message().find("7"), std::string::npos) << error.message();
-  EXPECT_NE(error.where().find("ErrorTest.cpp:"), std::string::npos);
+  auto compiled = function("take", [](const Tensor &x, const Tensor &i) { return gather(x, i) * 2.0f; });
+  Tensor x{1.0f, 2.0f}, places{0, 7, -3};
+  for (Error error : {errorOf([&] { gather(x, places); }), errorOf([&] { compiled(x, places); })}) {
+    EXPECT_EQ(error.op(), "gather");
+    EXPECT_EQ(error.message(), "index 7 at position 1 is out of range for an axis of size 2");
+    EXPECT_EQ(error.where().rfind("ErrorTest.cpp:", 0), 0u) << error.where();
+  }
+  EXPECT_EQ(errorOf([&] { compiled(x, Tensor{0, 1, -1}); }).message(), "index -1 at position 2 is out of range for an axis of size 2");
+  EXPECT_EQ(compiled(x, Tensor{1, 0}).to_vector<float>(), (std::vector<float>{4, 2}));
 }
 
 // D5: sizes that are equal by assumption are compared when the function runs.
