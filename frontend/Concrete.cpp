@@ -81,4 +81,52 @@ void ConcreteFunction::write_object(const std::string &directory, ObjectOptions 
     detail::raise(status.take(), where);
 }
 
+std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> arguments, Where where) const {
+  std::vector<detail::Arguments::Leaf> leaves;
+  for (const Tensor &argument : arguments)
+    leaves.push_back({&argument, nullptr});
+  return detail::callChecked(*state_, leaves, where);
+}
+
+std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments) const {
+  std::vector<detail::Arguments::Leaf> leaves;
+  for (const detail::Source &argument : arguments)
+    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
+                      argument.variable.defined() ? &argument.variable : nullptr});
+  return detail::callChecked(*state_, leaves, {});
+}
+
+std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
+                                        const Where &where) {
+  size_t expected = 0;
+  for (const TraceInput &input : concrete.inputs)
+    if (input.kind == TraceInput::argument || input.formal)
+      expected = std::max<size_t>(expected, input.leaf + 1);
+  if (leaves.size() != expected)
+    raiseOp(concrete.name.c_str(),
+            "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
+            "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
+  for (const TraceInput &input : concrete.inputs)
+    if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) ||
+        (input.formal && !leaves[input.leaf].variable))
+      raiseOp(concrete.name.c_str(),
+              "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
+                  " in the signature",
+              "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
+  Inline<Tensor, 8> results;
+  callConcrete(concrete, leaves, results, where);
+  return {results.begin(), results.end()};
+}
+
+std::string ConcreteFunction::signature() const { return state_->signature; }
+std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate(); }
+
+std::vector<Variable> ConcreteFunction::variables() const {
+  std::vector<Variable> list;
+  for (const detail::TraceInput &input : state_->inputs)
+    if (input.kind == detail::TraceInput::variable)
+      list.emplace_back(input.state);
+  return list;
+}
+
 } // namespace wg

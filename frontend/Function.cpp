@@ -62,8 +62,7 @@ private:
 
 } // namespace
 
-/// A name that MLIR and C take.
-static std::string symbolOf(const std::string &name) {
+std::string symbolOf(const std::string &name) {
   std::string symbol;
   for (char c : name)
     symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
@@ -497,104 +496,6 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
                        std::span(results.data(), results.size()), residuals, where);
 }
 
-//===- Derivatives of a concrete function
-//--------------------------------------------------------------------------===//
-
-/// A copy of a module from which all functions but `entry`, and what it calls, are gone once they are not needed.
-static void makeEntry(ModuleOp module, StringRef entry) {
-  for (auto function : module.getOps<func::FuncOp>())
-    function.getSymName() == entry ? function.setPublic() : function.setPrivate();
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, module)) {
-        function.erase();
-        changed = true;
-      }
-  }
-}
-
-std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<Derivative> &slot = derivatives_[arguments];
-  if (slot)
-    return slot;
-  Diagnostics diagnostics;
-  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
-  auto made = std::make_shared<Derivative>();
-  SmallVector<unsigned> places(arguments.begin(), arguments.end()), results;
-  for (uint32_t i = 0; i < numResults; ++i)
-    if (runtime::isFloat(code->results()[i].dtype))
-      results.push_back(i);
-  FailureOr<autodiff::FunctionPair> pair =
-      autodiff::functionPair(module->lookupSymbol<func::FuncOp>(code->entry()), places, results);
-  if (failed(pair))
-    raise(diagnostics.take("the function has no derivative"), where);
-  made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (pair->returned[i])
-      made->arguments.push_back(arguments[i]);
-  made->results.assign(results.begin(), results.end());
-  made->numResults = static_cast<uint32_t>(code->results().size());
-  for (const autodiff::DroppedAdjoint &dropped : pair->certificate)
-    certificate_.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
-  std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
-  OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
-  makeEntry(*module, forward);
-  makeEntry(*second, backward);
-  made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted());
-  made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted());
-  return slot = made;
-}
-
-/// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals,
-/// cotangents) }
-std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const Where &where) {
-  std::lock_guard lock(derivative.mutex);
-  if (derivative.vjp)
-    return derivative.vjp;
-  Diagnostics diagnostics;
-  func::FuncOp forward = derivative.forward->function(), backward = derivative.backward->function();
-  Location loc = forward.getLoc();
-  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  OpBuilder b(ir::context());
-  b.setInsertionPointToStart(module->getBody());
-  SmallVector<Type> inputTypes(forward.getArgumentTypes());
-  for (uint32_t result : derivative.results)
-    inputTypes.push_back(forward.getResultTypes()[result]);
-  std::string entry = symbolOf(name) + "_vjp";
-  auto function = func::FuncOp::create(b, loc, entry, b.getFunctionType(inputTypes, backward.getResultTypes()));
-  function->setAttr("wg.origin", b.getI64IntegerAttr(static_cast<int64_t>(nextSerial())));
-  Block *body = function.addEntryBlock();
-  std::string forwardName = importFunction(*module, forward), backwardName = importFunction(*module, backward);
-  b.setInsertionPointToStart(body);
-  SmallVector<mlir::Value> arguments(body->getArguments());
-  ArrayRef<mlir::Value> primal = ArrayRef<mlir::Value>(arguments).take_front(forward.getNumArguments());
-  auto call =
-      ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), forwardName), primal);
-  SmallVector<mlir::Value> operands;
-  for (int64_t residual : derivative.residuals)
-    operands.push_back(residual >= 0 ? primal[residual]
-                                     : call.getResult(derivative.numResults + static_cast<unsigned>(-1 - residual)));
-  operands.append(arguments.begin() + forward.getNumArguments(), arguments.end());
-  auto gradients = ir::CallOp::create(b, loc, backward.getResultTypes(),
-                                      FlatSymbolRefAttr::get(ir::context(), backwardName), operands);
-  func::ReturnOp::create(b, loc, gradients.getResults());
-  if (failed(verify(*module)))
-    raise(diagnostics.take("the derivative does not verify"), where);
-
-  auto concrete = std::make_shared<ConcreteState>();
-  concrete->name = name + " (gradient)";
-  concrete->reason = "the gradient of " + name + " is recorded by an outer tape";
-  concrete->calledAt = where;
-  for (uint32_t i = 0; i < inputTypes.size(); ++i)
-    concrete->inputs.push_back({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = i});
-  concrete->numResults = backward.getNumResults();
-  concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted());
-  return derivative.vjp = concrete;
-}
-
 //===- The public face
 //---------------------------------------------------------------------------------------------===//
 
@@ -697,56 +598,5 @@ void FunctionBase::clear_cache() {
 }
 
 const std::string &FunctionBase::name() const { return state_->name; }
-
-//===- Concrete functions
-//------------------------------------------------------------------------------------------===//
-
-std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> arguments, Where where) const {
-  std::vector<detail::Arguments::Leaf> leaves;
-  for (const Tensor &argument : arguments)
-    leaves.push_back({&argument, nullptr});
-  return detail::callChecked(*state_, leaves, where);
-}
-
-std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments) const {
-  std::vector<detail::Arguments::Leaf> leaves;
-  for (const detail::Source &argument : arguments)
-    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
-                      argument.variable.defined() ? &argument.variable : nullptr});
-  return detail::callChecked(*state_, leaves, {});
-}
-
-std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
-                                        const Where &where) {
-  size_t expected = 0;
-  for (const TraceInput &input : concrete.inputs)
-    if (input.kind == TraceInput::argument || input.formal)
-      expected = std::max<size_t>(expected, input.leaf + 1);
-  if (leaves.size() != expected)
-    raiseOp(concrete.name.c_str(),
-            "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
-            "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
-  for (const TraceInput &input : concrete.inputs)
-    if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) ||
-        (input.formal && !leaves[input.leaf].variable))
-      raiseOp(concrete.name.c_str(),
-              "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
-                  " in the signature",
-              "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
-  Inline<Tensor, 8> results;
-  callConcrete(concrete, leaves, results, where);
-  return {results.begin(), results.end()};
-}
-
-std::string ConcreteFunction::signature() const { return state_->signature; }
-std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate(); }
-
-std::vector<Variable> ConcreteFunction::variables() const {
-  std::vector<Variable> list;
-  for (const detail::TraceInput &input : state_->inputs)
-    if (input.kind == detail::TraceInput::variable)
-      list.emplace_back(input.state);
-  return list;
-}
 
 } // namespace wg

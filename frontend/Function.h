@@ -20,6 +20,8 @@ class Executable;
 
 namespace wg::detail {
 
+/// A name that MLIR and C take.
+std::string symbolOf(const std::string &name);
 /// Unique numbers for things that caches refer to: an address may be used again, these are not.
 uint64_t nextSerial();
 

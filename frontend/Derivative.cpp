@@ -1,0 +1,110 @@
+// The derivative of a concrete function: a pair, forward with residuals and backward, compiled on its own; and, where an outer tape records the
+// gradient, one function that does both and can be differentiated again.
+#include "frontend/Function.h"
+
+#include "autodiff/Reverse.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace wg::detail {
+
+/// A copy of a module from which all functions but `entry`, and what it calls, are gone once they are not needed.
+static void makeEntry(ModuleOp module, StringRef entry) {
+  for (auto function : module.getOps<func::FuncOp>())
+    function.getSymName() == entry ? function.setPublic() : function.setPrivate();
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, module)) {
+        function.erase();
+        changed = true;
+      }
+  }
+}
+
+std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Derivative> &slot = derivatives_[arguments];
+  if (slot)
+    return slot;
+  Diagnostics diagnostics;
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
+  auto made = std::make_shared<Derivative>();
+  SmallVector<unsigned> places(arguments.begin(), arguments.end()), results;
+  for (uint32_t i = 0; i < numResults; ++i)
+    if (runtime::isFloat(code->results()[i].dtype))
+      results.push_back(i);
+  FailureOr<autodiff::FunctionPair> pair =
+      autodiff::functionPair(module->lookupSymbol<func::FuncOp>(code->entry()), places, results);
+  if (failed(pair))
+    raise(diagnostics.take("the function has no derivative"), where);
+  made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (pair->returned[i])
+      made->arguments.push_back(arguments[i]);
+  made->results.assign(results.begin(), results.end());
+  made->numResults = static_cast<uint32_t>(code->results().size());
+  for (const autodiff::DroppedAdjoint &dropped : pair->certificate)
+    certificate_.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
+  std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
+  OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
+  makeEntry(*module, forward);
+  makeEntry(*second, backward);
+  made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted());
+  made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted());
+  return slot = made;
+}
+
+/// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals,
+/// cotangents) }
+std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const Where &where) {
+  std::lock_guard lock(derivative.mutex);
+  if (derivative.vjp)
+    return derivative.vjp;
+  Diagnostics diagnostics;
+  func::FuncOp forward = derivative.forward->function(), backward = derivative.backward->function();
+  Location loc = forward.getLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  OpBuilder b(ir::context());
+  b.setInsertionPointToStart(module->getBody());
+  SmallVector<Type> inputTypes(forward.getArgumentTypes());
+  for (uint32_t result : derivative.results)
+    inputTypes.push_back(forward.getResultTypes()[result]);
+  std::string entry = symbolOf(name) + "_vjp";
+  auto function = func::FuncOp::create(b, loc, entry, b.getFunctionType(inputTypes, backward.getResultTypes()));
+  function->setAttr("wg.origin", b.getI64IntegerAttr(static_cast<int64_t>(nextSerial())));
+  Block *body = function.addEntryBlock();
+  std::string forwardName = importFunction(*module, forward), backwardName = importFunction(*module, backward);
+  b.setInsertionPointToStart(body);
+  SmallVector<mlir::Value> arguments(body->getArguments());
+  ArrayRef<mlir::Value> primal = ArrayRef<mlir::Value>(arguments).take_front(forward.getNumArguments());
+  auto call =
+      ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), forwardName), primal);
+  SmallVector<mlir::Value> operands;
+  for (int64_t residual : derivative.residuals)
+    operands.push_back(residual >= 0 ? primal[residual]
+                                     : call.getResult(derivative.numResults + static_cast<unsigned>(-1 - residual)));
+  operands.append(arguments.begin() + forward.getNumArguments(), arguments.end());
+  auto gradients = ir::CallOp::create(b, loc, backward.getResultTypes(),
+                                      FlatSymbolRefAttr::get(ir::context(), backwardName), operands);
+  func::ReturnOp::create(b, loc, gradients.getResults());
+  if (failed(verify(*module)))
+    raise(diagnostics.take("the derivative does not verify"), where);
+
+  auto concrete = std::make_shared<ConcreteState>();
+  concrete->name = name + " (gradient)";
+  concrete->reason = "the gradient of " + name + " is recorded by an outer tape";
+  concrete->calledAt = where;
+  for (uint32_t i = 0; i < inputTypes.size(); ++i)
+    concrete->inputs.push_back({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = i});
+  concrete->numResults = backward.getNumResults();
+  concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted());
+  return derivative.vjp = concrete;
+}
+
+} // namespace wg::detail

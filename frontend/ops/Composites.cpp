@@ -1,0 +1,159 @@
+// What is composed of other operations: means, softmax, activations, losses.
+#include "frontend/ops/Operands.h"
+
+#include <limits>
+#include <numbers>
+
+namespace wg {
+
+using detail::applyOne;
+using detail::floatOf;
+using detail::placesOf;
+using detail::raiseOp;
+using detail::tensorOf;
+using detail::typeOf;
+using runtime::OpId;
+
+Tensor square(const Located &x) {
+  Tensor tensor = tensorOf(x);
+  return applyOne(OpId::mul, {}, {&tensor, &tensor}, x.where());
+}
+
+Tensor reciprocal(const Located &x) { return div(Located(1, x.where()), x); }
+
+Tensor mean(const Located &x, const Axes &axes, bool keepdims) {
+  Where at = x.where();
+  Tensor tensor = floatOf("mean", x);
+  int64_t count = 1;
+  for (int64_t axis : placesOf("mean", axes, tensor.rank(), at)) {
+    int64_t size = tensor.shape().dim(static_cast<int>(axis));
+    count = size == dynamic || count == dynamic ? dynamic : count * size;
+  }
+  Tensor sum = reduce_sum(Located(tensor, at), axes, keepdims);
+  if (count != dynamic)
+    return div(Located(sum, at), Located(count, at));
+  return div(Located(sum, at), Located(reduce_sum(Located(ones_like(Located(tensor, at)), at), axes, keepdims), at));
+}
+
+Tensor variance(const Located &x, const Axes &axes, bool keepdims) {
+  Where at = x.where();
+  Tensor tensor = floatOf("variance", x);
+  Tensor distance = sub(Located(tensor, at), Located(mean(Located(tensor, at), axes, true), at));
+  return mean(Located(square(Located(distance, at)), at), axes, keepdims);
+}
+
+/// The largest of x over axes, as a constant.
+static Tensor shiftOf(const Tensor &x, const Axes &axes, const Where &at) {
+  return stop_gradient(Located(reduce_max(Located(x, at), axes, true), at));
+}
+
+/// log sum exp(x - m) + m with m the maximum, or 0 where that is infinite; the logarithm of an empty sum is guarded, so
+/// that a row of -inf has value -inf and gradient 0.
+Tensor logsumexp(const Located &x, const Axes &axes, bool keepdims) {
+  Where at = x.where();
+  Tensor tensor = floatOf("logsumexp", x);
+  Tensor largest = shiftOf(tensor, axes, at);
+  Tensor finite = equal(Located(sub(Located(largest, at), Located(largest, at)), at), Located(0, at));
+  Tensor m = wg::where(Located(finite, at), Located(largest, at), Located(0, at));
+  Tensor sum = reduce_sum(Located(exp(Located(sub(Located(tensor, at), Located(m, at)), at)), at), axes, true);
+  Tensor empty = equal(Located(sum, at), Located(0, at));
+  Tensor logs = log(Located(wg::where(Located(empty, at), Located(1, at), Located(sum, at)), at));
+  Tensor y = wg::where(Located(empty, at), Located(-std::numeric_limits<double>::infinity(), at),
+                       Located(add(Located(logs, at), Located(m, at)), at));
+  return keepdims ? y : squeeze(Located(y, at), Axes(std::vector<int64_t>([&] {
+                                  Ints places = placesOf("logsumexp", axes, tensor.rank(), at);
+                                  return std::vector<int64_t>(places.begin(), places.end());
+                                }())));
+}
+
+Tensor softmax(const Located &x, int64_t axis) {
+  Where at = x.where();
+  Tensor tensor = floatOf("softmax", x);
+  Tensor e = exp(Located(sub(Located(tensor, at), Located(shiftOf(tensor, axis, at), at)), at));
+  return div(Located(e, at), Located(reduce_sum(Located(e, at), axis, true), at));
+}
+
+Tensor log_softmax(const Located &x, int64_t axis) {
+  Where at = x.where();
+  Tensor tensor = floatOf("log_softmax", x);
+  Tensor z = sub(Located(tensor, at), Located(shiftOf(tensor, axis, at), at));
+  Tensor sum = reduce_sum(Located(exp(Located(z, at)), at), axis, true);
+  return sub(Located(z, at), Located(log(Located(sum, at)), at));
+}
+
+/// max(x, 0) + log1p(exp(-|x|)): neither side overflows, and at 0 the halves of both slopes add up to 1/2.
+Tensor softplus(const Located &x) {
+  Where at = x.where();
+  Tensor tensor = floatOf("softplus", x);
+  Tensor tail = log1p(Located(exp(Located(neg(Located(abs(Located(tensor, at)), at)), at)), at));
+  return add(Located(maximum(Located(tensor, at), Located(0, at)), at), Located(tail, at));
+}
+
+Tensor gelu(const Located &x) {
+  Where at = x.where();
+  Tensor tensor = floatOf("gelu", x);
+  Tensor phi =
+      mul(Located(0.5, at),
+          Located(add(Located(1, at),
+                      Located(erf(Located(mul(Located(tensor, at), Located(std::numbers::sqrt2 / 2, at)), at)), at)),
+                  at));
+  return mul(Located(tensor, at), Located(phi, at));
+}
+
+Tensor silu(const Located &x) {
+  Where at = x.where();
+  Tensor tensor = floatOf("silu", x);
+  return mul(Located(tensor, at), Located(sigmoid(Located(tensor, at)), at));
+}
+
+Tensor clip(const Located &x, const Located &low, const Located &high) {
+  Where at = x.where();
+  Tensor tensor = tensorOf(x);
+  Tensor below = less(Located(tensor, at), low), above = greater(Located(tensor, at), high);
+  return wg::where(Located(below, at), low, Located(wg::where(Located(above, at), high, Located(tensor, at)), at));
+}
+
+Tensor norm(const Located &x, const Axes &axes, bool keepdims) {
+  Where at = x.where();
+  Tensor tensor = floatOf("norm", x);
+  Tensor sum = reduce_sum(Located(square(Located(tensor, at)), at), axes, keepdims);
+  Tensor zero = equal(Located(sum, at), Located(0, at));
+  Tensor root = sqrt(Located(wg::where(Located(zero, at), Located(1, at), Located(sum, at)), at));
+  return wg::where(Located(zero, at), Located(0, at), Located(root, at));
+}
+
+Tensor mean_squared_error(const Located &prediction, const Located &target) {
+  Where at = prediction.where();
+  return mean(Located(square(Located(sub(prediction, target), at)), at));
+}
+
+/// With z = logits - max: log(sum exp z) - z[label]; for a distribution p: sum(p) log(sum exp z) - sum(p z).
+Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
+  Where at = logits.where();
+  Tensor x = floatOf("softmax_cross_entropy", logits), y = tensorOf(labels);
+  const TensorType &xType = typeOf(x, at), &yType = typeOf(y, at);
+  if (x.rank() == 0 || xType.shape.dim(x.rank() - 1) == dynamic)
+    raiseOp("softmax_cross_entropy", "the logits " + toString(xType) + " have no last axis of static size",
+            "give logits[..., classes]", {xType}, at);
+  bool sparse = runtime::isInteger(yType.dtype);
+  int rank = sparse ? x.rank() - 1 : x.rank();
+  bool fits = y.rank() == rank && (sparse || yType.dtype == xType.dtype);
+  for (int axis = 0; fits && axis < rank; ++axis) {
+    int64_t a = xType.shape.dim(axis), b = yType.shape.dim(axis);
+    fits = a == b || a == dynamic || b == dynamic;
+  }
+  if (!fits)
+    raiseOp(
+        "softmax_cross_entropy", "logits are " + toString(xType) + ", labels " + toString(yType),
+        "give integer labels of the logits' shape without its last axis, or a distribution of the same shape and dtype",
+        {xType, yType}, at);
+  Tensor z = sub(Located(x, at), Located(shiftOf(x, -1, at), at));
+  Tensor logSum = log(Located(reduce_sum(Located(exp(Located(z, at)), at), -1), at));
+  Tensor p = sparse ? one_hot(Located(y, at), xType.shape.dim(x.rank() - 1), xType.dtype) : y;
+  Tensor at_label = reduce_sum(Located(mul(Located(p, at), Located(z, at)), at), -1);
+  if (!sparse)
+    logSum = mul(Located(reduce_sum(Located(p, at), -1), at), Located(logSum, at));
+  return sub(Located(logSum, at), Located(at_label, at));
+}
+
+} // namespace wg

@@ -1,0 +1,86 @@
+// Operators, tensors made of numbers, and how many threads compute.
+#include "frontend/ops/Operands.h"
+
+#include "runtime/ThreadPool.h"
+
+#include <algorithm>
+
+namespace wg {
+
+using detail::iota;
+using detail::checkSizes;
+using detail::literal;
+using detail::raiseOp;
+using detail::tensorOf;
+using detail::text;
+using runtime::OpId;
+
+Tensor operator+(const Located &a, const Located &b) { return add(a, b); }
+Tensor operator-(const Located &a, const Located &b) { return sub(a, b); }
+Tensor operator*(const Located &a, const Located &b) { return mul(a, b); }
+Tensor operator/(const Located &a, const Located &b) { return div(a, b); }
+Tensor operator%(const Located &a, const Located &b) { return remainder(a, b); }
+Tensor operator-(const Located &x) { return neg(x); }
+Tensor operator+(const Located &x) { return tensorOf(x); }
+Tensor operator==(const Located &a, const Located &b) { return equal(a, b); }
+Tensor operator!=(const Located &a, const Located &b) { return not_equal(a, b); }
+Tensor operator<(const Located &a, const Located &b) { return less(a, b); }
+Tensor operator<=(const Located &a, const Located &b) { return less_equal(a, b); }
+Tensor operator>(const Located &a, const Located &b) { return greater(a, b); }
+Tensor operator>=(const Located &a, const Located &b) { return greater_equal(a, b); }
+Tensor operator&&(const Located &a, const Located &b) { return logical_and(a, b); }
+Tensor operator||(const Located &a, const Located &b) { return logical_or(a, b); }
+Tensor operator!(const Located &x) { return logical_not(x); }
+Tensor &operator+=(Tensor &a, const Located &b) { return a = add(Located(a, b.where()), b); }
+Tensor &operator-=(Tensor &a, const Located &b) { return a = sub(Located(a, b.where()), b); }
+Tensor &operator*=(Tensor &a, const Located &b) { return a = mul(Located(a, b.where()), b); }
+Tensor &operator/=(Tensor &a, const Located &b) { return a = div(Located(a, b.where()), b); }
+
+Tensor zeros(const Shape &shape, DType dtype, Where where) {
+  checkSizes("zeros", shape, where);
+  return literal(0, 0, dtype, shape, where);
+}
+Tensor ones(const Shape &shape, DType dtype, Where where) {
+  checkSizes("ones", shape, where);
+  return literal(1, 1, dtype, shape, where);
+}
+Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype) {
+  checkSizes("full", shape, value.where());
+  if (value.isLiteral())
+    return literal(value.real(), value.integer(), dtype.value_or(value.literalType()), shape, value.where());
+  Tensor x = dtype ? cast(value, *dtype) : value.tensor();
+  return broadcast_to(Located(x, value.where()), shape);
+}
+
+/// 0, 1, 2, ... along one axis.
+Tensor arange(int64_t stop, DType dtype, Where where) { return arange(0, stop, 1, dtype, where); }
+Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, Where where) {
+  if (step == 0)
+    raiseOp("arange", "the step is 0", "give a step that leads from start to stop", {}, where);
+  int64_t count = std::max<int64_t>(0, (stop - start + step - (step > 0 ? 1 : -1)) / step);
+  Tensor x = iota({count}, 0, dtype, where);
+  if (step != 1)
+    x = mul(Located(x, where), Located(step, where));
+  return start != 0 ? add(Located(x, where), Located(start, where)) : x;
+}
+Tensor linspace(double start, double stop, int64_t count, DType dtype, Where where) {
+  if (count < 0)
+    raiseOp("linspace", "the count " + std::to_string(count) + " is negative", "give 0 or more", {}, where);
+  if (!runtime::isFloat(dtype))
+    raiseOp("linspace", "the dtype is " + std::string(nameOf(dtype)), "use a float dtype, or arange", {}, where,
+            ErrorKind::type);
+  Tensor x = iota({count}, 0, dtype, where);
+  double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
+  return add(mul(Located(x, where), Located(step, where)), Located(start, where));
+}
+Tensor eye(int64_t rows, std::optional<int64_t> columns, DType dtype, Where where) {
+  Shape shape{rows, columns.value_or(rows)};
+  checkSizes("eye", shape, where);
+  return cast(
+      Located(equal(Located(iota(shape, 0, i64, where), where), Located(iota(shape, 1, i64, where), where)), where),
+      dtype);
+}
+
+void set_num_threads(int count) { runtime::setNumThreads(count); }
+
+} // namespace wg

@@ -1,0 +1,225 @@
+#include "frontend/ops/Operands.h"
+
+#include <algorithm>
+
+namespace wg {
+
+using runtime::OpId;
+
+namespace detail {
+
+Tensor tensorOf(const Located &x) {
+  Tensor tensor = detail::operandOf(x, x.literalType());
+  tensor.body(x.where());
+  return tensor;
+}
+
+int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where) {
+  if (axis < -rank || axis >= rank)
+    raiseOp(op, "axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank),
+            rank ? "an axis lies in [-" + std::to_string(rank) + ", " + std::to_string(rank - 1) + "]"
+                 : "a scalar has no axes",
+            {}, where);
+  return axis < 0 ? axis + rank : axis;
+}
+
+Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where) {
+  Ints places;
+  if (!axes.list) {
+    for (int axis = 0; axis < rank; ++axis)
+      places.push_back(axis);
+    return places;
+  }
+  for (int64_t axis : *axes.list) {
+    int64_t place = placeOf(op, axis, rank, where);
+    if (places.contains(place))
+      raiseOp(op, "axis " + std::to_string(axis) + " is named twice", "name each axis once", {}, where);
+    places.push_back(place);
+  }
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+void checkSizes(const char *op, const Shape &shape, const Where &where) {
+  for (int64_t size : shape)
+    if (size < 0)
+      raiseOp(op, "sizes are not negative: " + text(shape), "give every size", {}, where);
+}
+
+Tensor dim(const Tensor &x, int64_t axis, const Where &where) {
+  return applyOne(OpId::dim, runtime::DimAttrs::make(axis), {&x}, where);
+}
+
+Tensor applySized(OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes,
+                  const Where &where) {
+  std::vector<const Tensor *> operands{&x};
+  for (const Tensor &size : sizes)
+    operands.push_back(&size);
+  Tensor result;
+  detail::applyOp(op, attrs, operands, std::span(&result, 1), where);
+  return result;
+}
+
+Tensor reshapeTo(const Tensor &x, const Shape &shape, const std::vector<Tensor> &sizes, const Where &where) {
+  return applySized(OpId::reshape, runtime::ReshapeAttrs::make(shape), x, sizes, where);
+}
+
+Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where) {
+  int rank = 0;
+  for (const Aligned &operand : operands)
+    rank = std::max(rank, operand.x->body()->type.shape.rank());
+  Shape shape;
+  for (int axis = 0; axis < rank; ++axis) {
+    int64_t size = 1;
+    for (const Aligned &operand : operands) {
+      int64_t other = operand.sizeFor(axis, rank);
+      if (other == 1)
+        continue;
+      if (size != 1 && size != other && size != dynamic && other != dynamic) {
+        std::string shapes;
+        std::vector<TensorType> types;
+        for (const Aligned &each : operands) {
+          shapes += (shapes.empty() ? "" : ", ") + toString(each.x->body()->type);
+          types.push_back(each.x->body()->type);
+        }
+        raiseOp(
+            op,
+            "shapes do not broadcast: " + shapes + " (" + std::to_string(size) + " != " + std::to_string(other) + ")",
+            "sizes are aligned at the end; equal ones and 1 fit: use reshape or expand_dims", std::move(types), where);
+      }
+      if (size == 1 || size == dynamic)
+        size = other;
+    }
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where) {
+  if (typeOf(x, where).shape == shape)
+    return x;
+  Ints dims;
+  for (int axis = shape.rank() - typeOf(x, where).shape.rank(); axis < shape.rank(); ++axis)
+    dims.push_back(axis);
+  std::vector<Tensor> sizes;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape.dim(axis) == dynamic)
+      for (const Aligned &operand : operands)
+        if (operand.sizeFor(axis, shape.rank()) == dynamic) {
+          sizes.push_back(dim(*operand.x, operand.axisFor(axis, shape.rank()), where));
+          break;
+        }
+  return applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, dims), x, sizes, where);
+}
+
+void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where) {
+  const TensorType &x = typeOf(a, where), &y = typeOf(b, where);
+  if (x.dtype != y.dtype) [[unlikely]]
+    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y),
+            "cast one: cast(b, " + std::string(nameOf(x.dtype)) + ")", {x, y}, where, ErrorKind::type);
+}
+
+Tensor floatOf(const char *op, const Located &x) {
+  Tensor tensor = tensorOf(x);
+  if (!runtime::isFloat(tensor.dtype()))
+    raiseOp(op, "takes a float, got " + toString(typeOf(tensor, x.where())), "cast it: cast(x, f32)",
+            {typeOf(tensor, x.where())}, x.where(), ErrorKind::type);
+  return tensor;
+}
+
+Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where) {
+  return applyOne(OpId::iota, runtime::IotaAttrs::make(shape, axis, dtype), {}, where);
+}
+
+// ---- The words of the generated functions
+// ------------------------------------------------------------------------------
+
+Tensor apply(OpId op, const Attrs &attrs, std::initializer_list<const Located *> operands) {
+  DType dtype = (*operands.begin())->literalType();
+  for (const Located *operand : operands)
+    if (!operand->isLiteral()) {
+      dtype = typeOf(operand->tensor(), operand->where()).dtype;
+      break;
+    }
+  Tensor made[4];
+  const Tensor *list[4];
+  size_t count = 0;
+  for (const Located *operand : operands) {
+    if (operand->isLiteral())
+      made[count] = operandOf(*operand, dtype);
+    list[count] = operand->isLiteral() ? &made[count] : &operand->tensor();
+    ++count;
+  }
+  Tensor result;
+  applyOp(op, attrs, std::span(list, count), std::span(&result, 1), (*operands.begin())->where());
+  return result;
+}
+
+/// A literal beside a tensor: filled to its shape where that is static.
+static Tensor beside(const Located &number, const Tensor &other, const Where &where) {
+  const TensorType &type = typeOf(other, where);
+  Tensor scalar;
+  bool plain = runtime::isFloat(type.dtype) || !runtime::isFloat(number.literalType());
+  if (plain && type.dtype != DType::boolean && type.shape.isStatic())
+    return literal(number.real(), number.integer(), type.dtype, type.shape, where);
+  return operandOf(number, type.dtype);
+}
+
+Tensor binary(OpId op, const Located &a, const Located &b) {
+  const Where &where = a.where() ? a.where() : b.where();
+  Tensor madeA, madeB;
+  const Tensor *x = nullptr, *y = nullptr;
+  if (!a.isLiteral())
+    x = &a.tensor();
+  if (!b.isLiteral())
+    y = &b.tensor();
+  if (!x)
+    x = &(madeA = y ? beside(a, *y, where) : operandOf(a, std::min(a.literalType(), b.literalType())));
+  if (!y)
+    y = &(madeB = beside(b, *x, where));
+  const char *name = runtime::recordOf(op).name;
+  checkDTypes(name, *x, *y, where);
+  if (typeOf(*x, where).shape == typeOf(*y, where).shape) [[likely]]
+    return applyOne(op, {}, {x, y}, where);
+  Aligned operands[] = {{x}, {y}};
+  Shape shape = broadcastShape(name, operands, where);
+  Tensor wideX = broadcastTo(*x, shape, operands, where), wideY = broadcastTo(*y, shape, operands, where);
+  return applyOne(op, {}, {&wideX, &wideY}, where);
+}
+
+/// y with size 1 in place of the axes that a reduction of x dropped.
+static Tensor keepDims(const Tensor &y, const Shape &before, const Ints &axes, const Where &where) {
+  Shape shape;
+  std::vector<Tensor> sizes;
+  int64_t next = 0;
+  for (int axis = 0; axis < before.rank(); ++axis) {
+    bool dropped = axes.contains(axis);
+    shape.push_back(dropped ? 1 : before.dim(axis));
+    if (!dropped && before.dim(axis) == dynamic)
+      sizes.push_back(dim(y, next, where));
+    next += !dropped;
+  }
+  return reshapeTo(y, shape, sizes, where);
+}
+
+Tensor reduce(OpId op, const Located &x, const Axes &axes, bool keepdims) {
+  const Where &where = x.where();
+  Tensor operand = tensorOf(x);
+  Shape before = typeOf(operand, where).shape;
+  Ints places = placesOf(runtime::recordOf(op).name, axes, before.rank(), where);
+  Tensor y = applyOne(op, runtime::ReduceSumAttrs::make(places), {&operand},
+                      where); // every reduction's one attribute is `axes`
+  return keepdims && !places.empty() ? keepDims(y, before, places, where) : y;
+}
+
+Tensor argmax(const Located &x, int64_t axis) {
+  Tensor operand = tensorOf(x);
+  int64_t place = placeOf("argmax", axis, operand.rank(), x.where());
+  return applyOne(OpId::argmax, runtime::ArgmaxAttrs::make(place), {&operand}, x.where());
+}
+
+} // namespace detail
+
+#include "frontend/Ops.inc"
+
+} // namespace wg

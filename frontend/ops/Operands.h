@@ -1,0 +1,50 @@
+// What the public operations have in common: operands made tensors, axes counted from the end, shapes made equal.
+#pragma once
+
+#include "frontend/Apply.h"
+
+#include <string>
+
+namespace wg::detail {
+
+inline const TensorType &typeOf(const Tensor &x, const Where &where) { return x.body(where)->type; }
+inline std::string text(const Shape &shape) { return toString(shape); }
+
+/// An operand as a tensor; a literal alone has the dtype of its C++ type.
+Tensor tensorOf(const Located &x);
+/// The same, of a float; `op` is who asks.
+Tensor floatOf(const char *op, const Located &x);
+
+/// An axis as 0 <= axis < rank.
+int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where);
+/// Sorted, distinct, not negative.
+Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where);
+
+/// Sizes are not negative.
+void checkSizes(const char *op, const Shape &shape, const Where &where);
+
+/// The size of an axis of a symbolic tensor, as an index operand.
+Tensor dim(const Tensor &x, int64_t axis, const Where &where);
+/// An op with one data operand, and an index operand for each `?`.
+Tensor applySized(runtime::OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes, const Where &where);
+/// x in another shape; the `?` of the new shape are `sizes`.
+Tensor reshapeTo(const Tensor &x, const Shape &shape, const std::vector<Tensor> &sizes, const Where &where);
+Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where);
+
+/// One operand of a broadcast: the axes of the result that its own axes are aligned with end before the last.
+struct Aligned {
+  const Tensor *x;
+  int64_t axisFor(int outAxis, int outRank) const { return outAxis - (outRank - x->body()->type.shape.rank()); }
+  int64_t sizeFor(int outAxis, int outRank) const {
+    int64_t axis = axisFor(outAxis, outRank);
+    return axis < 0 ? 1 : x->body()->type.shape.dim(static_cast<int>(axis));
+  }
+};
+
+/// NumPy's rule. A `?` beside a static size other than 1 is taken to be equal to it, and checked when the function runs.
+Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where);
+/// x in the broadcast shape; a `?` is the size of the operand that has it.
+Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);
+void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where);
+
+} // namespace wg::detail

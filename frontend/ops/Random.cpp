@@ -1,0 +1,72 @@
+// Random numbers from keys.
+#include "frontend/ops/Operands.h"
+
+#include <algorithm>
+#include <numbers>
+
+namespace wg {
+
+using detail::applyOne;
+using detail::tensorOf;
+using detail::checkSizes;
+using runtime::OpId;
+
+Tensor random::key(int64_t seed) { return Tensor{seed, int64_t(0)}; }
+
+/// key + (0, offset): another stream.
+static Tensor stream(const Tensor &key, int64_t offset, const Where &at) {
+  Tensor step = Tensor{int64_t(0), offset};
+  return add(Located(key, at), Located(step, at));
+}
+
+std::vector<Tensor> random::split(const Located &key, int64_t count) {
+  Where at = key.where();
+  Tensor from = stream(tensorOf(key), int64_t(0x6a09e667) << 32, at);
+  Tensor bits = applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{std::max<int64_t>(count, 0), 2}, i64),
+                         {&from}, at);
+  std::vector<Tensor> keys;
+  for (int64_t i = 0; i < count; ++i)
+    keys.push_back(index(Located(bits, at), i));
+  return keys;
+}
+
+Tensor random_uniform(const Located &key, const Shape &shape, double low, double high, DType dtype) {
+  Where at = key.where();
+  checkSizes("random_uniform", shape, at);
+  Tensor k = tensorOf(key);
+  Tensor u = applyOne(OpId::random_uniform, runtime::RandomUniformAttrs::make(shape, dtype), {&k}, at);
+  if (low == 0 && high == 1)
+    return u;
+  return add(Located(mul(Located(u, at), Located(high - low, at)), at), Located(low, at));
+}
+
+/// sqrt(-2 log u) cos(2 pi v) with u in (0, 1] and v in [0, 1).
+Tensor random_normal(const Located &key, const Shape &shape, double mean, double stddev, DType dtype) {
+  Where at = key.where();
+  Tensor k = tensorOf(key), other = stream(k, int64_t(0x3c6ef372) << 32, at);
+  Tensor u = sub(Located(1, at), Located(random_uniform(Located(k, at), shape, 0, 1, dtype), at));
+  Tensor v = random_uniform(Located(other, at), shape, 0, 1, dtype);
+  Tensor radius = sqrt(Located(mul(Located(-2, at), Located(log(Located(u, at)), at)), at));
+  Tensor x =
+      mul(Located(radius, at), Located(cos(Located(mul(Located(2 * std::numbers::pi, at), Located(v, at)), at)), at));
+  if (stddev != 1)
+    x = mul(Located(x, at), Located(stddev, at));
+  return mean != 0 ? add(Located(x, at), Located(mean, at)) : x;
+}
+
+Generator::Generator(int64_t seed, Where where)
+    : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {}
+
+Tensor Generator::next(Where where) const {
+  Tensor key = state_.value(where);
+  state_.assign(Located(stream(key, 1, where), where));
+  return key;
+}
+Tensor Generator::uniform(const Shape &shape, double low, double high, DType dtype, Where where) const {
+  return random_uniform(Located(next(where), where), shape, low, high, dtype);
+}
+Tensor Generator::normal(const Shape &shape, double mean, double stddev, DType dtype, Where where) const {
+  return random_normal(Located(next(where), where), shape, mean, stddev, dtype);
+}
+
+} // namespace wg
