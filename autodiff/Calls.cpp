@@ -34,9 +34,11 @@ static std::optional<FunctionPair> findPair(ModuleOp module, const std::string &
   auto returned = backward->getAttrOfType<DenseBoolArrayAttr>(kReturned);
   if (!residuals || !returned)
     return std::nullopt;
-  FunctionPair pair{forward, backward, {}, {}, {}};
+  FunctionPair pair{forward, backward, {}, {}, {}, {}};
   llvm::append_range(pair.residuals, residuals.asArrayRef());
   llvm::append_range(pair.returned, returned.asArrayRef());
+  for (auto reason : backward->getAttrOfType<ArrayAttr>(kReasonsAttr).getAsRange<StringAttr>())
+    pair.reasons.push_back(reason.str());
   return pair;
 }
 
@@ -158,7 +160,7 @@ FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> a
     return failure();
   }
 
-  FunctionPair pair{forward, {}, {}, {}, std::move(gradients->certificate)};
+  FunctionPair pair{forward, {}, {}, {}, std::move(gradients->reasons), std::move(gradients->certificate)};
   SmallVector<Value> values;
   for (Value value : gradients->values) {
     pair.returned.push_back(value != nullptr);
@@ -189,6 +191,10 @@ FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> a
   forward.setFunctionType(b.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
   pair.backward->setAttr(kResiduals, b.getDenseI64ArrayAttr(pair.residuals));
   pair.backward->setAttr(kReturned, b.getDenseBoolArrayAttr(pair.returned));
+  SmallVector<Attribute> reasons;
+  for (const std::string &reason : pair.reasons)
+    reasons.push_back(b.getStringAttr(reason));
+  pair.backward->setAttr(kReasonsAttr, b.getArrayAttr(reasons));
   return pair;
 }
 

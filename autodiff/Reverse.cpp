@@ -33,6 +33,7 @@ private:
   SmallVector<Value> adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc);
   FailureOr<SmallVector<Value>> adjointByVjp(ir::CallOp call, FlatSymbolRefAttr vjp, Location loc);
   void sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc);
+  std::string whyMissing(Value source) const;
 
   OpBuilder &b_;
   Location loc_;
@@ -41,6 +42,7 @@ private:
   Activity activity_;
   Cotangents cotangents_;
   DenseMap<Operation *, ActiveCall> calls_;
+  SmallVector<std::pair<Value, std::string>> missing_; ///< operands of calls without a gradient, and why
   std::vector<DroppedAdjoint> certificate_;
 };
 
@@ -114,9 +116,11 @@ SmallVector<Value> Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &act
                                      FlatSymbolRefAttr::get(pair.backward.getSymNameAttr()), operands);
   SmallVector<Value> adjoint(call.getNumOperands());
   unsigned next = 0;
-  for (auto [argument, returned] : llvm::zip(active.arguments, pair.returned))
+  for (auto [argument, returned, reason] : llvm::zip(active.arguments, pair.returned, pair.reasons))
     if (returned)
       adjoint[argument] = backward.getResult(next++);
+    else
+      missing_.push_back({call.getOperand(argument), reason});
   return adjoint;
 }
 
@@ -139,6 +143,10 @@ FailureOr<SmallVector<Value>> Reverse::adjointByVjp(ir::CallOp call, FlatSymbolR
     return vjp.emitOpError("needs one entry of ") << kArgumentsAttr << " for each of its results";
   for (auto [argument, cotangent] : llvm::zip_equal(arguments.asArrayRef(), backward.getResults()))
     adjoint[argument] = cotangent;
+  if (auto reasons = vjp->getAttrOfType<ArrayAttr>(kReasonsAttr))
+    for (auto [operand, reason] : llvm::zip(call.getOperands(), reasons.getAsRange<StringAttr>()))
+      if (!reason.empty())
+        missing_.push_back({operand, reason.str()});
   return adjoint;
 }
 
@@ -169,6 +177,22 @@ void Reverse::sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc) {
       cotangents_.add(operand, ct, loc);
 }
 
+/// What a called function says of the operand that the source leads to.
+std::string Reverse::whyMissing(Value source) const {
+  for (const auto &[operand, reason] : missing_) {
+    llvm::SmallDenseSet<Value> seen;
+    SmallVector<Value> work{operand};
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      if (value == source)
+        return reason;
+      if (Operation *op = value.getDefiningOp(); op && seen.insert(value).second)
+        work.append(op->operand_begin(), op->operand_end());
+    }
+  }
+  return "no path: the target does not depend on the source";
+}
+
 FailureOr<Gradients> Reverse::run() {
   Gradients gradients;
   // The evidence first: nothing has been built or replaced yet.
@@ -196,7 +220,7 @@ FailureOr<Gradients> Reverse::run() {
   for (auto [source, reason] : llvm::zip_equal(sources_, gradients.reasons)) {
     Value value = reason.empty() ? cotangents_.lookup(source) : Value();
     if (reason.empty() && !value)
-      reason = "no path: the target does not depend on the source";
+      reason = whyMissing(source);
     gradients.values.push_back(value);
   }
   gradients.certificate = std::move(certificate_);

@@ -48,8 +48,9 @@ struct FunctionPair {
   mlir::func::FuncOp forward, backward;
   /// Where the leading operands of `backward` come from: argument i as i, the k-th residual as -1 - k.
   llvm::SmallVector<int64_t> residuals;
-  /// Per entry of `arguments`: whether `backward` returns its gradient.
+  /// Per entry of `arguments`: whether `backward` returns its gradient, and if not, why there is none.
   llvm::SmallVector<bool> returned;
+  std::vector<std::string> reasons;
   std::vector<DroppedAdjoint> certificate;
 };
 
@@ -63,6 +64,8 @@ mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::Ar
 inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
 inline constexpr llvm::StringLiteral kNumResultsAttr = "wg.results";
 inline constexpr llvm::StringLiteral kArgumentsAttr = "wg.arguments";
+/// On that function: why an operand has no gradient, one text for each operand, empty where it has one.
+inline constexpr llvm::StringLiteral kReasonsAttr = "wg.reasons";
 
 /// Erases ops from the end of `block` down to `first` (exclusive) that nobody reads.
 void eraseDead(mlir::Block &block, mlir::Operation *first);

@@ -67,11 +67,13 @@ static LogicalResult runPasses(func::FuncOp function, llvm::function_ref<void(Op
   return pm.run(function);
 }
 
-/// No gradient is taken of a program that is being compiled: what stopped one is the value itself.
+/// No gradient is taken of a program that is being compiled: what stopped or redirected one is the value itself.
 static void passGradients(func::FuncOp function) {
-  function.walk([](ir::StopGradientOp op) {
-    op.getY().replaceAllUsesWith(op.getX());
-    op.erase();
+  function.walk([](Operation *op) {
+    if (!isa<ir::StopGradientOp, ir::VersionOp>(op))
+      return;
+    op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+    op->erase();
   });
 }
 

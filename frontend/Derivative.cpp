@@ -44,9 +44,12 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   if (failed(pair))
     raise(diagnostics.take("the function has no derivative"), where);
   made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
+  made->reasons.resize(inputs.size());
   for (size_t i = 0; i < arguments.size(); ++i)
     if (pair->returned[i])
       made->arguments.push_back(arguments[i]);
+    else
+      made->reasons[arguments[i]] = pair->reasons[i];
   made->results.assign(results.begin(), results.end());
   made->numResults = static_cast<uint32_t>(code->results().size());
   for (const autodiff::DroppedAdjoint &dropped : pair->certificate)

@@ -77,6 +77,7 @@ struct Derivative {
   std::vector<int64_t> residuals;  ///< leading inputs of backward: input i as i, the k-th residual as -1 - k
   std::vector<uint32_t> arguments; ///< the inputs by which backward returns gradients
   std::vector<uint32_t> results;   ///< the results whose cotangents it takes
+  std::vector<std::string> reasons; ///< by input: why there is no gradient; empty where there is one or none was asked for
   uint32_t numResults = 0;         ///< results of forward before the residuals
   std::mutex mutex;
   std::shared_ptr<ConcreteState>

@@ -146,6 +146,10 @@ void TapeToProgram::declareCall(const Record &record, const std::string &name) {
   auto vjp = func::FuncOp::create(builder_, loc_, name + "_vjp", builder_.getFunctionType(all, gradients));
   vjp.setPrivate();
   vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
+  SmallVector<Attribute> reasons;
+  for (const std::string &reason : call.derivative->reasons)
+    reasons.push_back(builder_.getStringAttr(reason));
+  vjp->setAttr(autodiff::kReasonsAttr, builder_.getArrayAttr(reasons));
   auto callee = func::FuncOp::create(builder_, loc_, name, builder_.getFunctionType(inputs, results));
   callee.setPrivate();
   callee->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(vjp.getSymNameAttr()));

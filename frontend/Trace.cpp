@@ -245,11 +245,13 @@ Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &
   return hold(variable, where).value;
 }
 
-/// A state change stops gradients: later reads are leaves.
+/// A state change stops gradients: later reads are leaves here, and to a tape outside of the function they are reads of the variable.
 void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {
   Value next = valueOf(value, "assign", where);
   Held &held = hold(variable, where);
-  held.value = tensorOf(ir::StopGradientOp::create(builder_, locationOf(where), next), where);
+  Location loc = locationOf(where);
+  Value stopped = ir::StopGradientOp::create(builder_, loc, next), before = valueOf(held.value, "assign", where);
+  held.value = tensorOf(ir::VersionOp::create(builder_, loc, stopped, before), where);
   held.assigned = true;
 }
 

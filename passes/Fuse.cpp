@@ -50,6 +50,7 @@ struct Group {
   SmallVector<int64_t> axes;    ///< reduced ones, if kind is reduce
   SmallVector<int64_t> rowShape; ///< the shape without them
   llvm::SetVector<Operation *> ops;
+  llvm::SetVector<Operation *> reads; ///< ops of other groups, or of none, that these read
   bool isFull(Value value) const { return shapeOf(value) == ArrayRef(shape); }
   bool isRow(Value value) const { return kind == Kind::reduce && shapeOf(value) == ArrayRef(rowShape); }
 };
@@ -105,34 +106,53 @@ public:
   }
 
 private:
-  /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products:
-  /// memory bound, and the reduce emitter's work.
+  /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products: memory bound, and the
+  /// reduce emitter's work. An axis of size 1 is none.
   void expandThinContractions() {
     for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>())) {
-      StringRef a = op.lettersOfA(), b = op.lettersOfB(), c = op.lettersOfC();
-      auto has = [&](StringRef in, StringRef notIn) { return llvm::any_of(in, [&](char l) { return c.contains(l) && !notIn.contains(l); }); };
-      bool batchInnermost = !c.empty() && a.contains(c.back()) && b.contains(c.back());
+      OpBuilder builder(op);
+      Location loc = op.getLoc();
+      DenseMap<char, int64_t> sizes;
+      auto wide = [&](Value x, StringRef letters) {
+        std::string kept;
+        for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x))) {
+          sizes[letter] = size;
+          if (size != 1)
+            kept += letter;
+        }
+        return kept;
+      };
+      std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()), c = wide(op.getC(), op.lettersOfC());
+      auto contains = [](StringRef letters, char l) { return letters.contains(l); };
+      auto has = [&](StringRef in, StringRef notIn) { return llvm::any_of(in, [&](char l) { return contains(c, l) && !contains(notIn, l); }); };
+      bool batchInnermost = !c.empty() && contains(a, c.back()) && contains(b, c.back());
       if (has(a, b) && has(b, a) && !batchInnermost)
         continue;
       // The iteration space lies as the operand that has every letter, else as c and then the summed letters.
       std::string space;
-      auto hasAll = [&](StringRef letters) { return llvm::all_of(Twine(a + b).str(), [&](char l) { return letters.contains(l); }); };
+      auto hasAll = [&](StringRef letters) { return llvm::all_of(a + b, [&](char l) { return contains(letters, l); }); };
       if (hasAll(a)) {
-        space = a.str();
+        space = a;
       } else if (hasAll(b)) {
-        space = b.str();
+        space = b;
       } else {
-        space = c.str();
+        space = c;
         for (char l : a)
-          if (!c.contains(l))
+          if (!contains(c, l))
             space += l;
       }
-      SmallVector<int64_t> sizes;
-      for (char l : space)
-        sizes.push_back(a.contains(l) ? shapeOf(op.getA())[a.find(l)] : shapeOf(op.getB())[b.find(l)]);
-      OpBuilder builder(op);
-      Location loc = op.getLoc();
+      auto shapeBy = [&](StringRef letters) {
+        SmallVector<int64_t> shape;
+        for (char l : letters)
+          shape.push_back(sizes.lookup(l));
+        return shape;
+      };
+      auto reshaped = [&](Value x, ArrayRef<int64_t> shape) -> Value {
+        return shapeOf(x) == shape ? x : Value(ir::ReshapeOp::create(builder, loc, x, shape, ValueRange()));
+      };
+      SmallVector<int64_t> full = shapeBy(space);
       auto spread = [&](Value x, StringRef letters) -> Value {
+        x = reshaped(x, shapeBy(letters));
         SmallVector<int64_t> permutation, dims;
         for (auto [d, l] : llvm::enumerate(space))
           if (size_t at = letters.find(l); at != StringRef::npos) {
@@ -141,15 +161,15 @@ private:
           }
         if (!llvm::is_sorted(permutation))
           x = ir::TransposeOp::create(builder, loc, x, permutation);
-        if (shapeOf(x) == ArrayRef(sizes))
+        if (shapeOf(x) == ArrayRef(full))
           return x;
-        return ir::BroadcastOp::create(builder, loc, x, sizes, dims, ValueRange());
+        return ir::BroadcastOp::create(builder, loc, x, full, dims, ValueRange());
       };
       Value product = ir::MulOp::create(builder, loc, spread(op.getA(), a), spread(op.getB(), b));
       SmallVector<int64_t> axes, permutation;
       std::string left;
       for (auto [d, l] : llvm::enumerate(space))
-        if (!c.contains(l))
+        if (!contains(c, l))
           axes.push_back(d);
         else
           left += l;
@@ -158,7 +178,7 @@ private:
         permutation.push_back(left.find(l));
       if (!llvm::is_sorted(permutation))
         sum = ir::TransposeOp::create(builder, loc, sum, permutation);
-      op.getC().replaceAllUsesWith(sum);
+      op.getC().replaceAllUsesWith(reshaped(sum, shapeOf(op.getC())));
       op.erase();
     }
   }
@@ -195,6 +215,7 @@ private:
     group->shape.assign(shape.begin(), shape.end());
     group->ops.insert(op);
     groupOf[op] = group;
+    noteReads(*group, op);
     return group;
   }
 
@@ -278,6 +299,7 @@ private:
         setAxes(*base, reduction.getAxes());
       base->ops.insert(op);
       groupOf[op] = base;
+      noteReads(*base, op);
       for (Group *other : producers)
         if (other != base && !other->ops.empty())
           merge(base, other);
@@ -323,46 +345,50 @@ private:
       base->ops.insert(op);
       groupOf[op] = base;
     }
+    base->reads.insert(other->reads.begin(), other->reads.end());
+    base->reads.remove_if([&](Operation *op) { return groupOf.lookup(op) == base; });
     other->ops.clear();
+  }
+
+  /// Notes what op reads from outside of its group. Cheap ops are copied into their readers: what counts is what they read in the end.
+  void noteReads(Group &group, Operation *op) {
+    for (Root root : rootsOf(op))
+      if (Operation *producer = root.value.getDefiningOp(); producer && groupOf.lookup(producer) != &group)
+        group.reads.insert(producer);
   }
 
   /// Whether a path leads from the merged groups (with `extra`) through other ops back into them.
   bool leavesAndReturns(ArrayRef<Group *> merged, Operation *extra) {
-    auto inside = [&](Operation *op) { return op && (op == extra || llvm::is_contained(merged, groupOf.lookup(op))); };
-    llvm::DenseSet<Operation *> seen;
+    auto inside = [&](Operation *op) { return op == extra || llvm::is_contained(merged, groupOf.lookup(op)); };
+    llvm::DenseSet<void *> seen; // groups, and ops without one
     SmallVector<Operation *> pending;
-    // Cheap ops are copied into their readers: what counts is what they read in the end.
-    auto producersOf = [&](Operation *op, bool &returns) {
-      for (Root root : rootsOf(op)) {
-        Operation *producer = root.value.getDefiningOp();
-        returns |= inside(producer);
-        if (producer && !inside(producer))
-          pending.push_back(producer);
-      }
+    bool returns = false;
+    auto follow = [&](Operation *producer) {
+      if (inside(producer))
+        returns = true;
+      else
+        pending.push_back(producer);
     };
-    bool ignored = false;
     for (Group *group : merged)
-      for (Operation *op : group->ops)
-        producersOf(op, ignored);
+      llvm::for_each(group->reads, follow);
     if (extra)
-      producersOf(extra, ignored);
-    while (!pending.empty()) {
+      for (Root root : rootsOf(extra))
+        if (Operation *producer = root.value.getDefiningOp())
+          follow(producer);
+    returns = false; // so far that is the merged groups reading each other
+    while (!pending.empty() && !returns) {
       Operation *op = pending.pop_back_val();
-      if (!seen.insert(op).second)
+      Group *group = groupOf.lookup(op);
+      if (!seen.insert(group ? static_cast<void *>(group) : op).second)
         continue;
-      bool returns = false;
-      if (Group *group = groupOf.lookup(op)) {
-        for (Operation *member : group->ops) {
-          seen.insert(member);
-          producersOf(member, returns);
-        }
-      } else {
-        producersOf(op, returns);
-      }
-      if (returns)
-        return true;
+      if (group)
+        llvm::for_each(group->reads, follow);
+      else
+        for (Root root : rootsOf(op))
+          if (Operation *producer = root.value.getDefiningOp())
+            follow(producer);
     }
-    return false;
+    return returns;
   }
 
   /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.

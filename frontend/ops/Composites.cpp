@@ -127,7 +127,15 @@ Tensor mean_squared_error(const Located &prediction, const Located &target) {
   return mean(Located(square(Located(sub(prediction, target), at)), at));
 }
 
-/// With z = logits - max: log(sum exp z) - z[label]; for a distribution p: sum(p) log(sum exp z) - sum(p z).
+/// Whether j is the label, of each class j; a label that names no class is an error when the labels are known.
+static Tensor isLabel(const Tensor &labels, int64_t classes, const Where &at) {
+  Tensor places = labels.dtype() == u8 ? cast(Located(labels, at), i32) : labels;
+  Tensor checked = gather(Located(detail::iota({classes}, 0, places.dtype(), at), at), Located(places, at));
+  return one_hot(Located(checked, at), classes, boolean);
+}
+
+/// With z = logits - max: log(sum exp z) - z[label], which is finite where other classes are masked by -inf; for a distribution p:
+/// sum(p) log(sum exp z) - sum(p z).
 Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
   Where at = logits.where();
   Tensor x = floatOf("softmax_cross_entropy", logits), y = tensorOf(labels);
@@ -149,11 +157,11 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
         {xType, yType}, at);
   Tensor z = sub(Located(x, at), Located(shiftOf(x, -1, at), at));
   Tensor logSum = log(Located(reduce_sum(Located(exp(Located(z, at)), at), -1), at));
-  Tensor p = sparse ? one_hot(Located(y, at), xType.shape.dim(x.rank() - 1), xType.dtype) : y;
-  Tensor at_label = reduce_sum(Located(mul(Located(p, at), Located(z, at)), at), -1);
+  Tensor weighted = sparse ? wg::where(Located(isLabel(y, xType.shape.dim(x.rank() - 1), at), at), Located(z, at), Located(0, at))
+                           : mul(Located(y, at), Located(z, at));
   if (!sparse)
-    logSum = mul(Located(reduce_sum(Located(p, at), -1), at), Located(logSum, at));
-  return sub(Located(logSum, at), Located(at_label, at));
+    logSum = mul(Located(reduce_sum(Located(y, at), -1), at), Located(logSum, at));
+  return sub(Located(logSum, at), Located(reduce_sum(Located(weighted, at), -1), at));
 }
 
 } // namespace wg

@@ -64,6 +64,9 @@ Value LogicalNotOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
 }
 Value SelectOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return select(b, loc, x[0], x[1], x[2]); }
 Value StopGradientOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
+Value VersionOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
+/// Not the derivative of y = a: the derivative by a variable sums those by its versions.
+SmallVector<Value> VersionOp::vjp(OpBuilder &, Location, ValueRange ct) { return {Value(), ct[0]}; }
 Value ExpOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpOp::create(b, loc, x[0]); }
 Value Expm1Op::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpM1Op::create(b, loc, x[0]); }
 Value LogOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::LogOp::create(b, loc, x[0]); }

@@ -216,4 +216,16 @@ def WG_StopGradientOp : WG_ElementwiseOp<"stop_gradient", "y = x, and no gradien
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
+def WG_VersionOp : WG_ElementwiseOp<"version", "y = a, and its gradient is b's", [SameTypeOperands, WG_Differentiates]> {
+  let description = [{
+    What a variable was given, `a`, as its next version after `b`. The reads of one variable count together, whichever version they see: what y gets
+    goes on to b. Nothing goes to a, which is a stop_gradient of what was assigned. Shapes: a any[...], b any[...] -> y any[...].
+  }];
+  let arguments = (ins WG_Tensor:$a, WG_Tensor:$b);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
+  let publicFunction = 0;
+  let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [-3, 3]"];
+}
+
 #endif // WG_OPS_ELEMENTWISE_TD

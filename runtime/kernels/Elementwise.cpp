@@ -189,6 +189,7 @@ std::span<const KernelRow> elementwiseKernels() {
       binary<Booleans>("logical_or", [](bool a, bool b) { return a | b; }),
       {"select", selectRule, selectKernel},
       {.name = "stop_gradient", .shape = sameTypeRule, .kernel = copyKernel, .shares = true},
+      {.name = "version", .shape = sameTypeRule, .kernel = copyKernel, .shares = true},
   };
   return rows;
 }

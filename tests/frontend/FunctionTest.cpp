@@ -413,6 +413,80 @@ TEST(Function, IntegerResultsHaveNoGradient) {
 }
 
 // T-15 inside of a trace
+// All reads of a variable count, also those after an assignment: the tape may stand inside of the function, outside, or around a call in a trace.
+TEST(Function, EveryReadOfAVariableCountsWhereverTheTapeStands) {
+  struct Case {
+    double expected;
+    std::function<Tensor(Variable, Variable)> body;
+  };
+  const Case cases[] = {
+      {304, [](Variable v, Variable) { Tensor y = v * v; v.assign(Tensor(10.0)); return y + v * v * v; }},
+      {12, [](Variable v, Variable) { v.assign(v * 3.0); return v * v; }},
+      {3, [](Variable v, Variable u) { v.assign_add(1.0); return v * u; }},
+      {252, [](Variable v, Variable u) { Tensor y = v * v * u; v.assign(v * 10.0); return y + v * u * v * 2.0; }},
+      {9, [](Variable v, Variable u) { Tensor old = v.value(); v.assign(u); u.assign(old); return v * v + u * 3.0 + v * 3.0; }},
+  };
+  for (const Case &each : cases) {
+    auto with = [&](auto &&gradientOf) {
+      Variable v(2.0), u(3.0);
+      auto traced = function("f", [&] { return each.body(v, u); });
+      return gradientOf([&] { return each.body(v, u); }, [&] { return traced(); }, v);
+    };
+    auto outside = [](auto &f, const Variable &v) {
+      GradientTape tape;
+      Tensor y = f();
+      return tape.gradient(y, v).value().template item<double>();
+    };
+    double eager = with([&](auto body, auto, Variable v) { return outside(body, v); });
+    double overCall = with([&](auto, auto call, Variable v) { return outside(call, v); });
+    auto inTrace = [](auto &f, const Variable &v) {
+      auto whole = function("whole", [&] {
+        GradientTape tape;
+        Tensor y = f();
+        return tape.gradient(y, v).value();
+      });
+      return whole().template item<double>();
+    };
+    double inside = with([&](auto body, auto, Variable v) { return inTrace(body, v); });
+    double aroundCall = with([&](auto, auto call, Variable v) { return inTrace(call, v); });
+    EXPECT_EQ(overCall, eager);
+    EXPECT_EQ(inside, eager);
+    EXPECT_EQ(aroundCall, eager);
+    if (&each < &cases[3])
+      EXPECT_EQ(eager, each.expected);
+  }
+}
+
+// docs/numbers.md: (sqrt k + 16) 2^-24 of the sum of |a b|, however long the sum.
+TEST(Function, LongProductsKeepTheirDigits) {
+  auto product = function("product", [](const Tensor &a, const Tensor &b) { return matmul(a, b, {.transpose_b = true}); });
+  auto gradient = function("gradient", [](const Tensor &a, const Tensor &b) { return matmul(a, b, {.transpose_a = true}); });
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1000000}, {2, 3, 300000}, {5, 40, 20000}}) {
+    Tensor a = random_uniform(random::key(1), {m, k}, 0.0, 1.0, f32), b = random_uniform(random::key(2), {n, k}, 0.0, 1.0, f32);
+    Tensor exact = matmul(cast(a, f64), cast(b, f64), {.transpose_b = true});
+    double bound = (std::sqrt(static_cast<double>(k)) + 16) * 0x1p-24;
+    for (const Tensor &c : {product(a, b), gradient(transpose(a), transpose(b)), matmul(a, b, {.transpose_b = true})})
+      EXPECT_LE(reduce_max(abs(cast(c, f64) / exact - 1.0)).item<double>(), bound) << m << " x " << n << " of " << k;
+  }
+}
+
+// Why there is no gradient is known inside of the called function only.
+TEST(Function, AReasonComesOutOfACall) {
+  auto f = function("f", [](const Tensor &x) { return stop_gradient(x) * 2.0; });
+  auto g = function("g", [](const Tensor &x) { return floor(x) * 2.0; });
+  auto outer = function("outer", [&](const Tensor &x) { return f(x * x) + 1.0; });
+  Tensor x(3.0);
+  auto reasonOf = [&](auto &&call) {
+    GradientTape tape;
+    tape.watch(x);
+    return tape.gradient(call(x), x).reason();
+  };
+  EXPECT_NE(reasonOf(f).find("'stop_gradient' (FunctionTest.cpp:"), std::string::npos) << reasonOf(f);
+  EXPECT_NE(reasonOf(g).find("'floor'"), std::string::npos) << reasonOf(g);
+  EXPECT_NE(reasonOf(outer).find("'stop_gradient'"), std::string::npos) << reasonOf(outer);
+  EXPECT_NE(reasonOf([&](const Tensor &y) { return f(y * 2.0); }).find("'stop_gradient'"), std::string::npos);
+}
+
 TEST(Function, AssignmentStopsGradientsInside) {
   Variable w(2.0);
   auto f = wg::function("assigns", [&](const Tensor &x) {

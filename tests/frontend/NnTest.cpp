@@ -189,3 +189,39 @@ TEST_F(SaveTest, NothingIsAssignedWhereOneShapeDiffers) {
   EXPECT_NE(messageOf([&] { load_weights(path + ".missing", {{"z", c}}); }).find(".missing"), std::string::npos);
   EXPECT_NE(messageOf([&] { save_weights(path, {{"a", a}, {"a", b}}); }).find("two variables are named `a`"), std::string::npos);
 }
+
+TEST(NnTest, ALabelThatNamesNoClassIsAnError) {
+  auto traced = function("loss", [](const Tensor &x, const Tensor &y) { return nn::cross_entropy(x, y); });
+  Tensor logits = zeros({2, 3});
+  for (const Tensor &labels : {Tensor{0, 3}, Tensor{-1, 0}}) {
+    for (bool compiled : {false, true}) {
+      try {
+        compiled ? traced(logits, labels) : nn::cross_entropy(logits, labels);
+        ADD_FAILURE() << "no error";
+      } catch (const Error &error) {
+        EXPECT_NE(error.message().find("out of range for an axis of size 3"), std::string::npos) << error.what();
+        EXPECT_EQ(error.where().rfind("NnTest.cpp:", 0), 0u) << error.where();
+      }
+    }
+  }
+  EXPECT_NEAR(nn::cross_entropy(logits, cast(Tensor{0, 2}, u8)).item<double>(), std::log(3.0), 1e-6);
+}
+
+// A class that is masked by -inf takes no part, in value and gradient.
+TEST(NnTest, MaskedClassesLeaveTheCrossEntropyFinite) {
+  double inf = std::numeric_limits<double>::infinity();
+  auto traced = function("loss", [](const Tensor &x, const Tensor &y) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor loss = softmax_cross_entropy(x, y);
+    return std::pair(loss, tape.gradient(loss, x));
+  });
+  Tensor logits{{-inf, 0.0, 1.0}};
+  auto [loss, gradient] = traced(logits, Tensor{2});
+  EXPECT_NEAR(loss.item<double>(), std::log1p(std::exp(-1.0)), 1e-12);
+  EXPECT_NEAR(softmax_cross_entropy(logits, Tensor{2}).item<double>(), std::log1p(std::exp(-1.0)), 1e-12);
+  double p = 1 / (1 + std::exp(1.0));
+  std::vector<double> expected{0, p, -p}, got = gradient.value().to_vector<double>();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NEAR(got[i], expected[i], 1e-12);
+}
