@@ -98,21 +98,34 @@ std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Sourc
 
 std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
                                         const Where &where) {
-  size_t expected = 0;
-  for (const TraceInput &input : concrete.inputs)
-    if (input.kind == TraceInput::argument || input.formal)
-      expected = std::max<size_t>(expected, input.leaf + 1);
+  const char *name = concrete.name.c_str();
+  size_t expected = concrete.aliasOf.size();
   if (leaves.size() != expected)
-    raiseOp(concrete.name.c_str(),
-            "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
+    raiseOp(name, "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
             "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
   for (const TraceInput &input : concrete.inputs)
     if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) ||
         (input.formal && !leaves[input.leaf].variable))
-      raiseOp(concrete.name.c_str(),
+      raiseOp(name,
               "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
                   " in the signature",
               "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const Variable *variable = leaves[i].variable;
+    if (!variable)
+      continue;
+    size_t first = 0;
+    while (!(leaves[first].variable && leaves[first].variable->is(*variable)))
+      ++first;
+    bool captured = std::find(concrete.captured.begin(), concrete.captured.end(), variable->id()) != concrete.captured.end();
+    if (first != concrete.aliasOf[i] || captured != concrete.capturedLeaves[i])
+      raiseOp(name,
+              "argument " + std::to_string(i) + ", variable '" + variable->name() + "', is " +
+                  (captured != concrete.capturedLeaves[i] ? captured ? "captured by the function as well" : "not the one that the function captures"
+                   : first != i ? "also argument " + std::to_string(first) : "not also argument " + std::to_string(concrete.aliasOf[i])) +
+                  ", unlike when it was traced",
+              "call the function itself, which traces again", {}, where);
+  }
   Inline<Tensor, 8> results;
   callConcrete(concrete, leaves, results, where);
   return {results.begin(), results.end()};

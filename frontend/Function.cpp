@@ -85,6 +85,19 @@ static std::string signatureText(const std::string &name, std::span<const uint64
   return text + ")";
 }
 
+/// Which of the leaves are one variable, and which are captured as well.
+static void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
+                              std::vector<bool> &capturedLeaves) {
+  for (uint32_t i = 0; i < leaves.size(); ++i) {
+    uint32_t first = i;
+    for (uint32_t k = 0; k < i && first == i; ++k)
+      if (leaves[i].variable && leaves[k].variable && leaves[k].variable->is(*leaves[i].variable))
+        first = k;
+    aliasOf.push_back(first);
+    capturedLeaves.push_back(leaves[i].variable && std::find(captured.begin(), captured.end(), leaves[i].variable->id()) != captured.end());
+  }
+}
+
 std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
   auto begin = Clock::now();
   Trace trace(symbolOf(name), level().trace, arguments.where ? arguments.where : where);
@@ -111,6 +124,10 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
       concrete->variables.push_back(input.state);
   std::sort(concrete->variables.begin(), concrete->variables.end(),
             [](const auto &a, const auto &b) { return a->id < b->id; });
+  concrete->captured = trace.capturedArguments;
+  for (const auto &variable : concrete->variables)
+    concrete->captured.push_back(variable->id);
+  describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured, concrete->aliasOf, concrete->capturedLeaves);
   trace.function()->setAttr("wg.origin",
                             IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
   concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret);
@@ -184,8 +201,8 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
 }
 
 /// The most specific trace with dynamic sizes that serves a call, the oldest among equals; null if there is none.
-std::shared_ptr<ConcreteState> FunctionState::findOpen(std::span<const uint64_t> key, uint64_t outer) const {
-  const Entry *best = nullptr;
+std::shared_ptr<Entry> FunctionState::findOpen(std::span<const uint64_t> key, uint64_t outer) const {
+  std::shared_ptr<Entry> best;
   size_t fewest = SIZE_MAX;
   for (const auto &[hash, entry] : entries) {
     size_t open;
@@ -193,11 +210,11 @@ std::shared_ptr<ConcreteState> FunctionState::findOpen(std::span<const uint64_t>
         !covers(entry->key, key, open))
       continue;
     if (open < fewest || (open == fewest && entry->number < best->number)) {
-      best = entry.get();
+      best = entry;
       fewest = open;
     }
   }
-  return best ? best->concrete : nullptr;
+  return best;
 }
 
 void FunctionState::evict() {
@@ -220,8 +237,10 @@ static std::string milliseconds(double seconds) {
 
 std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body, bool exact) {
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
-  uint64_t hash = hashOf(key), outer = level().trace ? level().trace->id() : 0;
+  uint64_t outer = level().trace ? level().trace->id() : 0;
   std::unique_lock lock(mutex);
+  markCaptured(arguments, captured);
+  uint64_t hash = hashOf(key);
   std::shared_ptr<Entry> entry;
   for (;;) {
     entry = nullptr;
@@ -238,6 +257,8 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
       break;
     if (entry->concrete) {
       entry->lastUse = ++clock;
+      if (entry->open)
+        entry->open->lastUse = clock; // what serves others outlives them
       return entry->concrete;
     }
     if (entry->tracer == std::this_thread::get_id())
@@ -247,15 +268,16 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   }
 
   // Remembered under this signature too, so that the next such call finds it at once.
-  if (std::shared_ptr<ConcreteState> open = exact ? nullptr : findOpen(key, outer)) {
+  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(key, outer)) {
     entry = std::make_shared<Entry>();
     entry->key.assign(key.begin(), key.end());
-    entry->concrete = open;
+    entry->concrete = open->concrete;
     entry->alias = true;
-    entry->lastUse = ++clock;
+    entry->open = open;
+    entry->lastUse = open->lastUse = ++clock;
     entries.emplace(hash, entry);
     evict();
-    return open;
+    return open->concrete;
   }
 
   std::string reason = whyTrace(arguments);
@@ -284,6 +306,15 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     throw;
   }
   lock.lock();
+  for (int64_t id : concrete->captured)
+    if (captured.size() < 255 && std::find(captured.begin(), captured.end(), id) == captured.end())
+      captured.push_back(id);
+  markCaptured(arguments, captured);
+  if (!std::equal(key.begin(), key.end(), entry->key.begin())) { // known only now to be captured
+    entries.erase(place);
+    entry->key.assign(key.begin(), key.end());
+    entries.emplace(hashOf(key), entry);
+  }
   entry->concrete = concrete;
   std::string calledAt = toString(arguments.where);
   lastConcrete = concrete;

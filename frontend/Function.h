@@ -97,6 +97,9 @@ public:
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
   std::vector<std::shared_ptr<VariableState>> variables;
+  std::vector<int64_t> captured;         ///< ids of the variables that it names without their being arguments, or as well
+  std::vector<uint32_t> aliasOf;         ///< by leaf: the first leaf that is the same variable, itself otherwise
+  std::vector<bool> capturedLeaves;      ///< by leaf: whether it is a captured variable
   int64_t numOps = 0;
   double traceSeconds = 0;
   std::atomic<int64_t> calls = 0;
@@ -134,6 +137,7 @@ struct Entry {
   std::shared_ptr<ConcreteState> concrete; ///< null while it is being traced
   std::thread::id tracer;
   bool alias = false; ///< another signature's trace, with dynamic sizes, that serves this one
+  std::shared_ptr<Entry> open; ///< the entry of that trace
   int64_t number = 0; ///< of its trace
   uint64_t lastUse = 0;
 };
@@ -155,16 +159,19 @@ public:
   uint64_t clock = 0;
   std::string lastTrace;
   std::shared_ptr<ConcreteState> lastConcrete;
+  std::vector<int64_t> captured; ///< ids of the variables that any trace has captured, at most 255
 
 private:
   std::shared_ptr<ConcreteState> trace(Arguments &arguments, Body body, std::string reason);
-  std::shared_ptr<ConcreteState> findOpen(std::span<const uint64_t> key, uint64_t outer) const;
+  std::shared_ptr<Entry> findOpen(std::span<const uint64_t> key, uint64_t outer) const;
   std::string whyTrace(const Arguments &arguments) const;
   void evict();
 };
 
 // ---- Signature.cpp ----
 uint64_t hashOf(std::span<const uint64_t> key);
+/// Tells variables that the function also captures from all others: a trace in which argument and capture are one variable serves no other call.
+void markCaptured(Arguments &arguments, std::span<const int64_t> captured);
 /// One line a leaf: `arg0`, `arg1[2]` and its text, `f32[64,784]` or `int 3`.
 struct SignatureLeaf {
   std::string path, text;

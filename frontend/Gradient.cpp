@@ -376,7 +376,7 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
       return {};
     }
     for (const WatchedVariable &entry : variables)
-      if (entry.variable == state && !entry.reads.empty())
+      if (entry.variable->id == state->id && !entry.reads.empty())
         return entry.reads;
     reason = "not watched: " + nameOf(source) +
              (state->trainable ? " was not read while the tape recorded"

@@ -90,7 +90,7 @@ static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variab
                                       const std::shared_ptr<VariableState> &variable) {
   auto at = std::lower_bound(variables.begin(), variables.end(), variable->id,
                              [](const Tape::WatchedVariable &entry, int64_t id) { return entry.variable->id < id; });
-  if (at == variables.end() || at->variable != variable)
+  if (at == variables.end() || at->variable->id != variable->id) // a formal parameter has the id of what it stands for
     at = variables.insert(at, {variable, {}});
   return *at;
 }
@@ -106,7 +106,7 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
     return;
   }
   bool known = std::any_of(variables.begin(), variables.end(),
-                           [&](const WatchedVariable &entry) { return entry.variable == variable; });
+                           [&](const WatchedVariable &entry) { return entry.variable->id == variable->id; });
   if (!known && !(options.watch_accessed_variables && variable->trainable))
     return;
   if (!runtime::isFloat(variable->type.dtype))

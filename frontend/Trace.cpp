@@ -219,6 +219,7 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
   state->trainable = actual.state()->trainable;
   state->id = actual.state()->id;
   state->birth = id_;
+  formals_[actual.state().get()] = state;
   hold(state, where);
   inputs_.back().leaf = leaf;
   inputs_.back().formal = true;
@@ -227,6 +228,11 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
 
 /// The entry of a variable; on first sight it becomes an input.
 Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  if (auto formal = formals_.find(variable.get()); formal != formals_.end()) {
+    if (!llvm::is_contained(capturedArguments, variable->id))
+      capturedArguments.push_back(variable->id);
+    return hold(formal->second, where);
+  }
   auto [at, fresh] = held_.try_emplace(variable.get());
   if (fresh) {
     if (variable->birth && variable->birth != id_ && !enclosing(outer_, variable->birth))

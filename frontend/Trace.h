@@ -63,7 +63,7 @@ public:
   /// A scalar literal, repeated to a static `shape`.
   Tensor constant(const runtime::Array &scalar, const Shape &shape, const Where &where);
   Tensor placeholder(const TensorType &type, uint32_t leaf, const Where &where);
-  /// A formal parameter that stands for `actual`.
+  /// A formal parameter that stands for `actual`, also where the traced code names `actual` itself.
   Variable formal(const Variable &actual, uint32_t leaf, const Where &where);
   Tensor read(const std::shared_ptr<VariableState> &variable, const Where &where);
   void assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where);
@@ -89,6 +89,8 @@ public:
   std::vector<DroppedGradient> certificate;
   /// A tensor of an enclosing trace was captured: the result is of use inside of that trace only.
   bool bound = false;
+  /// Variables that are an argument and were captured as well, by their ids.
+  std::vector<int64_t> capturedArguments;
   int64_t numOps = 0;
 
 private:
@@ -114,6 +116,7 @@ private:
   std::vector<uint32_t> assigned_;
   llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id
   llvm::DenseMap<VariableState *, Held> held_;
+  llvm::DenseMap<VariableState *, std::shared_ptr<VariableState>> formals_; ///< what stands for a variable that is an argument
 };
 
 /// The name in `module` of a copy of `function` and of all that it calls, made if it is not there yet.

@@ -110,7 +110,8 @@ public:
   };
   explicit Arguments(const Where &where) : where(where) {}
 
-  void argument(uint32_t index) { word(KeyTag::argument, index); }
+  /// What follows belongs to an argument of the C++ type with this number.
+  void argument(uint32_t index, uint32_t type) { word(KeyTag::argument, index, type); }
   void operator()(const Tensor &tensor) {
     const TensorType &type = tensor.body(where)->type;
     word(KeyTag::tensor, static_cast<uint32_t>(type.dtype), static_cast<uint32_t>(type.shape.rank()));
@@ -144,6 +145,7 @@ public:
 
   Inline<uint64_t, 64> key;
   Inline<Leaf, 16> leaves;
+  Inline<uint32_t, 8> variables; ///< where in `key` the words of the variables begin
   Where where;
   bool symbolic = false;
 
@@ -246,9 +248,16 @@ template <class R> R unpack(Results &results) {
   }
 }
 
+/// A number for each C++ type, given at its first use.
+uint32_t nextTypeNumber();
+template <class T> uint32_t typeNumber() {
+  static const uint32_t number = nextTypeNumber();
+  return number;
+}
+
 template <class... A> void collect(Arguments &arguments, const A &...args) {
   uint32_t index = 0;
-  ((arguments.argument(index++), visit(args, arguments)), ...);
+  ((arguments.argument(index++, typeNumber<A>()), visit(args, arguments)), ...);
 }
 
 template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {

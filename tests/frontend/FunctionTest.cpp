@@ -470,6 +470,89 @@ TEST(Function, LongProductsKeepTheirDigits) {
   }
 }
 
+// A variable that is an argument and a capture is one variable.
+TEST(Function, AVariableMayBeArgumentAndCapture) {
+  Variable w(1.0), other(5.0);
+  auto both = function("both", [&](const Variable &u) {
+    u.assign_add(1.0);
+    w.assign_add(10.0);
+    return u.value() + 0.0;
+  });
+  EXPECT_EQ(both(w).item<double>(), 12);
+  EXPECT_EQ(w.value().item<double>(), 12);
+  EXPECT_EQ(both(other).item<double>(), 6); // another trace: here they are two
+  EXPECT_EQ(w.value().item<double>(), 22);
+  EXPECT_EQ(both(w).item<double>(), 33);
+  EXPECT_EQ(both.trace_count(), 2);
+
+  w.assign(3.0);
+  auto gradient = function("gradient", [&](const Variable &u) {
+    GradientTape tape;
+    Tensor y = u * w;
+    auto [du, dw] = tape.gradient(y, u, w);
+    return std::pair(du.value(), dw.value());
+  });
+  auto [du, dw] = gradient(w);
+  EXPECT_EQ(du.item<double>(), 6);
+  EXPECT_EQ(dw.item<double>(), 6);
+  EXPECT_EQ(gradient(other).first.item<double>(), 3);
+
+  w.assign(1.0);
+  auto inner = function("inner", [&] { w.assign_add(10.0); });
+  auto outer = function("outer", [&](const Variable &u) {
+    u.assign_add(1.0);
+    inner();
+    u.assign(u * 2.0);
+    return u.value();
+  });
+  EXPECT_EQ(outer(w).item<double>(), 24);
+  EXPECT_EQ(w.value().item<double>(), 24);
+}
+
+TEST(Function, AConcreteFunctionRefusesOtherAliases) {
+  Variable w(2.0), z(3.0), captured(1.0);
+  auto f = function("f", [&](const Variable &u, const Variable &x) {
+    u.assign_add(x);
+    x.assign_add(u);
+    return u * x * captured;
+  });
+  ConcreteFunction apart = f.trace(w, z), same = f.trace(w, w);
+  EXPECT_THROW(apart(w, w), Error);
+  EXPECT_THROW(apart(captured, z), Error);
+  EXPECT_THROW(same(w, z), Error);
+  EXPECT_EQ(w.value().item<double>(), 2);
+  EXPECT_EQ(same(w, w)[0].item<double>(), 64); // w = 4, then 8
+  EXPECT_EQ(apart(z, w)[0].item<double>(), 11 * 19);
+}
+
+// Structures of equal leaves are different arguments to a callable with `auto` parameters.
+TEST(Function, AGenericFunctionTellsTypesApart) {
+  Tensor a(1.0), b(2.0), c(3.0);
+  auto nested = function("nested", [](const auto &t) {
+    if constexpr (requires { std::get<0>(std::get<0>(t)); })
+      return std::get<1>(t) * 10.0;
+    else
+      return std::get<0>(t) * 1.0;
+  });
+  EXPECT_EQ(nested(std::tuple{std::tuple{a, b}, c}).template item<double>(), 30);
+  EXPECT_EQ(nested(std::tuple{a, std::tuple{b, c}}).template item<double>(), 1);
+  auto identity = function("identity", [](const auto &t) { return t; });
+  EXPECT_EQ(identity(std::vector<Tensor>{a})[0].template item<double>(), 1);
+  EXPECT_EQ(identity(std::optional<Tensor>{b})->template item<double>(), 2);
+  EXPECT_EQ(identity(std::pair{a, c}).second.template item<double>(), 3);
+  EXPECT_EQ(identity(std::array<Tensor, 2>{b, c})[1].template item<double>(), 3);
+  EXPECT_EQ(identity.trace_count(), 4);
+}
+
+// What serves other signatures is the last to be evicted.
+TEST(Function, ATraceWithOpenSizesOutlivesItsAliases) {
+  auto f = function("f", [](const Tensor &x) { return reduce_sum(x * 2.0); }, {.max_traces = 1, .capacity = 4});
+  f.trace(Tensor(TensorSpec{f64, {dynamic}}));
+  for (int64_t n = 1; n <= 12; ++n)
+    EXPECT_EQ(f(ones({n}, f64)).item<double>(), 2.0 * static_cast<double>(n));
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
 // Why there is no gradient is known inside of the called function only.
 TEST(Function, AReasonComesOutOfACall) {
   auto f = function("f", [](const Tensor &x) { return stop_gradient(x) * 2.0; });
