@@ -68,7 +68,7 @@ public:
         return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
       }
     }
-    MemoryPlan plan = planMemory(function, scratch);
+    MemoryPlan plan = planMemory(function, scratch, [&](Operation *kernel) { return emitted.lookup(kernel).canFail; });
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
     emitEntry(plan);

@@ -55,14 +55,18 @@ struct Block {
 
 class Planner {
 public:
-  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes) : function(function), scratchBytes(scratchBytes) {}
+  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes, llvm::function_ref<bool(Operation *)> canFail)
+      : function(function), scratchBytes(scratchBytes), canFail(canFail) {}
 
   MemoryPlan run() {
     mlir::Block &body = function.getBody().front();
     Operation *terminator = body.getTerminator();
     int64_t position = 0;
-    for (Operation &op : body)
+    for (Operation &op : body) {
+      if (isa<ir::KernelOp>(op) && canFail(&op))
+        lastFailing = position;
       positions[&op] = position++;
+    }
     end = position;
     for (auto [i, argument] : llvm::enumerate(body.getArguments()))
       plan.places[argument] = {Place::argument, static_cast<int64_t>(i)};
@@ -104,7 +108,7 @@ private:
         continue;
       }
       Value argument = function.getArgument(donated);
-      if (lastRead(argument) <= positions.lookup(kernel) && readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
+      if (positions.lookup(kernel) > lastFailing && lastRead(argument) <= positions.lookup(kernel) && readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
         plan.places[root] = {Place::argument, donated};
     }
   }
@@ -169,14 +173,17 @@ private:
 
   func::FuncOp function;
   const DenseMap<Operation *, int64_t> &scratchBytes;
+  llvm::function_ref<bool(Operation *)> canFail;
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
   SmallVector<Block> blocks;
-  int64_t end = 0;
+  int64_t end = 0, lastFailing = -1;
 };
 
 } // namespace
 
-MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes) { return Planner(function, scratchBytes).run(); }
+MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes, llvm::function_ref<bool(Operation *)> canFail) {
+  return Planner(function, scratchBytes, canFail).run();
+}
 
 } // namespace wg::codegen

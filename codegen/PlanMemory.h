@@ -40,7 +40,9 @@ struct MemoryPlan {
   int64_t workspaceBytes = kWorkspaceHeader;
 };
 
-/// `scratchBytes` holds what each kernel asked for. Arguments with the attribute `wg.result = r` are donated to result r.
-MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes);
+/// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that `canFail`: where one fails, all arguments are as
+/// they were. Arguments with the attribute `wg.result = r` are donated to result r.
+MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes,
+                      llvm::function_ref<bool(mlir::Operation *)> canFail);
 
 } // namespace wg::codegen

@@ -419,10 +419,13 @@ private:
   bool isMaterialised(Operation *op) { return groupOf.count(op); }
 
   void emitKernels() {
-    // Units in an order of their dependences; of those that are ready, the one whose last op stood first.
+    // Units in an order of their dependences; of those that are ready, first what an op that may fail needs, so that nothing has been overwritten
+    // when it does; then the one whose last op stood first.
     struct Unit {
       SmallVector<Operation *> ops;
       size_t last = 0;
+      bool urgent = false;
+      llvm::SmallSetVector<size_t, 8> needs;
     };
     SmallVector<Unit> units;
     DenseMap<Operation *, size_t> unitOf;
@@ -452,7 +455,7 @@ private:
     SmallVector<llvm::SmallSetVector<size_t, 4>> users(units.size());
     SmallVector<size_t> waits(units.size(), 0);
     for (auto [i, unit] : llvm::enumerate(units)) {
-      llvm::SmallSetVector<size_t, 8> needs;
+      llvm::SmallSetVector<size_t, 8> &needs = unit.needs;
       std::function<void(Value, bool)> need = [&](Value value, bool fromMemory) {
         Operation *op = value.getDefiningOp();
         if (!op)
@@ -476,7 +479,16 @@ private:
       for (size_t n : needs)
         users[n].insert(i);
     }
-    auto later = [&](size_t a, size_t b) { return std::pair(units[a].last, a) > std::pair(units[b].last, b); };
+    std::function<void(Unit &)> hurry = [&](Unit &unit) {
+      if (!std::exchange(unit.urgent, true))
+        for (size_t n : unit.needs)
+          hurry(units[n]);
+    };
+    for (Unit &unit : units)
+      if (isa<ir::Structured>(unit.ops.front()))
+        hurry(unit);
+    auto rank = [&](size_t i) { return std::tuple(!units[i].urgent, units[i].last, i); };
+    auto later = [&](size_t a, size_t b) { return rank(a) > rank(b); };
     std::vector<size_t> ready;
     for (size_t i = 0; i < units.size(); ++i)
       if (waits[i] == 0)

@@ -553,6 +553,31 @@ TEST(Function, ATraceWithOpenSizesOutlivesItsAliases) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+// A call that fails leaves every variable as it was, whoever else holds its value.
+TEST(Function, AFailingCallChangesNothing) {
+  for (bool held : {false, true}) {
+    Variable count(zeros({5000})), table(zeros({3}));
+    auto f = function("f", [&](const Tensor &x, const Tensor &i, const Tensor &j) {
+      count.assign_add(1.0f);
+      Tensor first = gather(table, i);
+      table.assign(table + 1.0f);
+      Tensor second = gather(table, j);
+      table.assign(table + 1.0f);
+      return reduce_sum(x) + reduce_sum(first) + reduce_sum(second) + reduce_sum(count);
+    });
+    Tensor x = ones({4});
+    EXPECT_EQ(f(x, Tensor{0}, Tensor{1}).item<float>(), 4 + 0 + 1 + 5000);
+    std::vector<Tensor> holders;
+    if (held)
+      holders = {count.value(), table.value()};
+    EXPECT_THROW(f(x, Tensor{0}, Tensor{7}), Error);
+    EXPECT_THROW(f(x, Tensor{-1}, Tensor{0}), Error);
+    EXPECT_EQ(count.value().to_vector<float>(), std::vector<float>(5000, 1));
+    EXPECT_EQ(table.value().to_vector<float>(), std::vector<float>(3, 2));
+    EXPECT_EQ(f(x, Tensor{2}, Tensor{1}).item<float>(), 4 + 2 + 3 + 10000);
+  }
+}
+
 // Why there is no gradient is known inside of the called function only.
 TEST(Function, AReasonComesOutOfACall) {
   auto f = function("f", [](const Tensor &x) { return stop_gradient(x) * 2.0; });
