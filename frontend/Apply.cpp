@@ -166,6 +166,9 @@ void raiseOp(const char *op, std::string message, std::string remedy, std::vecto
 }
 
 void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where) {
+  if (stateOf(tensor)->spec)
+    raiseOp(op, "the tensor is a specification, which has a dtype and a shape but no value", "pass it to Function::trace only",
+            {tensor.body()->type}, where, ErrorKind::type);
   const Symbol &symbol = *stateOf(tensor)->symbol;
   raiseOp(op,
           "a tensor of a traced function is out of scope and cannot be used here; it was made at " +
@@ -257,10 +260,17 @@ static Array filled(double real, int64_t integer, DType dtype, const Shape &shap
   return array;
 }
 
+void checkRank(const char *op, const Shape &shape, const Where &where) {
+  if (shape.excess())
+    raiseOp(op, "a shape of rank " + std::to_string(shape.size() + shape.excess()) + "; the highest is " + std::to_string(runtime::kMaxRank),
+            "merge axes by a reshape", {}, where);
+}
+
 Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where) {
   if (dtype == DType::bf16 || dtype == DType::f16)
     raiseOp("literal", std::string(nameOf(dtype)) + " has no kernels yet", "use f32", {}, where,
             ErrorKind::unimplemented);
+  checkRank("literal", shape, where);
   Level &here = level();
   if (here.trace)
     return here.trace->constant(filled(real, integer, dtype, Shape()), shape, where);

@@ -80,6 +80,8 @@ void applyOp(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tens
 Tensor applyOne(runtime::OpId op, const runtime::Attrs &attrs, std::initializer_list<const Tensor *> operands,
                 const Where &where);
 
+/// More sizes than a shape can hold are an error.
+void checkRank(const char *op, const Shape &shape, const Where &where);
 /// A literal as a scalar (eager) or as a splat of `shape` (traced, static sizes).
 Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where);
 /// The operand as a tensor; a literal takes `dtype`.

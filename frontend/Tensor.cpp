@@ -17,6 +17,7 @@ Tensor::Tensor(DType dtype, const Shape &shape, const void *elements) {
 }
 
 Tensor::Tensor(const TensorSpec &spec) {
+  detail::checkRank("tensor", spec.shape, {});
   auto *state = new detail::TensorState;
   state->type.dtype = spec.dtype;
   for (int64_t size : spec.shape)
@@ -33,6 +34,7 @@ void Tensor::undefined(const Where &where) {
 }
 
 void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
+  detail::checkRank("from", shape, where);
   for (int64_t size : shape)
     if (size < 0)
       detail::raiseOp("from", "sizes are not negative: " + toString(shape), "give every size", {}, where);

@@ -198,6 +198,11 @@ static Status checkCall(const OpRecord &op, TypeSpan operands, const Attrs &attr
       return Failure{.kind = ErrorKind::invalid_argument,
                      .message = "attribute " + std::string(op.attrs[i].name) + " is " + kindName(op.attrs[i].kind) + ", got " +
                                 kindName(static_cast<AttrKind>(attrs[i].index()))};
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (const Ints *list = std::get_if<Ints>(&attrs[i]); list && list->excess())
+      return valueError(std::string(op.attrs[i].name) + " has " + std::to_string(list->size() + list->excess()) + " entries, and the highest rank is " +
+                            std::to_string(kMaxRank),
+                        "merge axes by a reshape");
   if (!operands.empty() && !(op.dtypes & setOf(operands[0].dtype))) {
     DType dtype = operands[0].dtype;
     std::string remedy = op.dtypes == kBooleans  ? "compare first: x != 0"

@@ -23,16 +23,20 @@ class Ints {
 public:
   constexpr Ints() = default;
   constexpr Ints(std::initializer_list<int64_t> values) : Ints(std::span(values.begin(), values.size())) {}
-  /// Requires values.size() <= capacity(); callers that take lists from users check first.
-  constexpr Ints(std::span<const int64_t> values) : size_(static_cast<uint8_t>(values.size())) {
-    std::copy(values.begin(), values.end(), data_.begin());
+  /// Keeps the first capacity() values; excess() tells how many more there were.
+  constexpr Ints(std::span<const int64_t> values) {
+    for (int64_t value : values)
+      push_back(value);
   }
-  constexpr Ints(size_t count, int64_t value) : size_(static_cast<uint8_t>(count)) {
-    std::fill_n(data_.begin(), count, value);
+  constexpr Ints(size_t count, int64_t value) {
+    for (size_t i = 0; i < count; ++i)
+      push_back(value);
   }
   static constexpr size_t capacity() { return kMaxRank; }
 
   constexpr size_t size() const { return size_; }
+  /// How many values found no room. A list with an excess stands for nothing: every op and every tensor refuses it.
+  constexpr size_t excess() const { return excess_; }
   constexpr bool empty() const { return size_ == 0; }
   constexpr int64_t operator[](size_t i) const { return data_[i]; }
   constexpr int64_t &operator[](size_t i) { return data_[i]; }
@@ -40,14 +44,19 @@ public:
   constexpr const int64_t *end() const { return data_.data() + size_; }
   constexpr int64_t *begin() { return data_.data(); }
   constexpr int64_t *end() { return data_.data() + size_; }
-  constexpr void push_back(int64_t value) { data_[size_++] = value; }
+  constexpr void push_back(int64_t value) {
+    if (size_ < capacity())
+      data_[size_++] = value;
+    else if (excess_ < 255)
+      ++excess_;
+  }
   constexpr bool contains(int64_t value) const { return std::find(begin(), end(), value) != end(); }
   constexpr operator std::span<const int64_t>() const { return {data_.data(), size_}; }
   friend constexpr bool operator==(const Ints &a, const Ints &b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 private:
   std::array<int64_t, kMaxRank> data_{};
-  uint8_t size_ = 0;
+  uint8_t size_ = 0, excess_ = 0;
 };
 
 /// `[1, 0, ?]`

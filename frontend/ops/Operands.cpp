@@ -41,6 +41,7 @@ Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where) {
 }
 
 void checkSizes(const char *op, const Shape &shape, const Where &where) {
+  checkRank(op, shape, where);
   for (int64_t size : shape)
     if (size < 0)
       raiseOp(op, "sizes are not negative: " + text(shape), "give every size", {}, where);

@@ -40,6 +40,7 @@ Tensor transpose(const Located &x, const std::vector<int64_t> &permutation) {
 
 /// A `?` of the new shape is the `?` of the old one for which the sizes before and after it are the same products.
 Tensor reshape(const Located &x, const Shape &shape) {
+  detail::checkRank("reshape", shape, x.where());
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
   Shape to = shape;

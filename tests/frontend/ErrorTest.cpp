@@ -86,6 +86,24 @@ TEST(Error, AnIndexOutOfRangeIsNamed) {
   EXPECT_EQ(compiled(x, Tensor{1, 0}).to_vector<float>(), (std::vector<float>{4, 2}));
 }
 
+TEST(Error, MoreSizesThanAShapeHolds) {
+  Shape nine{1, 1, 1, 1, 1, 1, 1, 1, 1};
+  for (Error error : {errorOf([&] { zeros(nine); }), errorOf([&] { reshape(ones({1}), nine); }), errorOf([&] { broadcast_to(ones({1}), nine); }),
+                      errorOf([&] { Tensor::from(std::vector<float>(1), nine); }), errorOf([&] { random_uniform(random::key(1), nine); }),
+                      errorOf([&] { expand_dims(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0); }),
+                      errorOf([&] { stack({zeros({1, 1, 1, 1, 1, 1, 1, 1}), zeros({1, 1, 1, 1, 1, 1, 1, 1})}, 8); })})
+    EXPECT_NE(std::string(error.what()).find("9"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(errorOf([&] { Tensor(TensorSpec{f32, nine}); }).what()).find("the highest is 8"), std::string::npos);
+}
+
+TEST(Error, ASpecificationHasNoValue) {
+  Tensor spec(TensorSpec{f32, {2}});
+  Variable w(zeros({2}));
+  GradientTape tape;
+  for (Error error : {errorOf([&] { tape.watch(spec); }), errorOf([&] { w.assign(spec); }), errorOf([&] { spec + 1.0f; })})
+    EXPECT_NE(error.message().find("specification"), std::string::npos) << error.what();
+}
+
 // D5: sizes that are equal by assumption are compared when the function runs.
 TEST(Error, ASizeThatDiffersAtRunTimeIsNamed) {
   auto f = wg::function("sum", [](const Tensor &a, const Tensor &b) { return a + b; });
