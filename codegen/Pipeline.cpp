@@ -94,6 +94,9 @@ static LogicalResult checkCompilable(func::FuncOp function) {
   for (Operation &op : function.getBody().front()) {
     if (!llvm::all_of(op.getResultTypes(), isStatic))
       return op.emitOpError() << "has the type " << op.getResultTypes().front() << ", whose sizes do not follow from the arguments'";
+    for (Type type : op.getResultTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
+        return op.emitOpError() << "has the type " << type << ": there is no machine code for f16 and bf16 yet";
     bool returns = op.hasTrait<OpTrait::IsTerminator>();
     if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::CallOp>(op)))
       return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";

@@ -31,8 +31,9 @@ static bool interpretAlways() {
   return always;
 }
 
-Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret)
-    : module_(std::move(module)), entry_(std::move(entry)), interpret_(interpret || interpretAlways()) {
+Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, int64_t capacity)
+    : module_(std::move(module)), entry_(std::move(entry)), interpret_(interpret || interpretAlways()),
+      capacity_(std::max<int64_t>(1, capacity)) {
   for (Type type : function().getArgumentTypes())
     inputs_.push_back(ir::runtimeTypeOf(type));
   for (Type type : function().getResultTypes())
@@ -80,18 +81,28 @@ static std::vector<int64_t> dynamicSizes(const std::vector<TensorType> &types, s
   return sizes;
 }
 
-const Code::Compiled *Code::compiled(std::span<const Array> inputs, const Where &where) {
+bool Code::fits(std::span<const TensorType> inputs) const {
+  if (static_)
+    return true;
+  Diagnostics diagnostics;
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
+  SmallVector<Type> types;
+  for (const TensorType &input : inputs)
+    types.push_back(ir::tensorTypeOf(ir::context(), input));
+  return succeeded(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types));
+}
+
+std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inputs, const Where &where) {
   if (interpret_)
     return nullptr;
-  if (const Compiled *known = only())
-    return known;
   std::vector<int64_t> sizes;
   if (!static_)
     sizes = dynamicSizes(inputs_, inputs);
   std::lock_guard lock(mutex_);
-  std::unique_ptr<Compiled> &slot = compiled_[sizes];
-  if (slot)
-    return slot.get();
+  Slot &slot = compiled_[sizes];
+  slot.lastUse = ++clock_;
+  if (slot.code)
+    return slot.code;
   auto begin = std::chrono::steady_clock::now();
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
   {
@@ -105,19 +116,22 @@ const Code::Compiled *Code::compiled(std::span<const Array> inputs, const Where 
   runtime::Result<std::shared_ptr<const codegen::Executable>> executable = codegen::compile(module.release(), entry_);
   if (!executable.ok())
     raise(executable.take(), where);
-  slot = std::make_unique<Compiled>(Compiled{*executable});
+  auto code = std::make_shared<const Compiled>(Compiled{*executable});
+  slot.code = code;
   if (static_)
-    only_.store(slot.get(), std::memory_order_release);
+    only_.store(code.get(), std::memory_order_release);
   compileSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return slot.get();
+  if (static_cast<int64_t>(compiled_.size()) > capacity_)
+    compiled_.erase(std::min_element(compiled_.begin(), compiled_.end(), [](const auto &a, const auto &b) { return a.second.lastUse < b.second.lastUse; }));
+  return code;
 }
 
 std::vector<std::shared_ptr<const codegen::Executable>> Code::executables() {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<const codegen::Executable>> list;
-  for (const auto &[sizes, code] : compiled_)
-    if (code)
-      list.push_back(code->executable);
+  for (const auto &[sizes, slot] : compiled_)
+    if (slot.code)
+      list.push_back(slot.code->executable);
   return list;
 }
 
@@ -129,7 +143,10 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
 }
 
 void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
-  const Compiled *code = compiled(inputs, where);
+  std::shared_ptr<const Compiled> kept;
+  const Compiled *code = only();
+  if (!code)
+    code = (kept = compiled(inputs, where)).get();
   if (!code)
     return interpret(inputs, results, where);
   const codegen::Executable &executable = *code->executable;

@@ -130,7 +130,7 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured, concrete->aliasOf, concrete->capturedLeaves);
   trace.function()->setAttr("wg.origin",
                             IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
-  concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret);
+  concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret, options.capacity);
   concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options,
                                       concrete->code->results(), concrete->numResults);
   concrete->traceSeconds = secondsSince(begin);
@@ -217,6 +217,17 @@ std::shared_ptr<Entry> FunctionState::findOpen(std::span<const uint64_t> key, ui
   return best;
 }
 
+/// Whether the open sizes of a trace can be those of this call: two that it takes to be equal may differ here, where a trace of its own broadcasts.
+static bool fitsOpen(const ConcreteState &concrete, const Arguments &arguments) {
+  std::vector<TensorType> types;
+  for (const TraceInput &input : concrete.inputs)
+    types.push_back(input.kind == TraceInput::capture ? input.captured.body()->type
+                    : input.kind == TraceInput::variable
+                        ? input.state->type
+                        : arguments.leaves[input.leaf].tensor->body(arguments.where)->type);
+  return concrete.code->fits(types);
+}
+
 void FunctionState::evict() {
   while (static_cast<int64_t>(entries.size()) > std::max<int64_t>(1, options.capacity)) {
     auto oldest = entries.end();
@@ -268,7 +279,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   }
 
   // Remembered under this signature too, so that the next such call finds it at once.
-  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(key, outer)) {
+  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(key, outer); open && fitsOpen(*open->concrete, arguments)) {
     entry = std::make_shared<Entry>();
     entry->key.assign(key.begin(), key.end());
     entry->concrete = open->concrete;

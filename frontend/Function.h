@@ -28,7 +28,8 @@ uint64_t nextSerial();
 /// A function that can be run: its module, and the rows or the machine code made of it on demand. Thread-safe.
 class Code {
 public:
-  Code(mlir::OwningOpRef<mlir::ModuleOp> module, std::string entry, bool interpret);
+  /// `capacity`: for how many sets of dynamic sizes machine code is kept; the least recently used falls.
+  Code(mlir::OwningOpRef<mlir::ModuleOp> module, std::string entry, bool interpret, int64_t capacity = 1024);
   ~Code();
 
   mlir::ModuleOp module() const { return *module_; }
@@ -43,7 +44,9 @@ public:
 
   struct Compiled;
   /// The executable for inputs of these static types, compiled on first use; null if the code is interpreted.
-  const Compiled *compiled(std::span<const runtime::Array> inputs, const Where &where);
+  std::shared_ptr<const Compiled> compiled(std::span<const runtime::Array> inputs, const Where &where);
+  /// Whether the sizes of inputs of these types fit together; true if none is open.
+  bool fits(std::span<const TensorType> inputs) const;
   /// The executable if there is exactly one that fits all calls; null otherwise.
   const Compiled *only() const { return only_.load(std::memory_order_acquire); }
   double compileSeconds() const { return compileSeconds_.load(std::memory_order_relaxed); }
@@ -60,10 +63,16 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   std::string entry_;
   bool interpret_, static_ = true;
+  int64_t capacity_;
   std::vector<TensorType> inputs_, results_;
   std::mutex mutex_;
   std::unique_ptr<codegen::Program> program_;
-  std::map<std::vector<int64_t>, std::unique_ptr<Compiled>> compiled_;
+  struct Slot {
+    std::shared_ptr<const Compiled> code;
+    uint64_t lastUse = 0;
+  };
+  std::map<std::vector<int64_t>, Slot> compiled_;
+  uint64_t clock_ = 0;
   std::atomic<const Compiled *> only_ = nullptr;
   std::atomic<double> compileSeconds_ = 0;
 };

@@ -201,6 +201,9 @@ void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> op
   runtime::Status status = runtime::inferTypes(id, types, attrs, inferred);
   if (!status.ok())
     raise(status.take(), where);
+  for (int i = 0; i < inferred.count; ++i)
+    if (DType dtype = inferred[static_cast<size_t>(i)].dtype; dtype == DType::f16 || dtype == DType::bf16)
+      raiseOp(name, "there are no kernels for " + std::string(nameOf(dtype)), "use f32", {types.begin(), types.end()}, where, ErrorKind::unimplemented);
   FailureOr<Operation *> op = ir::buildOp(builder_, locationOf(where), id, values, attrs);
   if (failed(op))
     raiseOp(name, "the op cannot be written as IR", "", {types.begin(), types.end()}, where, ErrorKind::internal);

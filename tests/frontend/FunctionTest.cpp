@@ -578,6 +578,34 @@ TEST(Function, AFailingCallChangesNothing) {
   }
 }
 
+// A trace with open sizes serves what it can; what it takes to be equal and is not gets a trace of its own.
+TEST(Function, AnOpenTraceDoesNotStandInTheWayOfBroadcasting) {
+  auto f = function("f", [](const Tensor &x, const Tensor &y) { return x + y; });
+  f.trace(Tensor(TensorSpec{f64, {dynamic}}), Tensor(TensorSpec{f64, {dynamic}}));
+  EXPECT_EQ(f(ones({3}, f64), ones({3}, f64)).to_vector<double>(), std::vector<double>(3, 2));
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_EQ(f(ones({3}, f64), ones({1}, f64)).to_vector<double>(), std::vector<double>(3, 2));
+  EXPECT_EQ(f.trace_count(), 2);
+  EXPECT_THROW(f(ones({3}, f64), ones({2}, f64)), Error);
+}
+
+// Machine code for sets of sizes is kept as signatures are: the least recently used falls.
+TEST(Function, CodeForOpenSizesIsBounded) {
+  auto f = function("f", [](const Tensor &x) { return x * 2.0; }, {.capacity = 4});
+  ConcreteFunction open = f.trace(Tensor(TensorSpec{f64, {dynamic}}));
+  for (int64_t n = 1; n <= 20; ++n)
+    EXPECT_EQ(open(ones({n}, f64))[0].to_vector<double>(), std::vector<double>(static_cast<size_t>(n), 2));
+  EXPECT_EQ(open.kernels().size(), 4u);
+}
+
+TEST(Function, NarrowFloatsAreRefusedWhereverTheyAppear) {
+  for (DType dtype : {f16, bf16}) {
+    auto f = function("f", [&](const Tensor &x) { return cast(cast(x, dtype), f32); });
+    EXPECT_THROW(f(ones({2})), Error);
+    EXPECT_THROW(cast(ones({2}), dtype), Error);
+  }
+}
+
 // Why there is no gradient is known inside of the called function only.
 TEST(Function, AReasonComesOutOfACall) {
   auto f = function("f", [](const Tensor &x) { return stop_gradient(x) * 2.0; });
