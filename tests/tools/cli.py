@@ -257,6 +257,20 @@ def test_train_report_tells_what_happened(folder):
         assert phrase in run.stdout, (phrase, run.stdout)
 
 
+def test_a_directory_that_cannot_be_made_is_an_error(folder):
+    blocked = os.path.join(program(folder), "objects")
+    run = wengert("train", "digits", f"--write-object={blocked}", "--epochs", "1")
+    assert run.stderr.count("error: ") == 1, run
+    failure(run, blocked, "Not a directory")
+    failure(wengert("compile", program(folder, PRODUCT.replace("?", "3")), "-o", blocked), blocked, "Not a directory")
+
+
+def test_a_program_at_stage_llvm_cannot_be_run(folder):
+    text = wengert("train", "digits", "--dump-ir", "llvm").stdout
+    for command in ("run", "compile"):
+        failure(wengert(command, program(folder, text), "--entry", "train_step"), "product.mlir is at stage llvm", "try: ", "stage lowered")
+
+
 def test_eager_and_compiled_training_agree(folder):
     lines = []
     for extra in ([], ["--eager"]):
