@@ -259,9 +259,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   }
 
   std::string reason = whyTrace(arguments);
-  if (options.max_traces > 0 && traceCount >= options.max_traces)
+  if (int64_t counted = traceCount - tracesCleared; options.max_traces > 0 && counted >= options.max_traces)
     raiseOp(name.c_str(),
-            "trace " + std::to_string(traceCount + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) +
+            "trace " + std::to_string(counted + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) +
                 "; this call " + reason,
             "pass equal shapes and statics, trace with dynamic sizes, or raise max_traces", {}, arguments.where,
             ErrorKind::runtime);
@@ -508,7 +508,11 @@ std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions op
 }
 
 std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) {
-  return function.find(arguments, body, /*exact=*/true);
+  std::shared_ptr<ConcreteState> found = function.find(arguments, body, /*exact=*/true);
+  // What captures tensors of an enclosing trace is called there only, and inlined.
+  if (found->code->isStatic() && !found->boundTo)
+    found->code->compiled({}, arguments.where);
+  return found;
 }
 
 void call(FunctionState &function, Arguments &arguments, Body body, Results &results) {
@@ -595,6 +599,8 @@ std::string FunctionBase::report() const {
 void FunctionBase::clear_cache() {
   std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [](const auto &entry) { return entry.second->concrete != nullptr; });
+  // What is left is being traced.
+  state_->tracesCleared = state_->traceCount - static_cast<int64_t>(state_->entries.size());
 }
 
 const std::string &FunctionBase::name() const { return state_->name; }

@@ -48,6 +48,8 @@ public:
   const Compiled *only() const { return only_.load(std::memory_order_acquire); }
   double compileSeconds() const { return compileSeconds_.load(std::memory_order_relaxed); }
   bool interpreted() const { return interpret_; }
+  /// Whether the inputs' sizes are all known, so that one executable serves every call.
+  bool isStatic() const { return static_; }
   /// All executables made so far, with the sizes that they are for.
   std::vector<std::shared_ptr<const codegen::Executable>> executables();
   /// A copy of the module with the function's types made static; fails if a size is open.
@@ -151,6 +153,7 @@ public:
   std::condition_variable traced;
   std::unordered_multimap<uint64_t, std::shared_ptr<Entry>> entries;
   int64_t traceCount = 0;
+  int64_t tracesCleared = 0; ///< of these, those that clear_cache has forgotten: max_traces does not count them
   uint64_t clock = 0;
   std::string lastTrace;
   std::shared_ptr<ConcreteState> lastConcrete;

@@ -17,7 +17,7 @@
 namespace wg {
 
 struct FunctionOptions {
-  int64_t max_traces = 0;  ///< more than so many are an error that says what changed; 0: no limit
+  int64_t max_traces = 0;  ///< more since clear_cache are an error that says what changed; 0: no limit
   int64_t capacity = 1024; ///< concrete functions kept; the least recently used falls
   bool interpret = false;  ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
   std::vector<std::string> argument_names = {}; ///< for reports; default arg0, arg1, ...
@@ -159,7 +159,8 @@ public:
   virtual void place(Tensor &leaf) = 0;
   virtual void place(Variable &leaf) = 0;
   virtual void result(const Tensor &tensor) = 0;
-  /// The result's structure with its tensors emptied; every call copies it and fills it in.
+  /// The result's structure with its tensors emptied; every call copies it and fills it in. A gradient that exists
+  /// keeps a tensor without elements, so that it differs from an empty one.
   std::shared_ptr<const void> prototype;
 
 protected:
@@ -218,7 +219,7 @@ template <class R, class F, class... A> struct Tracer {
         } else if constexpr (std::same_as<L, Grad>) {
           if (leaf.has_value()) {
             frame.result(leaf.value());
-            leaf = Grad::none("");
+            leaf = Grad(Tensor(TensorSpec()));
           }
         }
       });
@@ -239,7 +240,7 @@ template <class R> R unpack(Results &results) {
       if constexpr (std::same_as<L, Tensor>)
         leaf = std::move(results.tensors[next++]);
       else if constexpr (std::same_as<L, Grad>)
-        if (leaf.reason().empty())
+        if (leaf.has_value())
           leaf = Grad(std::move(results.tensors[next++]));
     });
     return result;
@@ -308,6 +309,7 @@ public:
   std::string explain_last_trace() const;
   /// One paragraph per concrete function: signature, reason, calls, ops by stage, kernels, times.
   std::string report() const;
+  /// Forgets the concrete functions: the next call of each signature traces again, and max_traces counts from 0.
   void clear_cache();
   const std::string &name() const;
   const std::shared_ptr<detail::FunctionState> &state() const { return state_; }
@@ -328,7 +330,7 @@ public:
   R operator()(P... args, Where where = Where::current()) const {
     return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(*state_, *f_, where, args...);
   }
-  /// Traces and compiles without running. A TensorSpec may stand for any tensor.
+  /// Traces and compiles without running (with a dynamic size, a call compiles). A TensorSpec may stand for any tensor.
   ConcreteFunction trace(P... args, Where where = Where::current()) const {
     using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
     detail::Arguments arguments(where);

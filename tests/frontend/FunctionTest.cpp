@@ -79,6 +79,17 @@ TEST(Function, StructuresGoInAndComeOut) {
   EXPECT_EQ(f.trace_count(), 3);
 }
 
+TEST(Function, AnEmptyGradientKeepsItsPlaceAmongTheResults) {
+  auto f = wg::function("grads", [](const Tensor &x) {
+    return std::tuple(Grad(), x, Grad(x * 2.0f), Grad::none("no path"));
+  });
+  auto [empty, same, twice, none] = f(Tensor(3.0f));
+  EXPECT_FALSE(empty.has_value());
+  EXPECT_EQ(same.item<float>(), 3.0f);
+  EXPECT_EQ(twice.item<float>(), 6.0f);
+  EXPECT_EQ(none.reason(), "no path");
+}
+
 // F-8
 TEST(Function, VariablesAreKeyedByTheirAliasing) {
   Variable x(1.0f), y(2.0f), z(3.0f);
@@ -260,12 +271,31 @@ TEST(Function, ATraceIsExplained) {
   EXPECT_NE(f.report().find("step: 3 traces, 3 concrete functions"), std::string::npos) << f.report();
 }
 
+// Kernels and times are there before the first run, as are the errors of compilation.
+TEST(Function, TraceCompiles) {
+  auto f = wg::function("ahead", [](const Tensor &x) { return exp(x) * 2.0f; });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {8}});
+  ConcreteFunction open = f.trace(TensorSpec{f32, {dynamic}});
+  EXPECT_TRUE(open.kernels().empty());
+  if (std::getenv("WENGERT_INTERPRET"))
+    GTEST_SKIP() << "skipped: nothing is compiled";
+  EXPECT_EQ(cf.kernels().size(), 1u);
+  size_t stages = cf.timings().size();
+  EXPECT_GT(stages, 5u);
+  f(zeros({8}));
+  EXPECT_EQ(cf.timings().size(), stages);
+}
+
 TEST(Function, TracesCanBeLimited) {
   auto f = wg::function("strict", [](const Tensor &x) { return x; }, {.max_traces = 1});
   f(Tensor(1.0f));
   std::string message = messageOf([&] { f(Tensor{1.0f}); });
   EXPECT_NE(message.find("trace 2 exceeds max_traces = 1"), std::string::npos) << message;
   EXPECT_NE(message.find("arg0: f32[] -> f32[1]"), std::string::npos) << message;
+  f.clear_cache();
+  f(Tensor{1.0f});
+  EXPECT_EQ(f.trace_count(), 2);
+  EXPECT_NE(messageOf([&] { f(Tensor(1.0f)); }).find("trace 2 exceeds max_traces = 1"), std::string::npos);
 }
 
 // F-16
