@@ -24,13 +24,14 @@ class Grad;
 
 namespace detail {
 
+struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
 template <class T>
 inline constexpr bool isStatic = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
 template <class T>
 inline constexpr bool isLeaf =
-    std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> || isStatic<T>;
+    std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> || std::same_as<T, Source> || isStatic<T>;
 
 template <class T> inline constexpr bool isVector = false;
 template <class T, class A> inline constexpr bool isVector<std::vector<T, A>> = !std::same_as<T, bool>;
@@ -83,26 +84,31 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   }
 }
 
-/// The same structure with `f(leaf)` for each tensor or variable. A struct becomes the tuple of its fields.
+/// The same structure with `f(leaf)` for each leaf. A struct becomes the tuple of its fields.
 template <class T, class F> auto mapTree(const T &tree, F &&f) {
+  // Braces: the elements are mapped from left to right.
+  [[maybe_unused]] auto mapAll = [&](const auto &...elements) {
+    return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...};
+  };
   if constexpr (isVector<T>) {
     std::vector<decltype(mapTree(tree[0], f))> mapped;
     mapped.reserve(tree.size());
     for (const auto &element : tree)
       mapped.push_back(mapTree(element, f));
     return mapped;
+  } else if constexpr (isOptional<T>) {
+    return tree ? std::optional(mapTree(*tree, f)) : std::nullopt;
   } else if constexpr (isMap<T>) {
     std::map<std::string, decltype(mapTree(tree.begin()->second, f))> mapped;
     for (const auto &[key, element] : tree)
       mapped.emplace(key, mapTree(element, f));
     return mapped;
   } else if constexpr (HasFields<T>) {
-    return mapTree(std::apply([](const auto &...fields) { return std::tuple(fields...); }, tree.wengert_fields()), f);
+    return std::apply(mapAll, tree.wengert_fields());
   } else if constexpr (isTuple<T>) {
-    // Braces: the elements are mapped from left to right.
-    return std::apply(
-        [&](const auto &...elements) { return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...}; },
-        tree);
+    return std::apply(mapAll, tree);
+  } else if constexpr (std::same_as<T, std::monostate>) {
+    return tree;
   } else {
     return f(tree);
   }
