@@ -123,39 +123,62 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
 //===- The cache
 //---------------------------------------------------------------------------------------------------===//
 
+/// One line for each leaf in which two signatures differ. Leaves of one path are compared in their order.
+static std::vector<std::string> differences(std::span<const SignatureLeaf> known, std::span<const SignatureLeaf> now) {
+  std::map<std::string, std::vector<std::string>> before;
+  for (const SignatureLeaf &leaf : llvm::reverse(known))
+    before[leaf.path].push_back(leaf.text);
+  std::vector<std::string> lines;
+  for (const SignatureLeaf &leaf : now) {
+    std::string text = "(absent)";
+    if (auto at = before.find(leaf.path); at != before.end() && !at->second.empty()) {
+      text = at->second.back();
+      at->second.pop_back();
+    }
+    if (text != leaf.text)
+      lines.push_back("\n  " + leaf.path + ": " + text + " -> " + leaf.text);
+  }
+  for (const auto &[path, texts] : before)
+    for (const std::string &text : llvm::reverse(texts))
+      lines.push_back("\n  " + path + ": " + text + " -> (absent)");
+  return lines;
+}
+
 /// What differs from the known signature that is nearest: the fewest leaves.
 std::string FunctionState::whyTrace(const Arguments &arguments) const {
-  std::vector<SignatureLeaf> now = leavesOf({arguments.key.begin(), arguments.key.end()}, options);
-  std::string best;
-  size_t fewest = SIZE_MAX;
-  uint64_t latest = 0;
+  std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
+  std::vector<SignatureLeaf> now = leavesOf(key, options);
+  const Entry *nearest = nullptr;
+  std::vector<std::string> fewest;
+  size_t known = 0;
+  bool unfinished = false;
   for (const auto &[hash, entry] : entries) {
+    unfinished |= !entry->concrete;
     if (!entry->concrete || entry->alias)
       continue;
-    std::vector<SignatureLeaf> known = leavesOf(entry->key, options);
-    std::string text;
-    size_t different = 0;
-    for (size_t i = 0; i < std::max(now.size(), known.size()); ++i) {
-      if (i < now.size() && i < known.size() && now[i].path == known[i].path && now[i].text == known[i].text)
-        continue;
-      ++different;
-      text += "\n  " + (i < now.size() ? now[i].path : known[i].path) + ": " +
-              (i < known.size() ? known[i].text : "(absent)") + " -> " + (i < now.size() ? now[i].text : "(absent)");
-    }
-    if (different < fewest || (different == fewest && entry->lastUse > latest)) {
-      fewest = different;
-      latest = entry->lastUse;
-      best = text;
+    ++known;
+    std::vector<std::string> lines = differences(leavesOf(entry->key, options), now);
+    if (!nearest || lines.size() < fewest.size() ||
+        (lines.size() == fewest.size() && entry->lastUse > nearest->lastUse)) {
+      nearest = entry.get();
+      fewest = std::move(lines);
     }
   }
-  if (fewest == SIZE_MAX)
-    return "the first call";
-  if (fewest == 0)
-    return "the same signature inside of another traced function, whose tensors it captures";
-  size_t count = static_cast<size_t>(std::count_if(
-      entries.begin(), entries.end(), [](const auto &each) { return each.second->concrete && !each.second->alias; }));
-  return "differs from the nearest of " + std::to_string(count) +
-         (count == 1 ? " known signature:" : " known signatures:") + best;
+  if (!nearest)
+    return unfinished                    ? "no other signature is known; one is being traced"
+           : traceCount == 0             ? "the first call"
+           : traceCount == tracesCleared ? "the first call after clear_cache"
+                                         : "no other signature is kept";
+  if (fewest.empty())
+    return std::equal(key.begin(), key.end(), nearest->key.begin(), nearest->key.end())
+               ? "the same signature inside of another traced function, whose tensors it captures"
+               : "differs from a known signature in what reads the same: a nan of other bits, or a structure of "
+                 "another type";
+  std::string text = "differs from the nearest of " + std::to_string(known) +
+                     (known == 1 ? " known signature:" : " known signatures:");
+  for (const std::string &line : fewest)
+    text += line;
+  return text;
 }
 
 /// Whether a trace for `known`, in which sizes may be `?`, serves a call of `key`; counts the sizes that are `?`.
@@ -168,11 +191,11 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
       return false;
     uint64_t head = key[i++];
     auto tag = static_cast<KeyTag>(head & 0xff);
-    size_t words = tag == KeyTag::tensor                             ? head >> 40 & 0xff
-                   : tag == KeyTag::variable                         ? head >> 16 & 0xff
-                   : tag == KeyTag::string                           ? ((head >> 8 & 0xffffffff) + 7) / 8
-                   : tag == KeyTag::argument || tag == KeyTag::count ? 0
-                                                                     : 2;
+    size_t words = tag == KeyTag::tensor                         ? head >> 40 & 0xff
+                   : tag == KeyTag::variable                     ? head >> 16 & 0xff
+                   : tag == KeyTag::string || tag == KeyTag::key ? ((head >> 8 & 0xffffffff) + 7) / 8
+                   : tag == KeyTag::argument || tag == KeyTag::count || tag == KeyTag::endKey ? 0
+                                                                                              : 2;
     for (size_t end = i + words; i < end; ++i) {
       bool isOpen = tag == KeyTag::tensor && known[i] == static_cast<uint64_t>(dynamic);
       open += isOpen;

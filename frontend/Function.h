@@ -167,7 +167,7 @@ private:
 
 // ---- Signature.cpp ----
 uint64_t hashOf(std::span<const uint64_t> key);
-/// One line a leaf: `arg0`, `arg1[2]` and its text, `f32[64,784]` or `int 3`.
+/// One line a leaf: `arg0`, `arg1[2]`, `arg1["w"]` and its text, `f32[64,784]` or `int 3`; and one for a length.
 struct SignatureLeaf {
   std::string path, text;
 };

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -98,8 +99,28 @@ private:
 };
 
 /// The kinds of words in a signature; the low byte of a head word.
-enum class KeyTag : uint8_t { argument = 1, tensor, variable, real, integer, boolean, enumeration, string, count };
-template <class T> inline constexpr char kTypeIdentity = 0;
+enum class KeyTag : uint8_t {
+  argument = 1,
+  tensor,
+  variable,
+  real,
+  integer,
+  boolean,
+  enumeration,
+  string,
+  count,
+  key,
+  endKey
+};
+
+/// `unsigned int`, out of `... [T = unsigned int]` or `... [with T = unsigned int; ...]`.
+template <class T> constexpr std::string_view typeName() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find("T = ") + 4);
+  return text.substr(0, text.find_first_of(";]"));
+}
+/// The name of a static's C++ type; its address stands for the type in a signature.
+template <class T> inline constexpr std::string_view kTypeIdentity = typeName<T>();
 
 /// The leaves of a call's arguments, and the words of its signature.
 class Arguments {
@@ -121,7 +142,8 @@ public:
   }
   void operator()(const Variable &variable);
   void operator()(const Grad &grad) { (*this)(grad.value(where)); }
-  void operator()(const std::string &text);
+  void operator()(const std::string &text) { string(KeyTag::string, text); }
+  void operator()(Key key) { key.key ? string(KeyTag::key, *key.key) : word(KeyTag::endKey, 0); }
   void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
   template <class T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
@@ -148,6 +170,7 @@ public:
   bool symbolic = false;
 
 private:
+  void string(KeyTag tag, const std::string &text);
   void word(KeyTag tag, uint32_t a, uint32_t b = 0) {
     key.push_back(static_cast<uint64_t>(tag) | static_cast<uint64_t>(a) << 8 | static_cast<uint64_t>(b) << 40);
   }

@@ -53,8 +53,13 @@ template <class F> void visitCount(size_t count, F &&leaf) {
   Count length{count};
   leaf(length);
 }
+/// The key of a map, before its element; null after it.
+struct Key {
+  const std::string *key;
+};
 
-/// Calls `leaf` on each leaf in order; on Count before a vector, an optional or a map; on each key of a map.
+/// Calls `leaf` on each leaf in order; on Count before a vector, an optional or a map; on Key around each element of a
+/// map.
 template <class T, class F> void visit(T &tree, F &&leaf) {
   using U = std::remove_cv_t<T>;
   if constexpr (isLeaf<U>) {
@@ -71,8 +76,10 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   } else if constexpr (isMap<U>) {
     visitCount(tree.size(), leaf);
     for (auto &[key, element] : tree) {
-      leaf(key);
+      Key begin{&key}, end{nullptr};
+      leaf(begin);
       visit(element, leaf);
+      leaf(end);
     }
   } else if constexpr (HasFields<U>) {
     std::apply([&](auto &...fields) { (visit(fields, leaf), ...); }, tree.wengert_fields());

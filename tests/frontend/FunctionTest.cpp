@@ -271,6 +271,54 @@ TEST(Function, ATraceIsExplained) {
   EXPECT_NE(f.report().find("step: 3 traces, 3 concrete functions"), std::string::npos) << f.report();
 }
 
+static void expectExplained(const FunctionBase &f, const std::string &text) {
+  EXPECT_NE(f.explain_last_trace().find(text), std::string::npos) << text << "\nin\n" << f.explain_last_trace();
+}
+
+namespace {
+enum class Mode { slow, fast };
+}
+
+TEST(Function, StaticsAreNamedWithTheirType) {
+  auto f = wg::function("scaled", [](const Tensor &x, auto n) { return x * static_cast<int>(n); });
+  Tensor x(2.0f);
+  f(x, short(3));
+  f(x, 3);
+  expectExplained(f, "arg1: short 3 -> int 3");
+  f.clear_cache();
+  f(x, 3u);
+  f(x, 3);
+  expectExplained(f, "arg1: unsigned int 3 -> int 3");
+  f(x, Mode::fast);
+  expectExplained(f, "Mode 1");
+}
+
+TEST(Function, PathsNameKeysAndElements) {
+  using Map = std::map<std::string, Tensor>;
+  auto f =
+      wg::function("paths", [](const std::vector<Tensor> &list, const Map &map) { return list.back() + map.at("w"); });
+  Tensor one(1.0f), two{1.0f, 2.0f};
+  EXPECT_EQ(f.trace({one, two}, {{"w", two}}).signature(),
+            "paths(arg0: length 2, arg0[0]: f32[], arg0[1]: f32[2], arg1: length 1, arg1[\"w\"]: f32[2]) -> (f32[2])");
+  f({one, two}, {{"b", one}, {"w", two}});
+  expectExplained(f, "signature:\n  arg1: length 1 -> length 2\n  arg1[\"b\"]: (absent) -> f32[]\n  cost");
+  f.clear_cache();
+  f({two}, {{"w", two}});
+  f({two, two}, {{"w", one}});
+  expectExplained(f, "arg0: length 1 -> length 2\n  arg0[1]: (absent) -> f32[2]\n  arg1[\"w\"]: f32[2] -> f32[]\n");
+}
+
+TEST(Function, TheReasonOfATraceIsTrue) {
+  std::function<Tensor(const Tensor &, int)> self;
+  auto f = wg::function("power", [&](const Tensor &x, int n) { return n == 1 ? x : x * self(x, n - 1); });
+  self = [&](const Tensor &x, int n) { return f(x, n); };
+  EXPECT_EQ(f(Tensor(2.0f), 2).item<float>(), 4.0f);
+  EXPECT_NE(f.report().find("no other signature is known; one is being traced"), std::string::npos) << f.report();
+  f.clear_cache();
+  f(Tensor(2.0f), 1);
+  expectExplained(f, "the first call after clear_cache");
+}
+
 // Kernels and times are there before the first run, as are the errors of compilation.
 TEST(Function, TraceCompiles) {
   auto f = wg::function("ahead", [](const Tensor &x) { return exp(x) * 2.0f; });
