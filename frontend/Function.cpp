@@ -2,6 +2,7 @@
 // itself.
 #include "frontend/Function.h"
 
+#include "codegen/Names.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -62,14 +63,7 @@ private:
 
 } // namespace
 
-std::string symbolOf(const std::string &name) {
-  std::string symbol;
-  for (char c : name)
-    symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-  if (symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0])))
-    symbol = "f_" + symbol;
-  return symbol;
-}
+std::string symbolOf(const std::string &name) { return codegen::safeName(name); }
 
 static std::string signatureText(const std::string &name, std::span<const uint64_t> key, const FunctionOptions &options,
                                  const std::vector<TensorType> &results, size_t numResults) {

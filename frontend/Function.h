@@ -20,7 +20,7 @@ class Executable;
 
 namespace wg::detail {
 
-/// A name that MLIR and C take.
+/// A name that MLIR and C take, and that no function has which compiled code calls.
 std::string symbolOf(const std::string &name);
 /// Unique numbers for things that caches refer to: an address may be used again, these are not.
 uint64_t nextSerial();

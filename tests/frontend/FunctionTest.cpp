@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 using namespace wg;
@@ -317,6 +318,32 @@ TEST(Function, TheReasonOfATraceIsTrue) {
   f.clear_cache();
   f(Tensor(2.0f), 1);
   expectExplained(f, "the first call after clear_cache");
+}
+
+// Names that compiled code, the linker or C would take for something else.
+TEST(Function, AnyNameWillDo) {
+  for (const char *name : {"sin", "expf", "memcpy", "malloc", "int", "main", "1x", "a b", "", "wg_parallel_for", "ä"}) {
+    auto f = wg::function(name, [](const Tensor &x) { return sin(exp(x)); });
+    Tensor x{0.5f, 2.0f};
+    EXPECT_NEAR(f(x).to_vector<float>()[0], std::sin(std::exp(0.5f)), 1e-5f) << name;
+    EXPECT_EQ(f.name(), name);
+    auto outer = wg::function("outer", [&](const Tensor &y) { return f(y); });
+    EXPECT_EQ(outer(x).to_vector<float>(), f(x).to_vector<float>()) << name;
+  }
+}
+
+TEST(Function, AnObjectHasANameThatCTakes) {
+  ConcreteFunction cf = wg::function("f", [](const Tensor &x) { return x * 2.0f; }).trace(TensorSpec{f32, {4}});
+  std::string folder = testing::TempDir() + "wengert_names";
+  auto refused = [&](const std::string &name) { return messageOf([&] { cf.write_object(folder, {.name = name}); }); };
+  EXPECT_NE(refused("sin").find("`sin` cannot be the name of a C function: libm or libc has a function of that name"),
+            std::string::npos);
+  EXPECT_NE(refused("int").find("C or C++ means something else by it"), std::string::npos);
+  for (const char *name : {"../f", "a b", "1x", "f.g"})
+    EXPECT_NE(refused(name).find("letters, digits and underscores"), std::string::npos) << name;
+  EXPECT_NE(refused("a b").find("\n  try: name it a_b"), std::string::npos) << refused("a b");
+  EXPECT_EQ(refused("sin_"), "no error");
+  EXPECT_TRUE(std::filesystem::exists(folder + "/sin_.h"));
 }
 
 // Kernels and times are there before the first run, as are the errors of compilation.

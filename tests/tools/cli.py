@@ -194,6 +194,13 @@ def test_compile_needs_sizes(folder):
     assert run.returncode == 0 and "PRODUCT_NUM_ARGS 3" in open(os.path.join(folder, "product.h")).read(), run
 
 
+def test_compile_refuses_a_name_that_c_does_not_take(folder):
+    path = program(folder, PRODUCT.replace("?", "3"))
+    for name in ("sin", "double", "../product", "2nd"):
+        failure(wengert("compile", path, "-o", folder, "--name", name), f"`{name}` cannot be the name of a C function", "try: name it ")
+    failure(wengert("compile", program(folder, PRODUCT.replace("?", "3").replace("@product", "@cos")), "-o", folder), "`cos`", "libm")
+
+
 def test_what_is_no_tensor_program_is_an_error(folder):
     path = program(folder, "func.func @f(%x: tensor<?xf32>) -> index {\n  %n = wg.dim %x axis 0 : tensor<?xf32>\n  return %n : index\n}\n")
     failure(wengert("compile", path, "-o", folder, "--types", "f32[3]"), "has no compiled form", "product.mlir:2")
