@@ -65,6 +65,19 @@ private:
 
 std::string symbolOf(const std::string &name) { return codegen::safeName(name); }
 
+/// How many functions may be traced within one another: some kilobytes of a thread's stack each.
+static constexpr int kDeepest = 300;
+namespace {
+/// Counts the traces that this thread is in.
+struct Nested {
+  static constinit thread_local int depth;
+  Nested() { ++depth; }
+  Nested(const Nested &) = delete;
+  ~Nested() { --depth; }
+};
+constinit thread_local int Nested::depth = 0;
+} // namespace
+
 static std::string signatureText(const std::string &name, std::span<const uint64_t> key, const FunctionOptions &options,
                                  const std::vector<TensorType> &results, size_t numResults) {
   std::string text = name + "(";
@@ -81,6 +94,11 @@ static std::string signatureText(const std::string &name, std::span<const uint64
 
 std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
   auto begin = Clock::now();
+  if (Nested::depth == kDeepest)
+    raiseOp(name.c_str(), "this call is traced inside of " + std::to_string(kDeepest) + " others, and no more are allowed",
+            "end the recursion: stop calling at some value of the static argument, or loop", {},
+            arguments.where ? arguments.where : where, ErrorKind::runtime);
+  Nested nested;
   Trace trace(symbolOf(name), level().trace, arguments.where ? arguments.where : where);
   Frame frame(trace, arguments);
   {

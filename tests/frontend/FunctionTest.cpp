@@ -389,6 +389,24 @@ TEST(Function, EndlessRecursionIsAnError) {
   EXPECT_NE(messageOf([&] { f(Tensor(1.0f)); }).find("it calls itself with the same signature"), std::string::npos);
 }
 
+TEST(Function, RecursionThroughAChangingStaticEnds) {
+  std::function<Tensor(const Tensor &, int)> self;
+  uint32_t line = 0;
+  auto f = wg::function("deep", [&](const Tensor &x, int n) { return n == 0 ? x : self(x, n - 1) + 1.0f; });
+  self = [&](const Tensor &x, int n) {
+    line = __LINE__ + 1;
+    return f(x, n);
+  };
+  std::string message = messageOf([&] { f(Tensor(1.0f), -1); });
+  EXPECT_NE(message.find("deep: this call is traced inside of 300 others"), std::string::npos) << message;
+  EXPECT_NE(message.find("at FunctionTest.cpp:" + std::to_string(line)), std::string::npos) << message;
+  EXPECT_FALSE(tracing());
+  EXPECT_EQ(f.num_concrete(), 0);
+  EXPECT_EQ(f.trace_count(), 0);
+  EXPECT_EQ(f(Tensor(1.0f), 299).item<float>(), 300.0f);
+  EXPECT_EQ(f.trace_count(), 300);
+}
+
 //===- Derivatives
 //----------------------------------------------------------------------------------------------------===//
 

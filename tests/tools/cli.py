@@ -194,6 +194,50 @@ def test_compile_needs_sizes(folder):
     assert run.returncode == 0 and "PRODUCT_NUM_ARGS 3" in open(os.path.join(folder, "product.h")).read(), run
 
 
+def test_a_function_that_calls_itself_is_an_error_with_its_line(folder):
+    text = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @even(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+func.func private @even(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @odd(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+func.func private @odd(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @even(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+"""
+    a = os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2], "f32")
+    failure(wengert("run", program(folder, text), "--in", a), "calls @even, which calls it", "product.mlir:11", "try: ")
+    failure(wengert("run", program(folder, text), "--in", a, "--interpret"), "calls @even, which calls it", "product.mlir:11")
+
+
+def test_a_function_may_be_called_twice_on_a_path_that_ends(folder):
+    text = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @four_times(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %z = wg.call @twice(%y) : (tensor<2xf32>) -> tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+func.func private @four_times(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @twice(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %z = wg.call @twice(%y) : (tensor<2xf32>) -> tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.add %x, %x : tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+"""
+    a = os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2], "f32")
+    run = wengert("run", program(folder, text), "--in", a)
+    assert run.returncode == 0 and run.stdout.startswith("f32[2] [8"), run
+
+
 def test_compile_refuses_a_name_that_c_does_not_take(folder):
     path = program(folder, PRODUCT.replace("?", "3"))
     for name in ("sin", "double", "../product", "2nd"):
