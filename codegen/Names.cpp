@@ -11,6 +11,7 @@ namespace wg::codegen {
 
 /// The keywords of C23 and C++20, and what a program or our headers mean already.
 static bool isTaken(StringRef name) {
+  // clang-format off
   static const StringSet<> taken{
       "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
       "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
@@ -24,6 +25,7 @@ static bool isTaken(StringRef name) {
       "_Alignas", "_Alignof", "_Atomic", "_BitInt", "_Bool", "_Complex", "_Decimal128", "_Decimal32", "_Decimal64",
       "_Generic", "_Imaginary", "_Noreturn", "_Static_assert", "_Thread_local",
       "main", "int32_t", "int64_t", "uint16_t", "uint8_t", "wg_parallel_for"};
+  // clang-format on
   return taken.contains(name);
 }
 

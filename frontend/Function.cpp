@@ -95,7 +95,8 @@ static std::string signatureText(const std::string &name, std::span<const uint64
 std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
   auto begin = Clock::now();
   if (Nested::depth == kDeepest)
-    raiseOp(name.c_str(), "this call is traced inside of " + std::to_string(kDeepest) + " others, and no more are allowed",
+    raiseOp(name.c_str(),
+            "this call is traced inside of " + std::to_string(kDeepest) + " others, and no more are allowed",
             "end the recursion: stop calling at some value of the static argument, or loop", {},
             arguments.where ? arguments.where : where, ErrorKind::runtime);
   Nested nested;

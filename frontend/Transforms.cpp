@@ -26,7 +26,8 @@ void raiseNoVariables(const Where &where) {
 }
 
 void raiseStaticPlace(int place) {
-  raiseOp("value_and_grad", "argument " + std::to_string(place) + " is a number, an enum or a string, which has no gradient",
+  raiseOp("value_and_grad",
+          "argument " + std::to_string(place) + " is a number, an enum or a string, which has no gradient",
           "name places of tensors and variables", {}, {}, ErrorKind::type);
 }
 

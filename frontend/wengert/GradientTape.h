@@ -96,7 +96,9 @@ template <class T> void collectLeaves(const T &tree, std::vector<Source> &source
   });
 }
 template <class T> void collectSources(const T &tree, std::vector<Source> &sources) {
-  static_assert(!isStatic<T>, "a number, an enum or a string has no gradient; give a tensor, a variable, or a structure that holds one");
+  static_assert(
+      !isStatic<T>,
+      "a number, an enum or a string has no gradient; give a tensor, a variable, or a structure that holds one");
   collectLeaves(tree, sources);
 }
 
@@ -161,8 +163,9 @@ public:
   int64_t size() const;
 
   /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as
-  /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics. The last argument may be GradientOptions.
-  /// Errors: a second use of a tape that is not persistent; seeds that do not fit the targets; an op without a rule.
+  /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics. The last argument
+  /// may be GradientOptions. Errors: a second use of a tape that is not persistent; seeds that do not fit the targets;
+  /// an op without a rule.
   template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
     if constexpr (sizeof...(Rest) == 0)
       return gradientOf(targets, GradientOptions(), first);

@@ -30,8 +30,8 @@ concept HasFields = requires(T &tree) { tree.wengert_fields(); };
 template <class T>
 inline constexpr bool isStatic = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
 template <class T>
-inline constexpr bool isLeaf =
-    std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> || std::same_as<T, Source> || isStatic<T>;
+inline constexpr bool isLeaf = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> ||
+                               std::same_as<T, Source> || isStatic<T>;
 
 template <class T> inline constexpr bool isVector = false;
 template <class T, class A> inline constexpr bool isVector<std::vector<T, A>> = !std::same_as<T, bool>;

@@ -81,9 +81,8 @@ TEST(Function, StructuresGoInAndComeOut) {
 }
 
 TEST(Function, AnEmptyGradientKeepsItsPlaceAmongTheResults) {
-  auto f = wg::function("grads", [](const Tensor &x) {
-    return std::tuple(Grad(), x, Grad(x * 2.0f), Grad::none("no path"));
-  });
+  auto f = wg::function("grads",
+                        [](const Tensor &x) { return std::tuple(Grad(), x, Grad(x * 2.0f), Grad::none("no path")); });
   auto [empty, same, twice, none] = f(Tensor(3.0f));
   EXPECT_FALSE(empty.has_value());
   EXPECT_EQ(same.item<float>(), 3.0f);
