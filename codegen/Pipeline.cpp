@@ -33,31 +33,43 @@ std::string stageNames() {
   return text;
 }
 
-/// Replaces each wg.call by its callee's body: kernels form across calls.
+/// Replaces each wg.call by its callee's body: kernels form across calls. Each body is copied once for each call of it.
 static LogicalResult inlineCalls(func::FuncOp function) {
-  for (int depth = 0; depth < 1000; ++depth) {
-    SmallVector<ir::CallOp> calls;
-    function.walk([&](ir::CallOp call) { calls.push_back(call); });
-    if (calls.empty())
-      return success();
-    for (ir::CallOp call : calls) {
-      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-      if (!callee || callee.isExternal())
-        return call.emitOpError("no function @") << call.getCallee() << " in the module";
-      OpBuilder b(call);
-      IRMapping mapping;
-      mapping.map(callee.getArguments(), call.getOperands());
-      Block &body = callee.getBody().front();
-      for (Operation &op : body.without_terminator())
-        b.clone(op, mapping);
-      SmallVector<Value> results;
-      for (Value value : body.getTerminator()->getOperands())
-        results.push_back(mapping.lookupOrDefault(value));
-      call->replaceAllUsesWith(results);
-      call.erase();
-    }
+  constexpr size_t kNone = SIZE_MAX;
+  struct Inlined {
+    func::FuncOp callee;
+    size_t from; // the one in whose body it was called
+  };
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+  SmallVector<Inlined> inlined{{function, kNone}};
+  SmallVector<std::pair<ir::CallOp, size_t>> waiting;
+  auto await = [&](Operation *root, size_t from) { root->walk([&](ir::CallOp call) { waiting.push_back({call, from}); }); };
+  await(function, 0);
+  while (!waiting.empty()) {
+    auto [call, from] = waiting.pop_back_val();
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (!callee || callee.isExternal())
+      return call.emitOpError("no function @") << call.getCallee() << " in the module";
+    for (size_t at = from; at != kNone; at = inlined[at].from)
+      if (inlined[at].callee == callee) {
+        InFlightDiagnostic diagnostic = call.emitOpError("calls @") << call.getCallee() << ", which calls it: a function cannot call itself";
+        diagnostic.attachNote() << "try: write the recursion out, one function for each depth";
+        return diagnostic;
+      }
+    OpBuilder b(call);
+    IRMapping mapping;
+    mapping.map(callee.getArguments(), call.getOperands());
+    Block &body = callee.getBody().front();
+    for (Operation &op : body.without_terminator())
+      await(b.clone(op, mapping), inlined.size());
+    inlined.push_back({callee, from});
+    SmallVector<Value> results;
+    for (Value value : body.getTerminator()->getOperands())
+      results.push_back(mapping.lookupOrDefault(value));
+    call->replaceAllUsesWith(results);
+    call.erase();
   }
-  return function.emitError("calls are nested more than 1000 deep: @") << function.getName() << " calls itself";
+  return success();
 }
 
 static LogicalResult runPasses(func::FuncOp function, llvm::function_ref<void(OpPassManager &)> build) {

@@ -176,6 +176,17 @@ void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where) {
           "return it from the function", {tensor.body()->type}, where, ErrorKind::type);
 }
 
+void raiseNoElements(const Tensor &tensor, const Where &where) {
+  if (stateOf(tensor)->spec)
+    raiseOp("data", "the tensor is a specification, which has a dtype and a shape but no value",
+            "pass it to Function::trace only", {tensor.body()->type}, where, ErrorKind::type);
+  for (Trace *trace = level().trace; trace; trace = trace->outer())
+    if (trace->id() == stateOf(tensor)->birth)
+      raiseOp("data", "a symbolic tensor has no elements yet: a function is being traced",
+              "return the tensor from the function and read it there", {tensor.body()->type}, where, ErrorKind::type);
+  raiseOutOfScope("data", tensor, where);
+}
+
 //===- The gate
 //----------------------------------------------------------------------------------------------------===//
 

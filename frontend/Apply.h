@@ -93,5 +93,7 @@ Tensor operandOf(const Located &operand, DType dtype);
 
 /// A symbolic tensor in eager code or in another trace.
 [[noreturn]] void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where);
+/// A symbolic tensor or a specification, asked for its elements.
+[[noreturn]] void raiseNoElements(const Tensor &tensor, const Where &where);
 
 } // namespace wg::detail

@@ -3,6 +3,7 @@
 
 #include "codegen/Aot.h"
 #include "codegen/Compile.h"
+#include "codegen/Names.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -58,6 +59,9 @@ std::vector<StageTime> ConcreteFunction::timings() const {
 
 void ConcreteFunction::write_object(const std::string &directory, ObjectOptions options, Where where) const {
   detail::Code &code = *state_->code;
+  std::string name = options.name.empty() ? code.entry() : options.name;
+  if (runtime::Status status = codegen::checkName(name); !status.ok())
+    detail::raise(status.take(), where);
   OwningOpRef<ModuleOp> module = code.staticModule(where);
   std::vector<std::string> inputs, results;
   for (const detail::TraceInput &input : state_->inputs)
@@ -75,8 +79,7 @@ void ConcreteFunction::write_object(const std::string &directory, ObjectOptions 
     detail::raiseOp("write_object", "LLVM knows no x86-64 CPU named " + options.cpu,
                     "give native, x86-64-v2, x86-64-v3 or x86-64-v4", {}, where);
   runtime::Status status =
-      codegen::compileToObject(module.release(), code.entry(), *target, directory,
-                               options.name.empty() ? code.entry() : options.name, inputs, results);
+      codegen::compileToObject(module.release(), code.entry(), *target, directory, name, inputs, results);
   if (!status.ok())
     detail::raise(status.take(), where);
 }

@@ -2,6 +2,7 @@
 // itself.
 #include "frontend/Function.h"
 
+#include "codegen/Names.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -62,14 +63,20 @@ private:
 
 } // namespace
 
-std::string symbolOf(const std::string &name) {
-  std::string symbol;
-  for (char c : name)
-    symbol += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-  if (symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0])))
-    symbol = "f_" + symbol;
-  return symbol;
-}
+std::string symbolOf(const std::string &name) { return codegen::safeName(name); }
+
+/// How many functions may be traced within one another: some kilobytes of a thread's stack each.
+static constexpr int kDeepest = 300;
+namespace {
+/// Counts the traces that this thread is in.
+struct Nested {
+  static constinit thread_local int depth;
+  Nested() { ++depth; }
+  Nested(const Nested &) = delete;
+  ~Nested() { --depth; }
+};
+constinit thread_local int Nested::depth = 0;
+} // namespace
 
 static std::string signatureText(const std::string &name, std::span<const uint64_t> key, const FunctionOptions &options,
                                  const std::vector<TensorType> &results, size_t numResults) {
@@ -100,6 +107,12 @@ static void describeVariables(std::span<const Arguments::Leaf> leaves, std::span
 
 std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
   auto begin = Clock::now();
+  if (Nested::depth == kDeepest)
+    raiseOp(name.c_str(),
+            "this call is traced inside of " + std::to_string(kDeepest) + " others, and no more are allowed",
+            "end the recursion: stop calling at some value of the static argument, or loop", {},
+            arguments.where ? arguments.where : where, ErrorKind::runtime);
+  Nested nested;
   Trace trace(symbolOf(name), level().trace, arguments.where ? arguments.where : where);
   Frame frame(trace, arguments);
   {
@@ -140,39 +153,62 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
 //===- The cache
 //---------------------------------------------------------------------------------------------------===//
 
+/// One line for each leaf in which two signatures differ. Leaves of one path are compared in their order.
+static std::vector<std::string> differences(std::span<const SignatureLeaf> known, std::span<const SignatureLeaf> now) {
+  std::map<std::string, std::vector<std::string>> before;
+  for (const SignatureLeaf &leaf : llvm::reverse(known))
+    before[leaf.path].push_back(leaf.text);
+  std::vector<std::string> lines;
+  for (const SignatureLeaf &leaf : now) {
+    std::string text = "(absent)";
+    if (auto at = before.find(leaf.path); at != before.end() && !at->second.empty()) {
+      text = at->second.back();
+      at->second.pop_back();
+    }
+    if (text != leaf.text)
+      lines.push_back("\n  " + leaf.path + ": " + text + " -> " + leaf.text);
+  }
+  for (const auto &[path, texts] : before)
+    for (const std::string &text : llvm::reverse(texts))
+      lines.push_back("\n  " + path + ": " + text + " -> (absent)");
+  return lines;
+}
+
 /// What differs from the known signature that is nearest: the fewest leaves.
 std::string FunctionState::whyTrace(const Arguments &arguments) const {
-  std::vector<SignatureLeaf> now = leavesOf({arguments.key.begin(), arguments.key.end()}, options);
-  std::string best;
-  size_t fewest = SIZE_MAX;
-  uint64_t latest = 0;
+  std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
+  std::vector<SignatureLeaf> now = leavesOf(key, options);
+  const Entry *nearest = nullptr;
+  std::vector<std::string> fewest;
+  size_t known = 0;
+  bool unfinished = false;
   for (const auto &[hash, entry] : entries) {
+    unfinished |= !entry->concrete;
     if (!entry->concrete || entry->alias)
       continue;
-    std::vector<SignatureLeaf> known = leavesOf(entry->key, options);
-    std::string text;
-    size_t different = 0;
-    for (size_t i = 0; i < std::max(now.size(), known.size()); ++i) {
-      if (i < now.size() && i < known.size() && now[i].path == known[i].path && now[i].text == known[i].text)
-        continue;
-      ++different;
-      text += "\n  " + (i < now.size() ? now[i].path : known[i].path) + ": " +
-              (i < known.size() ? known[i].text : "(absent)") + " -> " + (i < now.size() ? now[i].text : "(absent)");
-    }
-    if (different < fewest || (different == fewest && entry->lastUse > latest)) {
-      fewest = different;
-      latest = entry->lastUse;
-      best = text;
+    ++known;
+    std::vector<std::string> lines = differences(leavesOf(entry->key, options), now);
+    if (!nearest || lines.size() < fewest.size() ||
+        (lines.size() == fewest.size() && entry->lastUse > nearest->lastUse)) {
+      nearest = entry.get();
+      fewest = std::move(lines);
     }
   }
-  if (fewest == SIZE_MAX)
-    return "the first call";
-  if (fewest == 0)
-    return "the same signature inside of another traced function, whose tensors it captures";
-  size_t count = static_cast<size_t>(std::count_if(
-      entries.begin(), entries.end(), [](const auto &each) { return each.second->concrete && !each.second->alias; }));
-  return "differs from the nearest of " + std::to_string(count) +
-         (count == 1 ? " known signature:" : " known signatures:") + best;
+  if (!nearest)
+    return unfinished                    ? "no other signature is known; one is being traced"
+           : traceCount == 0             ? "the first call"
+           : traceCount == tracesCleared ? "the first call after clear_cache"
+                                         : "no other signature is kept";
+  if (fewest.empty())
+    return std::equal(key.begin(), key.end(), nearest->key.begin(), nearest->key.end())
+               ? "the same signature inside of another traced function, whose tensors it captures"
+               : "differs from a known signature in what reads the same: a nan of other bits, or a structure of "
+                 "another type";
+  std::string text = "differs from the nearest of " + std::to_string(known) +
+                     (known == 1 ? " known signature:" : " known signatures:");
+  for (const std::string &line : fewest)
+    text += line;
+  return text;
 }
 
 /// Whether a trace for `known`, in which sizes may be `?`, serves a call of `key`; counts the sizes that are `?`.
@@ -185,11 +221,11 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
       return false;
     uint64_t head = key[i++];
     auto tag = static_cast<KeyTag>(head & 0xff);
-    size_t words = tag == KeyTag::tensor                             ? head >> 40 & 0xff
-                   : tag == KeyTag::variable                         ? head >> 16 & 0xff
-                   : tag == KeyTag::string                           ? ((head >> 8 & 0xffffffff) + 7) / 8
-                   : tag == KeyTag::argument || tag == KeyTag::count ? 0
-                                                                     : 2;
+    size_t words = tag == KeyTag::tensor                         ? head >> 40 & 0xff
+                   : tag == KeyTag::variable                     ? head >> 16 & 0xff
+                   : tag == KeyTag::string || tag == KeyTag::key ? ((head >> 8 & 0xffffffff) + 7) / 8
+                   : tag == KeyTag::argument || tag == KeyTag::count || tag == KeyTag::endKey ? 0
+                                                                                              : 2;
     for (size_t end = i + words; i < end; ++i) {
       bool isOpen = tag == KeyTag::tensor && known[i] == static_cast<uint64_t>(dynamic);
       open += isOpen;
@@ -292,9 +328,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   }
 
   std::string reason = whyTrace(arguments);
-  if (options.max_traces > 0 && traceCount >= options.max_traces)
+  if (int64_t counted = traceCount - tracesCleared; options.max_traces > 0 && counted >= options.max_traces)
     raiseOp(name.c_str(),
-            "trace " + std::to_string(traceCount + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) +
+            "trace " + std::to_string(counted + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) +
                 "; this call " + reason,
             "pass equal shapes and statics, trace with dynamic sizes, or raise max_traces", {}, arguments.where,
             ErrorKind::runtime);
@@ -550,7 +586,11 @@ std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions op
 }
 
 std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) {
-  return function.find(arguments, body, /*exact=*/true);
+  std::shared_ptr<ConcreteState> found = function.find(arguments, body, /*exact=*/true);
+  // What captures tensors of an enclosing trace is called there only, and inlined.
+  if (found->code->isStatic() && !found->boundTo)
+    found->code->compiled({}, arguments.where);
+  return found;
 }
 
 void call(FunctionState &function, Arguments &arguments, Body body, Results &results) {
@@ -637,6 +677,8 @@ std::string FunctionBase::report() const {
 void FunctionBase::clear_cache() {
   std::lock_guard lock(state_->mutex);
   std::erase_if(state_->entries, [](const auto &entry) { return entry.second->concrete != nullptr; });
+  // What is left is being traced.
+  state_->tracesCleared = state_->traceCount - static_cast<int64_t>(state_->entries.size());
 }
 
 const std::string &FunctionBase::name() const { return state_->name; }

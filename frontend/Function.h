@@ -20,7 +20,7 @@ class Executable;
 
 namespace wg::detail {
 
-/// A name that MLIR and C take.
+/// A name that MLIR and C take, and that no function has which compiled code calls.
 std::string symbolOf(const std::string &name);
 /// Unique numbers for things that caches refer to: an address may be used again, these are not.
 uint64_t nextSerial();
@@ -51,6 +51,8 @@ public:
   const Compiled *only() const { return only_.load(std::memory_order_acquire); }
   double compileSeconds() const { return compileSeconds_.load(std::memory_order_relaxed); }
   bool interpreted() const { return interpret_; }
+  /// Whether the inputs' sizes are all known, so that one executable serves every call.
+  bool isStatic() const { return static_; }
   /// All executables made so far, with the sizes that they are for.
   std::vector<std::shared_ptr<const codegen::Executable>> executables();
   /// A copy of the module with the function's types made static; fails if a size is open.
@@ -165,6 +167,7 @@ public:
   std::condition_variable traced;
   std::unordered_multimap<uint64_t, std::shared_ptr<Entry>> entries;
   int64_t traceCount = 0;
+  int64_t tracesCleared = 0; ///< of these, those that clear_cache has forgotten: max_traces does not count them
   uint64_t clock = 0;
   std::string lastTrace;
   std::shared_ptr<ConcreteState> lastConcrete;
@@ -181,7 +184,7 @@ private:
 uint64_t hashOf(std::span<const uint64_t> key);
 /// Tells variables that the function also captures from all others: a trace in which argument and capture are one variable serves no other call.
 void markCaptured(Arguments &arguments, std::span<const int64_t> captured);
-/// One line a leaf: `arg0`, `arg1[2]` and its text, `f32[64,784]` or `int 3`.
+/// One line a leaf: `arg0`, `arg1[2]`, `arg1["w"]` and its text, `f32[64,784]` or `int 3`; and one for a length.
 struct SignatureLeaf {
   std::string path, text;
 };

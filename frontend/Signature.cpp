@@ -23,8 +23,8 @@ void Arguments::operator()(const Variable &variable) {
   leaves.push_back({nullptr, &variable});
 }
 
-void Arguments::operator()(const std::string &text) {
-  word(KeyTag::string, static_cast<uint32_t>(text.size()));
+void Arguments::string(KeyTag tag, const std::string &text) {
+  word(tag, static_cast<uint32_t>(text.size()));
   for (size_t i = 0; i < text.size(); i += 8) {
     uint64_t bytes = 0;
     std::memcpy(&bytes, text.data() + i, std::min<size_t>(8, text.size() - i));
@@ -58,37 +58,46 @@ uint64_t hashOf(std::span<const uint64_t> key) {
   return hash;
 }
 
-/// The text of a static by its kind, width and bits.
-static std::string staticText(KeyTag tag, uint32_t size, bool isUnsigned, uint64_t bits) {
+/// The text of a static: its type, and its value by kind and bits.
+static std::string staticText(KeyTag tag, bool isUnsigned, uint64_t bits, std::string_view type) {
+  std::string text(type);
   switch (tag) {
   case KeyTag::real: {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.17g", std::bit_cast<double>(bits));
-    return (size == 4 ? "float " : "double ") + std::string(text);
+    char digits[40];
+    std::snprintf(digits, sizeof digits, " %.17g", std::bit_cast<double>(bits));
+    return text + digits;
   }
   case KeyTag::boolean:
-    return bits ? "bool true" : "bool false";
+    return text + (bits ? " true" : " false");
   case KeyTag::enumeration:
-    return "enum " + std::to_string(static_cast<int64_t>(bits));
+    return "enum " + text + " " + std::to_string(static_cast<int64_t>(bits));
   default:
-    return (size == 8 ? "int64 " : "int ") +
-           (isUnsigned ? std::to_string(bits) : std::to_string(static_cast<int64_t>(bits)));
+    return text + " " + (isUnsigned ? std::to_string(bits) : std::to_string(static_cast<int64_t>(bits)));
   }
 }
 
+namespace {
+/// The leaves of an argument, or of one element of a map: `x`, or `x[0]`, `x[1]` ... if there are several.
+struct Part {
+  std::string path;
+  std::vector<size_t> leaves = {};
+  bool several = false;
+};
+} // namespace
+
 std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options) {
   std::vector<SignatureLeaf> leaves;
-  std::string argument;
-  std::vector<size_t> ofArgument; // leaves of the present argument
+  std::vector<Part> parts; // the argument, and the elements of maps that are open
   auto add = [&](std::string text) {
-    ofArgument.push_back(leaves.size());
-    leaves.push_back({argument, std::move(text)});
+    parts.back().leaves.push_back(leaves.size());
+    leaves.push_back({parts.back().path, std::move(text)});
   };
   auto close = [&] {
-    if (ofArgument.size() > 1)
-      for (size_t i = 0; i < ofArgument.size(); ++i)
-        leaves[ofArgument[i]].path += "[" + std::to_string(i) + "]";
-    ofArgument.clear();
+    const Part &part = parts.back();
+    if (part.several || part.leaves.size() > 1)
+      for (size_t i = 0; i < part.leaves.size(); ++i)
+        leaves[part.leaves[i]].path += "[" + std::to_string(i) + "]";
+    parts.pop_back();
   };
   for (size_t i = 0; i < key.size();) {
     uint64_t head = key[i++];
@@ -103,8 +112,9 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
     };
     switch (tag) {
     case KeyTag::argument:
-      close();
-      argument = a < options.argument_names.size() ? options.argument_names[a] : "arg" + std::to_string(a);
+      if (!parts.empty())
+        close();
+      parts.push_back({a < options.argument_names.size() ? options.argument_names[a] : "arg" + std::to_string(a)});
       break;
     case KeyTag::tensor:
       add(readType(a, b & 0xff));
@@ -114,22 +124,31 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
       add(text + " (alias class " + std::to_string(b) + (a >> 24 ? ", captured as well)" : ")"));
       break;
     }
-    case KeyTag::string: {
+    case KeyTag::string:
+    case KeyTag::key: {
       std::string text;
       for (uint32_t at = 0; at < a; at += 8, ++i)
         text.append(reinterpret_cast<const char *>(&key[i]), std::min<uint32_t>(8, a - at));
-      add("string \"" + text + "\"");
+      if (tag == KeyTag::key)
+        parts.push_back({parts.back().path + "[\"" + text + "\"]"});
+      else
+        add("string \"" + text + "\"");
       break;
     }
+    case KeyTag::endKey:
+      close();
+      break;
     case KeyTag::count:
-      add("length " + std::to_string(a));
+      parts.back().several = true;
+      leaves.push_back({parts.back().path, "length " + std::to_string(a)});
       break;
     default:
-      add(staticText(tag, a, b != 0, key[i]));
+      add(staticText(tag, b != 0, key[i], *reinterpret_cast<const std::string_view *>(key[i + 1])));
       i += 2;
     }
   }
-  close();
+  if (!parts.empty())
+    close();
   return leaves;
 }
 

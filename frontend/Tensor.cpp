@@ -18,10 +18,14 @@ Tensor::Tensor(DType dtype, const Shape &shape, const void *elements) {
 
 Tensor::Tensor(const TensorSpec &spec) {
   detail::checkRank("tensor", spec.shape, {});
+  for (int64_t size : spec.shape)
+    if (size < -1 && size != dynamic)
+      detail::raiseOp("TensorSpec", "sizes are not negative: " + std::to_string(size),
+                      "give wg::dynamic, or -1, for a size that is open", {}, {});
   auto *state = new detail::TensorState;
   state->type.dtype = spec.dtype;
   for (int64_t size : spec.shape)
-    state->type.shape.push_back(size < 0 ? dynamic : size);
+    state->type.shape.push_back(size == -1 ? dynamic : size);
   state->spec = true;
   body_ = state;
 }
@@ -64,9 +68,7 @@ int64_t Tensor::size(Where where) const {
 static Array dataOf(const Tensor &tensor, const Where &where) {
   tensor.body(where);
   if (tensor.symbolic())
-    detail::raiseOp("data", "a symbolic tensor has no elements yet: a function is being traced",
-                    "return the tensor from the function and read it there", {tensor.body()->type}, where,
-                    ErrorKind::type);
+    detail::raiseNoElements(tensor, where);
   return detail::arrayOf(tensor);
 }
 

@@ -25,4 +25,10 @@ void raiseNoVariables(const Where &where) {
           "read a trainable variable in the function", {}, where);
 }
 
+void raiseStaticPlace(int place) {
+  raiseOp("value_and_grad",
+          "argument " + std::to_string(place) + " is a number, an enum or a string, which has no gradient",
+          "name places of tensors and variables", {}, {}, ErrorKind::type);
+}
+
 } // namespace wg::detail

@@ -3,6 +3,7 @@
 #include "tools/Program.h"
 
 #include "codegen/Compile.h"
+#include "codegen/Names.h"
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 
@@ -31,6 +32,8 @@ void specialise(Program &program, const Options &options) {
 
 int compile(const Options &options) {
   Program program = orFail(readProgram(options.file, options.entry));
+  std::string name = options.name.empty() ? program.entry : options.name;
+  orFail(codegen::checkName(name));
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu);
   if (!target)
     fail({.message = "LLVM knows no x86-64 processor `" + options.cpu + "`", .remedy = "--cpu x86-64-v2, x86-64-v3, x86-64-v4 or native"});
@@ -40,7 +43,6 @@ int compile(const Options &options) {
     fail({.kind = runtime::ErrorKind::io, .message = options.directory + ": " + problem.message()});
   if (!options.types.empty())
     specialise(program, options);
-  std::string name = options.name.empty() ? program.entry : options.name;
   orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
   std::cout << object.string() << " (" << std::filesystem::file_size(object) << " bytes), " << name << ".h\n";

@@ -47,6 +47,10 @@ runtime::Result<Program> readProgram(const std::string &path, std::string entry)
   if (std::find(names.begin(), names.end(), program.entry) == names.end())
     return runtime::Failure{.kind = runtime::ErrorKind::lookup, .message = path + " holds no public function `" + program.entry + "`",
                             .remedy = known.empty() ? "" : "--entry with one of " + known};
+  // At stage lowered the entry is still a function of `func`; at stage llvm it is one of LLVM's.
+  if (!program.function())
+    return runtime::Failure{.kind = runtime::ErrorKind::unimplemented, .message = path + " is at stage llvm: `" + program.entry + "` is a function of the llvm dialect, which is printed for reading only",
+                            .remedy = "give the program's text at stage lowered, or at one before it"};
   program.stage = stageOf(program.function());
   return program;
 }

@@ -145,7 +145,6 @@ void append(std::ofstream &out, const Tensor &tensor) {
 /// variables, in the order of the header's arguments.
 void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &options) {
   namespace fs = std::filesystem;
-  fs::create_directories(options.objects);
   auto both = function("gradient", [&](const Tensor &x, const Tensor &y) {
     GradientTape tape;
     Tensor value = trainer.loss(x, y);

@@ -12,7 +12,9 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
-int main(int argc, char **argv) {
+#include <iostream>
+
+int main(int argc, char **argv) try {
   mlir::DialectRegistry registry;
   registry.insert<wg::ir::WGDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
                   mlir::scf::SCFDialect, mlir::cf::ControlFlowDialect, mlir::vector::VectorDialect,
@@ -21,4 +23,7 @@ int main(int argc, char **argv) {
   wg::passes::registerPasses();
   wg::autodiff::registerAutodiffPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Wengert's optimiser driver\n", registry));
+} catch (const std::exception &error) {
+  std::cerr << "error: " << error.what() << "\n";
+  return 1;
 }

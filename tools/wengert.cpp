@@ -40,6 +40,8 @@ int main(int argc, char **argv) {
     std::cerr << error.what() << "\n";
   } catch (const std::bad_alloc &) {
     std::cerr << "error: out of memory\n";
+  } catch (const std::exception &error) {
+    std::cerr << "error: " << error.what() << "\n";
   }
   return 1;
 }

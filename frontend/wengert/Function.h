@@ -11,13 +11,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 namespace wg {
 
 struct FunctionOptions {
-  int64_t max_traces = 0;  ///< more than so many are an error that says what changed; 0: no limit
+  int64_t max_traces = 0;  ///< more since clear_cache are an error that says what changed; 0: no limit
   int64_t capacity = 1024; ///< concrete functions kept; the least recently used falls
   bool interpret = false;  ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
   std::vector<std::string> argument_names = {}; ///< for reports; default arg0, arg1, ...
@@ -98,8 +99,28 @@ private:
 };
 
 /// The kinds of words in a signature; the low byte of a head word.
-enum class KeyTag : uint8_t { argument = 1, tensor, variable, real, integer, boolean, enumeration, string, count };
-template <class T> inline constexpr char kTypeIdentity = 0;
+enum class KeyTag : uint8_t {
+  argument = 1,
+  tensor,
+  variable,
+  real,
+  integer,
+  boolean,
+  enumeration,
+  string,
+  count,
+  key,
+  endKey
+};
+
+/// `unsigned int`, out of `... [T = unsigned int]` or `... [with T = unsigned int; ...]`.
+template <class T> constexpr std::string_view typeName() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find("T = ") + 4);
+  return text.substr(0, text.find_first_of(";]"));
+}
+/// The name of a static's C++ type; its address stands for the type in a signature.
+template <class T> inline constexpr std::string_view kTypeIdentity = typeName<T>();
 
 /// The leaves of a call's arguments, and the words of its signature.
 class Arguments {
@@ -122,7 +143,8 @@ public:
   }
   void operator()(const Variable &variable);
   void operator()(const Grad &grad) { (*this)(grad.value(where)); }
-  void operator()(const std::string &text);
+  void operator()(const std::string &text) { string(KeyTag::string, text); }
+  void operator()(Key key) { key.key ? string(KeyTag::key, *key.key) : word(KeyTag::endKey, 0); }
   void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
   template <class T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
@@ -150,6 +172,7 @@ public:
   bool symbolic = false;
 
 private:
+  void string(KeyTag tag, const std::string &text);
   void word(KeyTag tag, uint32_t a, uint32_t b = 0) {
     key.push_back(static_cast<uint64_t>(tag) | static_cast<uint64_t>(a) << 8 | static_cast<uint64_t>(b) << 40);
   }
@@ -161,7 +184,8 @@ public:
   virtual void place(Tensor &leaf) = 0;
   virtual void place(Variable &leaf) = 0;
   virtual void result(const Tensor &tensor) = 0;
-  /// The result's structure with its tensors emptied; every call copies it and fills it in.
+  /// The result's structure with its tensors emptied; every call copies it and fills it in. A gradient that exists
+  /// keeps a tensor without elements, so that it differs from an empty one.
   std::shared_ptr<const void> prototype;
 
 protected:
@@ -220,7 +244,7 @@ template <class R, class F, class... A> struct Tracer {
         } else if constexpr (std::same_as<L, Grad>) {
           if (leaf.has_value()) {
             frame.result(leaf.value());
-            leaf = Grad::none("");
+            leaf = Grad(Tensor(TensorSpec()));
           }
         }
       });
@@ -241,7 +265,7 @@ template <class R> R unpack(Results &results) {
       if constexpr (std::same_as<L, Tensor>)
         leaf = std::move(results.tensors[next++]);
       else if constexpr (std::same_as<L, Grad>)
-        if (leaf.reason().empty())
+        if (leaf.has_value())
           leaf = Grad(std::move(results.tensors[next++]));
     });
     return result;
@@ -317,6 +341,7 @@ public:
   std::string explain_last_trace() const;
   /// One paragraph per concrete function: signature, reason, calls, ops by stage, kernels, times.
   std::string report() const;
+  /// Forgets the concrete functions: the next call of each signature traces again, and max_traces counts from 0.
   void clear_cache();
   const std::string &name() const;
   const std::shared_ptr<detail::FunctionState> &state() const { return state_; }
@@ -337,7 +362,7 @@ public:
   R operator()(P... args, Where where = Where::current()) const {
     return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(*state_, *f_, where, args...);
   }
-  /// Traces and compiles without running. A TensorSpec may stand for any tensor.
+  /// Traces and compiles without running (with a dynamic size, a call compiles). A TensorSpec may stand for any tensor.
   ConcreteFunction trace(P... args, Where where = Where::current()) const {
     using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
     detail::Arguments arguments(where);

@@ -88,8 +88,18 @@ struct Source {
   Variable variable;
 };
 
+/// The tensors, variables and gradients in a structure, in order.
+template <class T> void collectLeaves(const T &tree, std::vector<Source> &sources) {
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::constructible_from<Source, const L &>)
+      sources.emplace_back(leaf);
+  });
+}
 template <class T> void collectSources(const T &tree, std::vector<Source> &sources) {
-  mapTree(tree, [&](const auto &leaf) { return sources.emplace_back(leaf), 0; });
+  static_assert(
+      !isStatic<T>,
+      "a number, an enum or a string has no gradient; give a tensor, a variable, or a structure that holds one");
+  collectLeaves(tree, sources);
 }
 
 /// Ends a scope when it dies: recording goes back to what it was.
@@ -153,8 +163,9 @@ public:
   int64_t size() const;
 
   /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as
-  /// a tuple; a structure of sources gives the same structure of gradients. The last argument may be GradientOptions.
-  /// Errors: a second use of a tape that is not persistent; seeds that do not fit the targets; an op without a rule.
+  /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics. The last argument
+  /// may be GradientOptions. Errors: a second use of a tape that is not persistent; seeds that do not fit the targets;
+  /// an op without a rule.
   template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
     if constexpr (sizeof...(Rest) == 0)
       return gradientOf(targets, GradientOptions(), first);
@@ -180,7 +191,12 @@ private:
     (detail::collectSources(sources, list), ...);
     std::vector<Grad> grads = gradientAll(targets, list, options);
     size_t next = 0;
-    auto take = [&](const auto &) -> Grad { return std::move(grads[next++]); };
+    auto take = [&]<class L>(const L &) -> Grad {
+      if constexpr (detail::isStatic<L>)
+        return Grad::none("the source is a number, an enum or a string");
+      else
+        return std::move(grads[next++]);
+    };
     if constexpr (sizeof...(S) == 1)
       return (detail::mapTree(sources, take), ...);
     else

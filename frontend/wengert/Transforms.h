@@ -13,6 +13,7 @@ namespace detail {
 /// The same value under an identity of its own, so that one tensor passed twice is two independent arguments.
 Tensor fresh(const Tensor &x);
 [[noreturn]] void raiseNoVariables(const Where &where);
+[[noreturn]] void raiseStaticPlace(int place);
 
 template <class T> T freshTree(const T &tree) {
   T copy = tree;
@@ -52,17 +53,19 @@ template <class F> auto value_and_grad(F f) {
   };
 }
 
-/// By the arguments at these places; the gradients of all their leaves, in order.
+/// By the arguments at these places; the gradients of all their tensors and variables, in order.
 template <class F> auto value_and_grad(F f, std::vector<int> places) {
   return [f = std::move(f), places = std::move(places)]<class... A>(const A &...args) {
     std::tuple<A...> fresh{detail::freshTree(args)...};
     GradientTape tape({.watch_accessed_variables = false});
     std::vector<detail::Source> sources;
-    auto choose = [&](const auto &tree, int place) {
+    auto choose = [&]<class T>(const T &tree, int place) {
       for (int chosen : places)
         if (chosen == place) {
+          if constexpr (detail::isStatic<T>)
+            detail::raiseStaticPlace(place);
           detail::watchTree(tape, tree);
-          detail::collectSources(tree, sources);
+          detail::collectLeaves(tree, sources);
         }
     };
     std::apply(

@@ -24,13 +24,14 @@ class Grad;
 
 namespace detail {
 
+struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
 template <class T>
 inline constexpr bool isStatic = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
 template <class T>
-inline constexpr bool isLeaf =
-    std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> || isStatic<T>;
+inline constexpr bool isLeaf = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> ||
+                               std::same_as<T, Source> || isStatic<T>;
 
 template <class T> inline constexpr bool isVector = false;
 template <class T, class A> inline constexpr bool isVector<std::vector<T, A>> = !std::same_as<T, bool>;
@@ -52,8 +53,13 @@ template <class F> void visitCount(size_t count, F &&leaf) {
   Count length{count};
   leaf(length);
 }
+/// The key of a map, before its element; null after it.
+struct Key {
+  const std::string *key;
+};
 
-/// Calls `leaf` on each leaf in order; on Count before a vector, an optional or a map; on each key of a map.
+/// Calls `leaf` on each leaf in order; on Count before a vector, an optional or a map; on Key around each element of a
+/// map.
 template <class T, class F> void visit(T &tree, F &&leaf) {
   using U = std::remove_cv_t<T>;
   if constexpr (isLeaf<U>) {
@@ -70,8 +76,10 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   } else if constexpr (isMap<U>) {
     visitCount(tree.size(), leaf);
     for (auto &[key, element] : tree) {
-      leaf(key);
+      Key begin{&key}, end{nullptr};
+      leaf(begin);
       visit(element, leaf);
+      leaf(end);
     }
   } else if constexpr (HasFields<U>) {
     std::apply([&](auto &...fields) { (visit(fields, leaf), ...); }, tree.wengert_fields());
@@ -83,26 +91,31 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   }
 }
 
-/// The same structure with `f(leaf)` for each tensor or variable. A struct becomes the tuple of its fields.
+/// The same structure with `f(leaf)` for each leaf. A struct becomes the tuple of its fields.
 template <class T, class F> auto mapTree(const T &tree, F &&f) {
+  // Braces: the elements are mapped from left to right.
+  [[maybe_unused]] auto mapAll = [&](const auto &...elements) {
+    return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...};
+  };
   if constexpr (isVector<T>) {
     std::vector<decltype(mapTree(tree[0], f))> mapped;
     mapped.reserve(tree.size());
     for (const auto &element : tree)
       mapped.push_back(mapTree(element, f));
     return mapped;
+  } else if constexpr (isOptional<T>) {
+    return tree ? std::optional(mapTree(*tree, f)) : std::nullopt;
   } else if constexpr (isMap<T>) {
     std::map<std::string, decltype(mapTree(tree.begin()->second, f))> mapped;
     for (const auto &[key, element] : tree)
       mapped.emplace(key, mapTree(element, f));
     return mapped;
   } else if constexpr (HasFields<T>) {
-    return mapTree(std::apply([](const auto &...fields) { return std::tuple(fields...); }, tree.wengert_fields()), f);
+    return std::apply(mapAll, tree.wengert_fields());
   } else if constexpr (isTuple<T>) {
-    // Braces: the elements are mapped from left to right.
-    return std::apply(
-        [&](const auto &...elements) { return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...}; },
-        tree);
+    return std::apply(mapAll, tree);
+  } else if constexpr (std::same_as<T, std::monostate>) {
+    return tree;
   } else {
     return f(tree);
   }

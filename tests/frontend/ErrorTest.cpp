@@ -69,6 +69,8 @@ TEST(Error, ReadingElements) {
 TEST(Error, AxesAndSizes) {
   EXPECT_EQ(errorOf([] { reduce_sum(zeros({2}), 1); }).message(), "axis 1 of a tensor of rank 1");
   EXPECT_EQ(errorOf([] { reshape(zeros({5}), {2, -1}); }).message(), "f32[5] has 5 elements, no multiple of 2");
+  EXPECT_EQ(errorOf([] { Tensor(TensorSpec{f32, {3, -2}}); }).message(), "sizes are not negative: -2");
+  EXPECT_EQ(Tensor(TensorSpec{f32, {-1, dynamic}}).shape(), (Shape{dynamic, dynamic}));
   EXPECT_EQ(errorOf([] { zeros({-2}); }).message(), "sizes are not negative: (-2,)");
   EXPECT_EQ(errorOf([] { index(zeros({2}), 2); }).message(), "place 2 of axis 0, whose size is 2");
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 using namespace wg;
@@ -79,6 +80,16 @@ TEST(Function, StructuresGoInAndComeOut) {
   EXPECT_EQ(f.trace_count(), 3);
 }
 
+TEST(Function, AnEmptyGradientKeepsItsPlaceAmongTheResults) {
+  auto f = wg::function("grads",
+                        [](const Tensor &x) { return std::tuple(Grad(), x, Grad(x * 2.0f), Grad::none("no path")); });
+  auto [empty, same, twice, none] = f(Tensor(3.0f));
+  EXPECT_FALSE(empty.has_value());
+  EXPECT_EQ(same.item<float>(), 3.0f);
+  EXPECT_EQ(twice.item<float>(), 6.0f);
+  EXPECT_EQ(none.reason(), "no path");
+}
+
 // F-8
 TEST(Function, VariablesAreKeyedByTheirAliasing) {
   Variable x(1.0f), y(2.0f), z(3.0f);
@@ -126,15 +137,21 @@ TEST(Function, GradientsReachCapturedTensors) {
 // F-64
 TEST(Function, ASymbolicTensorDoesNotLeak) {
   Tensor leaked;
+  std::string inside;
   auto f = wg::function("leak", [&](const Tensor &x) {
     leaked = x * 2.0f;
+    inside = messageOf([&] { leaked.item<float>(); });
     return leaked;
   });
   f(Tensor(1.0f));
+  EXPECT_NE(inside.find("a symbolic tensor has no elements yet: a function is being traced"), std::string::npos);
   std::string message = messageOf([&] { leaked + 1.0f; });
   EXPECT_NE(message.find("out of scope and cannot be used here; it was made at FunctionTest.cpp:"), std::string::npos)
       << message;
-  EXPECT_NE(messageOf([&] { leaked.item<float>(); }).find("a symbolic tensor has no elements yet"), std::string::npos);
+  EXPECT_NE(messageOf([&] { leaked.item<float>(); }).find("out of scope and cannot be used here; it was made at"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { Tensor(TensorSpec{f32, {}}).item<float>(); }).find("the tensor is a specification"),
+            std::string::npos);
 }
 
 // F-65
@@ -260,12 +277,105 @@ TEST(Function, ATraceIsExplained) {
   EXPECT_NE(f.report().find("step: 3 traces, 3 concrete functions"), std::string::npos) << f.report();
 }
 
+static void expectExplained(const FunctionBase &f, const std::string &text) {
+  EXPECT_NE(f.explain_last_trace().find(text), std::string::npos) << text << "\nin\n" << f.explain_last_trace();
+}
+
+namespace {
+enum class Mode { slow, fast };
+}
+
+TEST(Function, StaticsAreNamedWithTheirType) {
+  auto f = wg::function("scaled", [](const Tensor &x, auto n) { return x * static_cast<int>(n); });
+  Tensor x(2.0f);
+  f(x, short(3));
+  f(x, 3);
+  expectExplained(f, "arg1: short 3 -> int 3");
+  f.clear_cache();
+  f(x, 3u);
+  f(x, 3);
+  expectExplained(f, "arg1: unsigned int 3 -> int 3");
+  f(x, Mode::fast);
+  expectExplained(f, "Mode 1");
+}
+
+TEST(Function, PathsNameKeysAndElements) {
+  using Map = std::map<std::string, Tensor>;
+  auto f =
+      wg::function("paths", [](const std::vector<Tensor> &list, const Map &map) { return list.back() + map.at("w"); });
+  Tensor one(1.0f), two{1.0f, 2.0f};
+  EXPECT_EQ(f.trace({one, two}, {{"w", two}}).signature(),
+            "paths(arg0: length 2, arg0[0]: f32[], arg0[1]: f32[2], arg1: length 1, arg1[\"w\"]: f32[2]) -> (f32[2])");
+  f({one, two}, {{"b", one}, {"w", two}});
+  expectExplained(f, "signature:\n  arg1: length 1 -> length 2\n  arg1[\"b\"]: (absent) -> f32[]\n  cost");
+  f.clear_cache();
+  f({two}, {{"w", two}});
+  f({two, two}, {{"w", one}});
+  expectExplained(f, "arg0: length 1 -> length 2\n  arg0[1]: (absent) -> f32[2]\n  arg1[\"w\"]: f32[2] -> f32[]\n");
+}
+
+TEST(Function, TheReasonOfATraceIsTrue) {
+  std::function<Tensor(const Tensor &, int)> self;
+  auto f = wg::function("power", [&](const Tensor &x, int n) { return n == 1 ? x : x * self(x, n - 1); });
+  self = [&](const Tensor &x, int n) { return f(x, n); };
+  EXPECT_EQ(f(Tensor(2.0f), 2).item<float>(), 4.0f);
+  EXPECT_NE(f.report().find("no other signature is known; one is being traced"), std::string::npos) << f.report();
+  f.clear_cache();
+  f(Tensor(2.0f), 1);
+  expectExplained(f, "the first call after clear_cache");
+}
+
+// Names that compiled code, the linker or C would take for something else.
+TEST(Function, AnyNameWillDo) {
+  for (const char *name : {"sin", "expf", "memcpy", "malloc", "int", "main", "1x", "a b", "", "wg_parallel_for", "ä"}) {
+    auto f = wg::function(name, [](const Tensor &x) { return sin(exp(x)); });
+    Tensor x{0.5f, 2.0f};
+    EXPECT_NEAR(f(x).to_vector<float>()[0], std::sin(std::exp(0.5f)), 1e-5f) << name;
+    EXPECT_EQ(f.name(), name);
+    auto outer = wg::function("outer", [&](const Tensor &y) { return f(y); });
+    EXPECT_EQ(outer(x).to_vector<float>(), f(x).to_vector<float>()) << name;
+  }
+}
+
+TEST(Function, AnObjectHasANameThatCTakes) {
+  ConcreteFunction cf = wg::function("f", [](const Tensor &x) { return x * 2.0f; }).trace(TensorSpec{f32, {4}});
+  std::string folder = testing::TempDir() + "wengert_names";
+  auto refused = [&](const std::string &name) { return messageOf([&] { cf.write_object(folder, {.name = name}); }); };
+  EXPECT_NE(refused("sin").find("`sin` cannot be the name of a C function: libm or libc has a function of that name"),
+            std::string::npos);
+  EXPECT_NE(refused("int").find("C or C++ means something else by it"), std::string::npos);
+  for (const char *name : {"../f", "a b", "1x", "f.g"})
+    EXPECT_NE(refused(name).find("letters, digits and underscores"), std::string::npos) << name;
+  EXPECT_NE(refused("a b").find("\n  try: name it a_b"), std::string::npos) << refused("a b");
+  EXPECT_EQ(refused("sin_"), "no error");
+  EXPECT_TRUE(std::filesystem::exists(folder + "/sin_.h"));
+}
+
+// Kernels and times are there before the first run, as are the errors of compilation.
+TEST(Function, TraceCompiles) {
+  auto f = wg::function("ahead", [](const Tensor &x) { return exp(x) * 2.0f; });
+  ConcreteFunction cf = f.trace(TensorSpec{f32, {8}});
+  ConcreteFunction open = f.trace(TensorSpec{f32, {dynamic}});
+  EXPECT_TRUE(open.kernels().empty());
+  if (std::getenv("WENGERT_INTERPRET"))
+    GTEST_SKIP() << "skipped: nothing is compiled";
+  EXPECT_EQ(cf.kernels().size(), 1u);
+  size_t stages = cf.timings().size();
+  EXPECT_GT(stages, 5u);
+  f(zeros({8}));
+  EXPECT_EQ(cf.timings().size(), stages);
+}
+
 TEST(Function, TracesCanBeLimited) {
   auto f = wg::function("strict", [](const Tensor &x) { return x; }, {.max_traces = 1});
   f(Tensor(1.0f));
   std::string message = messageOf([&] { f(Tensor{1.0f}); });
   EXPECT_NE(message.find("trace 2 exceeds max_traces = 1"), std::string::npos) << message;
   EXPECT_NE(message.find("arg0: f32[] -> f32[1]"), std::string::npos) << message;
+  f.clear_cache();
+  f(Tensor{1.0f});
+  EXPECT_EQ(f.trace_count(), 2);
+  EXPECT_NE(messageOf([&] { f(Tensor(1.0f)); }).find("trace 2 exceeds max_traces = 1"), std::string::npos);
 }
 
 // F-16
@@ -282,6 +392,24 @@ TEST(Function, EndlessRecursionIsAnError) {
   auto f = wg::function("endless", [&](const Tensor &x) { return self(x); });
   self = [&](const Tensor &x) { return f(x); };
   EXPECT_NE(messageOf([&] { f(Tensor(1.0f)); }).find("it calls itself with the same signature"), std::string::npos);
+}
+
+TEST(Function, RecursionThroughAChangingStaticEnds) {
+  std::function<Tensor(const Tensor &, int)> self;
+  uint32_t line = 0;
+  auto f = wg::function("deep", [&](const Tensor &x, int n) { return n == 0 ? x : self(x, n - 1) + 1.0f; });
+  self = [&](const Tensor &x, int n) {
+    line = __LINE__ + 1;
+    return f(x, n);
+  };
+  std::string message = messageOf([&] { f(Tensor(1.0f), -1); });
+  EXPECT_NE(message.find("deep: this call is traced inside of 300 others"), std::string::npos) << message;
+  EXPECT_NE(message.find("at FunctionTest.cpp:" + std::to_string(line)), std::string::npos) << message;
+  EXPECT_FALSE(tracing());
+  EXPECT_EQ(f.num_concrete(), 0);
+  EXPECT_EQ(f.trace_count(), 0);
+  EXPECT_EQ(f(Tensor(1.0f), 299).item<float>(), 300.0f);
+  EXPECT_EQ(f.trace_count(), 300);
 }
 
 //===- Derivatives

@@ -17,6 +17,49 @@ TEST(Transforms, ValueAndGradKeepsTheStructure) {
   EXPECT_EQ(gradient.at("b").item<double>(), 2.0);
 }
 
+namespace {
+struct Layer {
+  Tensor w;
+  int power;
+  std::optional<Tensor> bias;
+  WENGERT_FIELDS(w, power, bias)
+};
+} // namespace
+
+// What wg::function takes: statics and absent parts keep their places, among the sources and among the results.
+TEST(Transforms, StaticsAndOptionalsKeepTheirPlaces) {
+  auto f = [](const Layer &layer, const Tensor &x) {
+    Tensor y = layer.w * x;
+    for (int i = 1; i < layer.power; ++i)
+      y = y * x;
+    return std::tuple(layer.bias ? y + *layer.bias : y, 3, std::string("loss"));
+  };
+  for (bool traced : {false, true}) {
+    auto both = [&](const Layer &layer) {
+      auto [value, gradient] = value_and_grad(f)(layer, Tensor(5.0));
+      auto [dw, dPower, dBias] = gradient;
+      EXPECT_EQ(std::get<1>(value), 3);
+      EXPECT_EQ(dPower.reason(), "the source is a number, an enum or a string");
+      EXPECT_EQ(dBias.has_value(), layer.bias.has_value());
+      return std::pair(dw, dBias ? *dBias : Grad());
+    };
+    auto run = [&](const Layer &layer) { return traced ? wg::function("both", both)(layer) : both(layer); };
+    auto [dw, dBias] = run({Tensor(2.0), 2, Tensor(7.0)});
+    EXPECT_EQ(dw.item<double>(), 25.0);
+    EXPECT_EQ(dBias.item<double>(), 1.0);
+    EXPECT_FALSE(run({Tensor(2.0), 2, std::nullopt}).second.has_value());
+  }
+  auto scaled = [](const std::optional<Tensor> &x, int n) { return *x * *x * n; };
+  EXPECT_EQ(grad(scaled)(std::optional(Tensor(3.0)), 2)->item<double>(), 12.0);
+  EXPECT_EQ(value_and_grad(scaled, {0})(std::optional(Tensor(3.0)), 2).second[0].item<double>(), 12.0);
+  try {
+    value_and_grad(scaled, {1})(std::optional(Tensor(3.0)), 2);
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.message(), "argument 1 is a number, an enum or a string, which has no gradient");
+  }
+}
+
 // T-93
 TEST(Transforms, OneTensorTwiceIsTwoArguments) {
   auto product = [](const Tensor &a, const Tensor &b) { return a * a * b; };

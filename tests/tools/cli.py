@@ -194,6 +194,57 @@ def test_compile_needs_sizes(folder):
     assert run.returncode == 0 and "PRODUCT_NUM_ARGS 3" in open(os.path.join(folder, "product.h")).read(), run
 
 
+def test_a_function_that_calls_itself_is_an_error_with_its_line(folder):
+    text = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @even(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+func.func private @even(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @odd(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+func.func private @odd(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @even(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+"""
+    a = os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2], "f32")
+    failure(wengert("run", program(folder, text), "--in", a), "calls @even, which calls it", "product.mlir:11", "try: ")
+    failure(wengert("run", program(folder, text), "--in", a, "--interpret"), "calls @even, which calls it", "product.mlir:11")
+
+
+def test_a_function_may_be_called_twice_on_a_path_that_ends(folder):
+    text = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @four_times(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %z = wg.call @twice(%y) : (tensor<2xf32>) -> tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+func.func private @four_times(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.call @twice(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  %z = wg.call @twice(%y) : (tensor<2xf32>) -> tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = wg.add %x, %x : tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+"""
+    a = os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2], "f32")
+    run = wengert("run", program(folder, text), "--in", a)
+    assert run.returncode == 0 and run.stdout.startswith("f32[2] [8"), run
+
+
+def test_compile_refuses_a_name_that_c_does_not_take(folder):
+    path = program(folder, PRODUCT.replace("?", "3"))
+    for name in ("sin", "double", "../product", "2nd"):
+        failure(wengert("compile", path, "-o", folder, "--name", name), f"`{name}` cannot be the name of a C function", "try: name it ")
+    failure(wengert("compile", program(folder, PRODUCT.replace("?", "3").replace("@product", "@cos")), "-o", folder), "`cos`", "libm")
+
+
 def test_what_is_no_tensor_program_is_an_error(folder):
     path = program(folder, "func.func @f(%x: tensor<?xf32>) -> index {\n  %n = wg.dim %x axis 0 : tensor<?xf32>\n  return %n : index\n}\n")
     failure(wengert("compile", path, "-o", folder, "--types", "f32[3]"), "has no compiled form", "product.mlir:2")
@@ -255,6 +306,20 @@ def test_train_report_tells_what_happened(folder):
     assert run.returncode == 0, run
     for phrase in ("gradients that are not computed", "not requested", "kernels:", "compile time by stage", "eager", "compiled"):
         assert phrase in run.stdout, (phrase, run.stdout)
+
+
+def test_a_directory_that_cannot_be_made_is_an_error(folder):
+    blocked = os.path.join(program(folder), "objects")
+    run = wengert("train", "digits", f"--write-object={blocked}", "--epochs", "1")
+    assert run.stderr.count("error: ") == 1, run
+    failure(run, blocked, "Not a directory")
+    failure(wengert("compile", program(folder, PRODUCT.replace("?", "3")), "-o", blocked), blocked, "Not a directory")
+
+
+def test_a_program_at_stage_llvm_cannot_be_run(folder):
+    text = wengert("train", "digits", "--dump-ir", "llvm").stdout
+    for command in ("run", "compile"):
+        failure(wengert(command, program(folder, text), "--entry", "train_step"), "product.mlir is at stage llvm", "try: ", "stage lowered")
 
 
 def test_eager_and_compiled_training_agree(folder):
