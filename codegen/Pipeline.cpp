@@ -34,7 +34,7 @@ std::string stageNames() {
 }
 
 /// Replaces each wg.call by its callee's body: kernels form across calls. Each body is copied once for each call of it.
-static LogicalResult inlineCalls(func::FuncOp function) {
+LogicalResult inlineCalls(func::FuncOp function) {
   constexpr size_t kNone = SIZE_MAX;
   struct Inlined {
     func::FuncOp callee;

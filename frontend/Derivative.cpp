@@ -3,8 +3,10 @@
 #include "frontend/Function.h"
 
 #include "autodiff/Reverse.h"
+#include "codegen/Pipeline.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <mutex>
 
@@ -12,19 +14,18 @@ using namespace mlir;
 
 namespace wg::detail {
 
-/// A copy of a module from which all functions but `entry`, and what it calls, are gone once they are not needed.
+/// Makes `entry` the module's one public function and erases what it does not call.
 static void makeEntry(ModuleOp module, StringRef entry) {
-  for (auto function : module.getOps<func::FuncOp>())
-    function.getSymName() == entry ? function.setPublic() : function.setPrivate();
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, module)) {
-        function.erase();
-        changed = true;
-      }
-  }
+  SymbolTable symbols(module);
+  llvm::SetVector<Operation *> reached;
+  reached.insert(symbols.lookup(entry));
+  for (size_t i = 0; i < reached.size(); ++i)
+    reached[i]->walk([&](ir::CallOp call) { reached.insert(symbols.lookup(call.getCallee())); });
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (!reached.contains(function))
+      function.erase();
+    else
+      function.getSymName() == entry ? function.setPublic() : function.setPrivate();
 }
 
 std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
@@ -39,8 +40,11 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   for (uint32_t i = 0; i < numResults; ++i)
     if (runtime::isFloat(code->results()[i].dtype))
       results.push_back(i);
-  FailureOr<autodiff::FunctionPair> pair =
-      autodiff::functionPair(module->lookupSymbol<func::FuncOp>(code->entry()), places, results);
+  // Differentiated as a whole: pair by pair, each level of calls would hand up the residuals of all below it.
+  auto function = module->lookupSymbol<func::FuncOp>(code->entry());
+  FailureOr<autodiff::FunctionPair> pair = failure();
+  if (succeeded(codegen::inlineCalls(function)))
+    pair = autodiff::functionPair(function, places, results);
   if (failed(pair))
     raise(diagnostics.take("the function has no derivative"), where);
   made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
