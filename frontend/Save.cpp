@@ -6,6 +6,7 @@
 #include "wengert/Function.h"
 
 #include <map>
+#include <new>
 #include <set>
 
 namespace wg {
@@ -31,7 +32,14 @@ void save_weights(const std::string &path, const std::vector<nn::Module::Named> 
 
 void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
   refuseTraces("load_weights", where);
-  runtime::Result<runtime::NamedArrays> contents = runtime::readSafetensors(path);
+  runtime::Result<runtime::NamedArrays> contents = [&]() -> runtime::Result<runtime::NamedArrays> {
+    try {
+      return runtime::readSafetensors(path);
+    } catch (const std::bad_alloc &) {
+      return runtime::Failure{
+          .kind = ErrorKind::runtime, .op = "load_weights", .message = "out of memory for the tensors of " + path};
+    }
+  }();
   if (!contents.ok())
     detail::raise(contents.take(), where);
   std::map<std::string, const runtime::Array *> byName;

@@ -1,6 +1,7 @@
 // What is composed of other operations: means, softmax, activations, losses.
 #include "frontend/ops/Operands.h"
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -109,8 +110,17 @@ Tensor silu(const Located &x) {
 Tensor clip(const Located &x, const Located &low, const Located &high) {
   Where at = x.where();
   Tensor tensor = tensorOf(x);
-  Tensor below = less(Located(tensor, at), low), above = greater(Located(tensor, at), high);
-  return wg::where(Located(below, at), low, Located(wg::where(Located(above, at), high, Located(tensor, at)), at));
+  // A NaN bound is taken, and nothing lies beyond the NaN that this gives.
+  auto taken = [&](const Tensor &beyond, const Located &bound) {
+    if (bound.isLiteral() ? !std::isnan(bound.real()) : !runtime::isFloat(typeOf(bound.tensor(), at).dtype))
+      return beyond;
+    return bound.isLiteral() ? logical_or(Located(beyond, at), Located(true, at))
+                             : logical_or(Located(beyond, at), Located(is_nan(bound), at));
+  };
+  Tensor below = taken(less(Located(tensor, at), low), low);
+  Tensor raised = wg::where(Located(below, at), low, Located(tensor, at));
+  Tensor above = taken(greater(Located(raised, at), high), high);
+  return wg::where(Located(above, at), high, Located(raised, at));
 }
 
 Tensor norm(const Located &x, const Axes &axes, bool keepdims) {

@@ -3,6 +3,8 @@
 
 #include "frontend/Apply.h"
 
+#include <limits>
+#include <new>
 #include <string>
 
 namespace wg::detail {
@@ -10,8 +12,22 @@ namespace wg::detail {
 inline const TensorType &typeOf(const Tensor &x, const Where &where) { return x.body(where)->type; }
 inline std::string text(const Shape &shape) { return toString(shape); }
 
+/// A float as an integer: toward zero, saturating, NaN to 0.
+template <class To> To saturated(double x) {
+  using Limits = std::numeric_limits<To>;
+  // The highest i64 is no double, but the number after it is.
+  constexpr double low = static_cast<double>(Limits::min()), end = (static_cast<double>(Limits::max() / 2) + 1) * 2;
+  return x >= end ? Limits::max() : x > low ? static_cast<To>(x) : x == x ? Limits::min() : To(0);
+}
+
 /// An operand as a tensor; a literal alone has the dtype of its C++ type.
 Tensor tensorOf(const Located &x);
+/// An operand beside one of `dtype`, which a literal takes: an error if it is an integer that the dtype does not hold.
+Tensor tensorOf(const Located &x, DType dtype);
+/// The same error for an integer literal that is made a tensor elsewhere.
+void checkHolds(const Located &x, DType dtype);
+/// A literal everywhere in a static shape.
+Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where);
 /// The same, of a float; `op` is who asks.
 Tensor floatOf(const char *op, const Located &x);
 
@@ -20,8 +36,18 @@ int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where);
 /// Sorted, distinct, not negative.
 Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where);
 
-/// Sizes are not negative.
-void checkSizes(const char *op, const Shape &shape, const Where &where);
+/// Sizes are not negative, and the bytes of all elements can be counted.
+void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype = DType::f64);
+
+/// The result of `make()`; a lack of memory becomes an error that names `type`.
+template <class F> auto orOutOfMemory(const char *op, const TensorType &type, const Where &where, F make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc &) {
+    raiseOp(op, "out of memory for " + toString(type), "make it smaller, or free other tensors first", {}, where,
+            ErrorKind::runtime);
+  }
+}
 
 /// The size of an axis of a symbolic tensor, as an index operand.
 Tensor dim(const Tensor &x, int64_t axis, const Where &where);
