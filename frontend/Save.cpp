@@ -49,6 +49,12 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
   std::vector<std::pair<Variable, Tensor>> loaded;
   for (const auto &[name, variable] : variables) {
     auto found = byName.find(name);
+    if (auto unread = contents->unread.find(name); unread != contents->unread.end())
+      detail::raise({.op = "load_weights",
+                     .message = "`" + name + "` has dtype " + unread->second + " in " + path +
+                                "; F64, F32, BF16, F16, I64, I32, U8 and BOOL are read",
+                     .remedy = "convert it before it is saved"},
+                    where);
     if (found == byName.end())
       detail::raise({.kind = ErrorKind::lookup, .op = "load_weights", .message = path + " holds no tensor `" + name + "`", .remedy = "load into the model that was saved"}, where);
     TensorType wanted{variable.dtype(where), variable.shape(where)};
