@@ -25,4 +25,9 @@ void raiseNoVariables(const Where &where) {
           "read a trainable variable in the function", {}, where);
 }
 
+void raisePlace(int place, size_t count, const Where &where) {
+  raiseOp("value_and_grad", "place " + std::to_string(place) + " of " + std::to_string(count) + " arguments",
+          "places count from 0", {}, where);
+}
+
 } // namespace wg::detail

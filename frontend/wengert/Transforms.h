@@ -13,6 +13,7 @@ namespace detail {
 /// The same value under an identity of its own, so that one tensor passed twice is two independent arguments.
 Tensor fresh(const Tensor &x);
 [[noreturn]] void raiseNoVariables(const Where &where);
+[[noreturn]] void raisePlace(int place, size_t count, const Where &where);
 
 template <class T> T freshTree(const T &tree) {
   T copy = tree;
@@ -52,25 +53,25 @@ template <class F> auto value_and_grad(F f) {
   };
 }
 
-/// By the arguments at these places; the gradients of all their leaves, in order.
-template <class F> auto value_and_grad(F f, std::vector<int> places) {
-  return [f = std::move(f), places = std::move(places)]<class... A>(const A &...args) {
+/// By the arguments at these places; the gradients of all their leaves, in the order of `places`. A place that names no
+/// argument is an error.
+template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
+  return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
     std::tuple<A...> fresh{detail::freshTree(args)...};
     GradientTape tape({.watch_accessed_variables = false});
     std::vector<detail::Source> sources;
-    auto choose = [&](const auto &tree, int place) {
-      for (int chosen : places)
-        if (chosen == place) {
-          detail::watchTree(tape, tree);
-          detail::collectSources(tree, sources);
-        }
-    };
-    std::apply(
-        [&](const auto &...tree) {
-          int place = 0;
-          (choose(tree, place++), ...);
-        },
-        fresh);
+    for (int chosen : places) {
+      if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
+        detail::raisePlace(chosen, sizeof...(A), where);
+      int place = 0;
+      auto choose = [&](const auto &tree) {
+        if (place++ != chosen)
+          return;
+        detail::watchTree(tape, tree);
+        detail::collectSources(tree, sources);
+      };
+      std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);
+    }
     auto value = std::apply(f, fresh);
     std::vector<Grad> gradients = tape.gradient(value, sources);
     return std::pair(std::move(value), std::move(gradients));
