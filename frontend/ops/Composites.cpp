@@ -134,6 +134,7 @@ Tensor norm(const Located &x, const Axes &axes, bool keepdims) {
 
 Tensor mean_squared_error(const Located &prediction, const Located &target) {
   Where at = prediction.where();
+  detail::checkPairs("mean_squared_error", prediction, target);
   return mean(Located(square(Located(sub(prediction, target), at)), at));
 }
 

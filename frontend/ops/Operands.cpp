@@ -82,6 +82,22 @@ void checkSizes(const char *op, const Shape &shape, const Where &where, DType dt
             "give smaller sizes", {}, where);
 }
 
+bool sameSizes(const Shape &a, const Shape &b) {
+  bool same = a.rank() == b.rank();
+  for (int axis = 0; same && axis < a.rank(); ++axis)
+    same = a.dim(axis) == b.dim(axis) || a.dim(axis) == dynamic || b.dim(axis) == dynamic;
+  return same;
+}
+
+void checkPairs(const char *op, const Located &prediction, const Located &target) {
+  if (prediction.isLiteral() || target.isLiteral())
+    return;
+  const TensorType &a = typeOf(prediction.tensor(), prediction.where()), &b = typeOf(target.tensor(), target.where());
+  if (a.shape.rank() != 0 && b.shape.rank() != 0 && !sameSizes(a.shape, b.shape))
+    raiseOp(op, "the prediction is " + toString(a) + ", the target " + toString(b) + ": each element needs its own",
+            "give both the same shape: reshape, squeeze or broadcast_to one of them", {a, b}, prediction.where());
+}
+
 Tensor dim(const Tensor &x, int64_t axis, const Where &where) {
   return applyOne(OpId::dim, runtime::DimAttrs::make(axis), {&x}, where);
 }

@@ -57,6 +57,11 @@ Tensor applySized(runtime::OpId op, const runtime::Attrs &attrs, const Tensor &x
 Tensor reshapeTo(const Tensor &x, const Shape &shape, const std::vector<Tensor> &sizes, const Where &where);
 Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where);
 
+/// The sizes are equal where both are static.
+bool sameSizes(const Shape &a, const Shape &b);
+/// What a loss compares element by element has the same shape, unless one is a scalar.
+void checkPairs(const char *op, const Located &prediction, const Located &target);
+
 /// One operand of a broadcast: the axes of the result that its own axes are aligned with end before the last.
 struct Aligned {
   const Tensor *x;

@@ -1,7 +1,7 @@
 // Random numbers from keys.
 #include "frontend/ops/Operands.h"
 
-#include <algorithm>
+#include <mutex>
 #include <numbers>
 
 namespace wg {
@@ -59,9 +59,18 @@ Tensor random_normal(const Located &key, const Shape &shape, double mean, double
 Generator::Generator(int64_t seed, Where where)
     : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {}
 
+/// Eagerly, reading and advancing are one step for other threads; a call of a traced function locks its variables
+/// itself.
 Tensor Generator::next(Where where) const {
-  Tensor key = state_.value(where);
-  state_.assign(Located(stream(key, 1, where), where));
+  if (detail::level().trace) {
+    Tensor key = state_.value(where);
+    state_.assign(Located(stream(key, 1, where), where));
+    return key;
+  }
+  detail::VariableState &state = *state_.state();
+  std::unique_lock lock(state.mutex);
+  Tensor key = state.current;
+  state.current = stream(key, 1, where);
   return key;
 }
 Tensor Generator::uniform(const Shape &shape, double low, double high, DType dtype, Where where) const {

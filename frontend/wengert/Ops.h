@@ -169,7 +169,7 @@ Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = fa
 // ---- Losses
 // ------------------------------------------------------------------------------------------------------------------
 
-/// Mean over all elements of (prediction - target)^2.
+/// Mean over all elements of (prediction - target)^2. Shapes: equal, or one is a scalar; anything else is an error.
 Tensor mean_squared_error(const Located &prediction, const Located &target);
 /// -log softmax(logits)[label] for each example. Integer labels[...] name the class; float labels[..., classes] give
 /// its distribution. Shapes: logits float[..., classes] -> float[...].
@@ -190,7 +190,8 @@ Tensor random_uniform(const Located &key, const Shape &shape, double low = 0, do
 /// Normal with the given mean and standard deviation (Box and Muller 1958).
 Tensor random_normal(const Located &key, const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32);
 
-/// A key that every draw advances; inside a traced function it is state like any variable.
+/// A key that every draw advances; inside a traced function it is state like any variable. Threads may share it: no two
+/// draws have the same key.
 class Generator {
 public:
   explicit Generator(int64_t seed, Where where = Where::current());

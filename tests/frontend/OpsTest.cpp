@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
+#include <thread>
 
 using namespace wg;
 using Floats = std::vector<double>;
@@ -206,4 +208,21 @@ TEST(Random, AKeyIsAFunction) {
   EXPECT_NE(generator.uniform({4}).to_vector<float>(), generator.uniform({4}).to_vector<float>());
   auto keys = random::split(random::key(1), 3);
   EXPECT_NE(keys[0].to_vector<int64_t>(), keys[1].to_vector<int64_t>());
+}
+
+TEST(Random, ThreadsNeverDrawTheSameKey) {
+  Generator generator(5);
+  std::vector<std::vector<int64_t>> drawn(4);
+  std::vector<std::thread> threads;
+  for (auto &keys : drawn)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i)
+        keys.push_back(generator.next().to_vector<int64_t>()[1]);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  std::set<int64_t> all;
+  for (const auto &keys : drawn)
+    all.insert(keys.begin(), keys.end());
+  EXPECT_EQ(all.size(), 8000u);
 }
