@@ -1,12 +1,11 @@
 // Which tensors stand in a weights file? Those of the variables, under their names.
 #include "wengert/Save.h"
 
-#include "frontend/Apply.h"
+#include "frontend/ops/Operands.h"
 #include "runtime/io/Safetensors.h"
 #include "wengert/Function.h"
 
 #include <map>
-#include <new>
 #include <set>
 
 namespace wg {
@@ -32,14 +31,8 @@ void save_weights(const std::string &path, const std::vector<nn::Module::Named> 
 
 void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
   refuseTraces("load_weights", where);
-  runtime::Result<runtime::NamedArrays> contents = [&]() -> runtime::Result<runtime::NamedArrays> {
-    try {
-      return runtime::readSafetensors(path);
-    } catch (const std::bad_alloc &) {
-      return runtime::Failure{
-          .kind = ErrorKind::runtime, .op = "load_weights", .message = "out of memory for the tensors of " + path};
-    }
-  }();
+  runtime::Result<runtime::NamedArrays> contents = detail::orOutOfMemory(
+      "load_weights", "the tensors of " + path, where, [&] { return runtime::readSafetensors(path); });
   if (!contents.ok())
     detail::raise(contents.take(), where);
   std::map<std::string, const runtime::Array *> byName;

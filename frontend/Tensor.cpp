@@ -11,7 +11,8 @@ using runtime::Array;
 Error::Error(runtime::Failure failure) : std::runtime_error(runtime::toString(failure)), failure_(std::move(failure)) {}
 
 Tensor::Tensor(DType dtype, const Shape &shape, void **elements, const Where &where) {
-  Array array = detail::orOutOfMemory("tensor", {dtype, shape}, where, [&] { return Array::empty(dtype, shape); });
+  Array array =
+      detail::orOutOfMemory("tensor", TensorType{dtype, shape}, where, [&] { return Array::empty(dtype, shape); });
   *elements = array.buffer.data();
   *this = detail::makeTensor(std::move(array));
 }

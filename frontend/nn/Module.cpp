@@ -72,6 +72,30 @@ Tensor Dense::operator()(const Tensor &x, Where where) const {
   return activation_ ? activation_(Located(y, where)) : y;
 }
 
+Dropout::Dropout(double rate, int64_t seed, Where where) : rate_(rate), generator_(seed, where) {
+  if (!(rate >= 0 && rate < 1))
+    detail::raise({.op = "dropout",
+                   .message = "the rate " + std::to_string(rate) + " is not in [0, 1)",
+                   .remedy = "give the share of the elements that become 0"},
+                  where);
+  add("generator", generator_.state());
+}
+
+Tensor Dropout::operator()(const Tensor &x, bool training, Where where) const {
+  if (!training || rate_ == 0)
+    return x;
+  if (!x.shape(where).isStatic())
+    detail::raise({.kind = ErrorKind::unimplemented,
+                   .op = "dropout",
+                   .message = "x is " + toString(x.body()->type) + ", and what is drawn has static sizes",
+                   .remedy = "give every size in the signature"},
+                  where);
+  Tensor drawn = generator_.uniform(x.shape(), 0, 1, x.dtype(), where);
+  Tensor kept = Located(drawn, where) >= Located(rate_, where);
+  return wg::where(Located(kept, where), Located(Located(x, where) / Located(1 - rate_, where), where),
+                   Located(0, where));
+}
+
 Tensor Sequential::operator()(const Tensor &x, Where where) const {
   Tensor y = x;
   for (const auto &layer : layers_)

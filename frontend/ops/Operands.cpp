@@ -40,7 +40,8 @@ Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where
               : dtype == DType::i32 ? saturated<int32_t>(real)
               : dtype == DType::u8  ? saturated<uint8_t>(real)
                                     : real != 0;
-  return orOutOfMemory("literal", {dtype, shape}, where, [&] { return literal(real, integer, dtype, shape, where); });
+  return orOutOfMemory("literal", TensorType{dtype, shape}, where,
+                       [&] { return literal(real, integer, dtype, shape, where); });
 }
 
 int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where) {
@@ -80,6 +81,11 @@ void checkSizes(const char *op, const Shape &shape, const Where &where, DType dt
   if (beyond)
     raiseOp(op, "the bytes of " + toString(TensorType{dtype, shape}) + " are more than an i64 counts",
             "give smaller sizes", {}, where);
+}
+
+void raiseOutOfMemory(const char *op, const std::string &what, const Where &where) {
+  raiseOp(op, "out of memory for " + what, "make it smaller, or free other tensors first", {}, where,
+          ErrorKind::runtime);
 }
 
 bool sameSizes(const Shape &a, const Shape &b) {

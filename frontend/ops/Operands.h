@@ -39,13 +39,16 @@ Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where);
 /// Sizes are not negative, and the bytes of all elements can be counted.
 void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype = DType::f64);
 
-/// The result of `make()`; a lack of memory becomes an error that names `type`.
-template <class F> auto orOutOfMemory(const char *op, const TensorType &type, const Where &where, F make) {
+/// The result of `make()`; a lack of memory becomes an error that names `what`, a type or a string.
+[[noreturn]] void raiseOutOfMemory(const char *op, const std::string &what, const Where &where);
+template <class What, class F> auto orOutOfMemory(const char *op, const What &what, const Where &where, F make) {
   try {
     return make();
   } catch (const std::bad_alloc &) {
-    raiseOp(op, "out of memory for " + toString(type), "make it smaller, or free other tensors first", {}, where,
-            ErrorKind::runtime);
+    if constexpr (std::same_as<What, TensorType>)
+      raiseOutOfMemory(op, toString(what), where);
+    else
+      raiseOutOfMemory(op, what, where);
   }
 }
 

@@ -147,6 +147,13 @@ Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
 // ------------------------------------------------------------------------------------------
 
 Tensor square(const Located &x);
+/// Place of the smallest of x along an axis: the first of equals; a NaN wins, the first one.
+/// Shapes: x number[...] -> i64[... without axis].
+Tensor argmin(const Located &x, int64_t axis = -1);
+/// x is inf or -inf. Shapes: x float[...] -> bool[...].
+Tensor is_inf(const Located &x);
+/// x is neither infinite nor NaN. Shapes: x float[...] -> bool[...].
+Tensor is_finite(const Located &x);
 Tensor reciprocal(const Located &x);
 Tensor mean(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 /// Mean of the squared distances from the mean.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -79,6 +80,20 @@ TEST(NnTest, ASharedLayerCountsOnce) {
   ASSERT_EQ(model.named_variables().size(), 2u);
   EXPECT_EQ(model.named_variables()[0].first, "0.weight");
   EXPECT_EQ(model.named_variables()[1].first, "0.bias");
+}
+
+TEST(NnTest, DropoutKeepsTheMean) {
+  nn::Dropout dropout(0.25, 3);
+  Tensor x = ones({10000}, f64);
+  EXPECT_TRUE(dropout(x, false).is(x));
+  std::vector<double> y = dropout(x, true).to_vector<double>();
+  auto zeros = static_cast<double>(std::count(y.begin(), y.end(), 0.0));
+  EXPECT_NEAR(zeros / 10000, 0.25, 0.02);
+  EXPECT_EQ(static_cast<double>(std::count(y.begin(), y.end(), 1 / 0.75)), 10000 - zeros);
+  EXPECT_NE(dropout(x, true).to_vector<double>(), y);
+  auto traced = function("drop", [&](const Tensor &x) { return dropout(x, true); });
+  EXPECT_NE(traced(x).to_vector<double>(), traced(x).to_vector<double>());
+  EXPECT_NE(messageOf([] { nn::Dropout(1.0); }).find("the rate 1.000000 is not in [0, 1)"), std::string::npos);
 }
 
 TEST(NnTest, LossesPairElements) {
@@ -226,6 +241,9 @@ TEST(OptimTest, ClippingByAnInfiniteNormIsNan) {
   EXPECT_EQ(norm.item<double>(), inf);
   EXPECT_TRUE(reduce_all(is_nan(clipped[0].value())).item<bool>());
   EXPECT_TRUE(std::isnan(clipped[1].item<double>()));
+  auto traced =
+      function("clip", [](const Tensor &g) { return optim::clip_by_global_norm({Grad(g)}, 1.0).first[0].value(); });
+  EXPECT_TRUE(reduce_all(is_nan(traced(Tensor{inf, 1.0}))).item<bool>());
 }
 
 TEST(OptimTest, AGradientThatDoesNotFitChangesNothing) {

@@ -174,6 +174,23 @@ TEST(Ops, ClipByNanIsNan) {
   EXPECT_EQ(clip(Tensor{-7, 0, 7}, -5, 5).to_vector<int32_t>(), (std::vector<int32_t>{-5, 0, 5}));
 }
 
+TEST(Ops, TheSmallestAndTheFinite) {
+  double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(argmin(Tensor{{3.0, 1.0, 1.0}, {-1.0, -inf, 0.0}}).to_vector<int64_t>(), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(argmin(Tensor{{3.0, 1.0}, {-1.0, 2.0}}, 0).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(argmin(Tensor{1.0, nan, -inf, nan}).item<int64_t>(), 1);
+  EXPECT_EQ(argmin(Tensor{INT32_MAX, 0, INT32_MIN, -1}).item<int64_t>(), 2);
+  EXPECT_EQ(argmin(Tensor{uint8_t(255), uint8_t(0), uint8_t(1)}).item<int64_t>(), 1);
+  Tensor x{1.0, inf, -inf, nan};
+  EXPECT_EQ(is_inf(x).to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(is_finite(x).to_vector<uint8_t>(), (std::vector<uint8_t>{1, 0, 0, 0}));
+  auto traced = wg::function("all", [](const Tensor &x) { return std::tuple(argmin(x), is_inf(x), is_finite(x)); });
+  auto [place, infinite, finite] = traced(x);
+  EXPECT_EQ(place.item<int64_t>(), 3);
+  EXPECT_EQ(infinite.to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(finite.to_vector<uint8_t>(), (std::vector<uint8_t>{1, 0, 0, 0}));
+}
+
 TEST(Ops, SmallLabelsMakeOneHotRows) {
   EXPECT_EQ(one_hot(Tensor{uint8_t(1), uint8_t(200)}, 2, f64).to_vector<double>(), (Floats{0, 1, 0, 0}));
 }

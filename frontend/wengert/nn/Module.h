@@ -96,6 +96,19 @@ private:
   std::vector<std::function<Tensor(const Tensor &, const Where &)>> layers_;
 };
 
+/// While training, each element is 0 with probability `rate`, and the others are divided by 1 - rate (Srivastava et al.
+/// 2014); otherwise x itself. What it draws from is a variable named `generator`, which is saved with the weights.
+/// Errors: a rate outside of [0, 1). Shapes: x float[...] -> float[...], of static sizes.
+class Dropout : public Module {
+public:
+  explicit Dropout(double rate, int64_t seed = 0, Where where = Where::current());
+  Tensor operator()(const Tensor &x, bool training, Where where = Where::current()) const;
+
+private:
+  double rate_;
+  Generator generator_;
+};
+
 // ---- Losses and measures: means over the examples ----------------------------------------------------------------------
 
 /// Mean of softmax_cross_entropy. Shapes: logits float[n, classes], labels int[n] -> float[].
