@@ -47,11 +47,8 @@ std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
 
 /// Names that stand already get a number: `weight.m`, `weight.m_1`.
 Variable Optimizer::makeSlot(const Tensor &initial, const std::string &name) {
-  auto taken = [&](const std::string &text) {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const Variable &slot) { return slot.name() == text; });
-  };
   std::string unique = name;
-  for (int number = 1; taken(unique); ++number)
+  for (int number = 1; !names_.insert(unique).second; ++number)
     unique = name + "_" + std::to_string(number);
   slots_.push_back(Variable(initial, {.name = unique, .trainable = false}));
   return slots_.back();

@@ -288,15 +288,17 @@ TEST(OptimTest, HyperparametersLieInTheirRanges) {
 }
 
 TEST(OptimTest, ThreadsShareAnOptimizer) {
+  constexpr size_t kThreads = 4, kEach = 60;
   optim::Adam adam(0.1);
-  std::vector<std::thread> threads;
   std::vector<Variable> parameters;
-  for (int i = 0; i < 8; ++i)
+  for (size_t i = 0; i < kThreads * kEach; ++i)
     parameters.emplace_back(1.0);
-  for (const Variable &parameter : parameters)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 100; ++i)
-        adam.apply(Grad(Tensor(1.0)), parameter);
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < parameters.size(); first += kEach)
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < first + kEach; ++i)
+        for (int step = 0; step < 3; ++step)
+          adam.apply(Grad(Tensor(1.0)), parameters[i]);
     });
   for (std::thread &thread : threads)
     thread.join();

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,7 @@ private:
   Variable rate_;
   std::vector<Seen> seen_;
   std::vector<Variable> slots_;
+  std::set<std::string> names_; ///< of the slots
 };
 
 /// p -= lr g
