@@ -418,27 +418,39 @@ static Grad noGradient(const Source &source, std::string reason, const GradientO
   return Grad(zeros_like(Located(source.tensor, where)));
 }
 
-/// One seed per target: defined, of the target's type; or undefined, for ones.
-static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const GradientOptions &options,
-                                    const Where &where) {
-  std::vector<Tensor> seeds = options.output_gradients.list;
-  if (seeds.empty())
-    seeds.resize(targets.size());
-  if (seeds.size() != targets.size())
+/// A scalar seed of a target that is none: repeated to the target's shape.
+static bool repeats(const TensorType &seed, const TensorType &target) {
+  return seed.shape.rank() == 0 && target.shape.rank() != 0 && seed.dtype == target.dtype;
+}
+
+/// Errors unless the seeds fit the targets. Asked before anything changes: the tape can be asked again.
+static void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) {
+  const std::vector<Tensor> &seeds = options.output_gradients.list;
+  if (!seeds.empty() && seeds.size() != targets.size())
     raiseOp("gradient",
             std::to_string(seeds.size()) + " output_gradients for " + std::to_string(targets.size()) + " targets",
             "give one for each target; an undefined tensor means ones", {}, where);
   for (size_t i = 0; i < seeds.size(); ++i) {
     if (!seeds[i].defined())
       continue;
-    const TensorType &type = targets[i].body()->type, &seed = seeds[i].body()->type;
-    if (seed.shape.rank() == 0 && type.shape.rank() != 0 && seed.dtype == type.dtype)
-      seeds[i] = Located(seeds[i], where) * ones_like(Located(targets[i], where));
-    else if (!(seed == type))
+    TensorType type =
+        targets[i].variable.defined() ? targets[i].variable.state()->type : targets[i].tensor.body(where)->type;
+    const TensorType &seed = seeds[i].body()->type;
+    if (!repeats(seed, type) && !(seed == type))
       raiseOp("gradient",
               "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
               "give it the target's dtype and shape", {seed, type}, where);
   }
+}
+
+/// One seed per target: defined, of the target's type; or undefined, for ones.
+static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const GradientOptions &options,
+                                    const Where &where) {
+  std::vector<Tensor> seeds = options.output_gradients.list;
+  seeds.resize(targets.size());
+  for (size_t i = 0; i < seeds.size(); ++i)
+    if (seeds[i].defined() && repeats(seeds[i].body()->type, targets[i].body()->type))
+      seeds[i] = Located(seeds[i], where) * ones_like(Located(targets[i], where));
   return seeds;
 }
 
@@ -449,6 +461,7 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   if (used && !this->options.persistent)
     raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
             "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
+  checkSeeds(targets.list, options, where);
   // A target that is a variable is read by this tape.
   for (const Source &target : targets.list)
     if (target.variable.defined() && recording)

@@ -1,7 +1,7 @@
 // Which tensors stand in a weights file? Those of the variables, under their names.
 #include "wengert/Save.h"
 
-#include "frontend/Apply.h"
+#include "frontend/ops/Operands.h"
 #include "runtime/io/Safetensors.h"
 #include "wengert/Function.h"
 
@@ -31,7 +31,8 @@ void save_weights(const std::string &path, const std::vector<nn::Module::Named> 
 
 void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
   refuseTraces("load_weights", where);
-  runtime::Result<runtime::NamedArrays> contents = runtime::readSafetensors(path);
+  runtime::Result<runtime::NamedArrays> contents = detail::orOutOfMemory(
+      "load_weights", "the tensors of " + path, where, [&] { return runtime::readSafetensors(path); });
   if (!contents.ok())
     detail::raise(contents.take(), where);
   std::map<std::string, const runtime::Array *> byName;
@@ -41,6 +42,12 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
   std::vector<std::pair<Variable, Tensor>> loaded;
   for (const auto &[name, variable] : variables) {
     auto found = byName.find(name);
+    if (auto unread = contents->unread.find(name); unread != contents->unread.end())
+      detail::raise({.op = "load_weights",
+                     .message = "`" + name + "` has dtype " + unread->second + " in " + path +
+                                "; F64, F32, BF16, F16, I64, I32, U8 and BOOL are read",
+                     .remedy = "convert it before it is saved"},
+                    where);
     if (found == byName.end())
       detail::raise({.kind = ErrorKind::lookup, .op = "load_weights", .message = path + " holds no tensor `" + name + "`", .remedy = "load into the model that was saved"}, where);
     TensorType wanted{variable.dtype(where), variable.shape(where)};

@@ -190,8 +190,15 @@ GradientTape::~GradientTape() {
     tape_->recording = false;
 }
 
+detail::Tape &GradientTape::tape(const Where &where) const {
+  if (!tape_)
+    raiseOp("tape", "the tape was moved from, and holds nothing", "use the tape that it was moved to", {}, where,
+            ErrorKind::runtime);
+  return *tape_;
+}
+
 detail::Recording GradientTape::record(Where where) {
-  if (tape_->recording)
+  if (tape(where).recording)
     raiseOp("record", "Tape is still recording, This can happen if you try to re-enter an already-active tape.",
             "end the other recording first", {}, where);
   tape_->checkLevel("record", where);
@@ -200,7 +207,7 @@ detail::Recording GradientTape::record(Where where) {
 }
 
 detail::Recording GradientTape::stop_recording(Where where) {
-  if (!tape_->recording)
+  if (!tape(where).recording)
     raiseOp("stop_recording", "Trying to stop recording a tape which is not recording.",
             "record first: auto scope = tape.record();", {}, where, ErrorKind::runtime);
   tape_->recording = false;
@@ -209,41 +216,42 @@ detail::Recording GradientTape::stop_recording(Where where) {
 
 detail::Recording::~Recording() {
   if (tape_)
-    tape_->recording = before_;
+    tape_->recording = before_ && (!tape_->used || tape_->options.persistent);
 }
 
-void GradientTape::stop() { tape_->recording = false; }
-void GradientTape::reset() { tape_->reset(); }
-bool GradientTape::recording() const { return tape_->recording; }
+void GradientTape::stop(Where where) { tape(where).recording = false; }
+void GradientTape::reset(Where where) { tape(where).reset(); }
+bool GradientTape::recording(Where where) const { return tape(where).recording; }
 
-std::vector<Variable> GradientTape::watched_variables() const {
+std::vector<Variable> GradientTape::watched_variables(Where where) const {
   std::vector<Variable> list;
-  for (const auto &entry : tape_->variables)
+  for (const auto &entry : tape(where).variables)
     list.emplace_back(entry.variable);
   return list;
 }
 
-int64_t GradientTape::size() const {
-  return static_cast<int64_t>(tape_->traced ? tape_->traced->ops.size() : tape_->eager.records.size());
+int64_t GradientTape::size(Where where) const {
+  const detail::Tape &of = tape(where);
+  return static_cast<int64_t>(of.traced ? of.traced->ops.size() : of.eager.records.size());
 }
 
-void GradientTape::watchAll(const std::vector<detail::Source> &sources) {
+void GradientTape::watchAll(const std::vector<detail::Source> &sources, const Where &where) {
   for (const detail::Source &source : sources) {
-    tape_->checkLevel("watch", {});
+    tape(where).checkLevel("watch", where);
     if (source.variable.defined())
       tape_->watch(source.variable);
     else
-      tape_->watch(source.tensor, {});
+      tape_->watch(source.tensor, where);
   }
 }
 
 std::vector<Grad> GradientTape::gradientAll(const Targets &targets, const std::vector<detail::Source> &sources,
                                             const GradientOptions &options) {
-  return tape_->gradient(targets, sources, options);
+  return tape(targets.where).gradient(targets, sources, options);
 }
 
 std::string GradientTape::explainAll(const Targets &targets, const std::vector<detail::Source> &sources) {
-  return tape_->explain(targets, sources);
+  return tape(targets.where).explain(targets, sources);
 }
 
 void Grad::raiseEmpty(const Where &where) const {

@@ -1,6 +1,7 @@
 // Tensors as values: made from C++ data, read back, printed.
-#include "frontend/Apply.h"
+#include "frontend/ops/Operands.h"
 
+#include <limits>
 #include <ostream>
 
 namespace wg {
@@ -9,10 +10,10 @@ using runtime::Array;
 
 Error::Error(runtime::Failure failure) : std::runtime_error(runtime::toString(failure)), failure_(std::move(failure)) {}
 
-Tensor::Tensor(DType dtype, const Shape &shape, const void *elements) {
-  Array array = Array::empty(dtype, shape);
-  if (array.numBytes())
-    std::memcpy(array.buffer.data(), elements, array.numBytes());
+Tensor::Tensor(DType dtype, const Shape &shape, void **elements, const Where &where) {
+  Array array =
+      detail::orOutOfMemory("tensor", TensorType{dtype, shape}, where, [&] { return Array::empty(dtype, shape); });
+  *elements = array.buffer.data();
   *this = detail::makeTensor(std::move(array));
 }
 
@@ -38,15 +39,17 @@ void Tensor::undefined(const Where &where) {
 }
 
 void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
-  detail::checkRank("from", shape, where);
-  for (int64_t size : shape)
-    if (size < 0)
-      detail::raiseOp("from", "sizes are not negative: " + toString(shape), "give every size", {}, where);
+  detail::checkSizes("from", shape, where);
   if (static_cast<int64_t>(count) != shape.numElements())
     detail::raiseOp("from",
                     std::to_string(count) + " values for shape " + toString(shape) + ", which has " +
                         std::to_string(shape.numElements()),
                     "give as many values as the shape has", {}, where);
+}
+
+void detail::raiseBeyondI64(uint64_t number, const Where &where) {
+  raiseOp("literal", std::to_string(number) + " is no i64, which holds at most " + std::to_string(INT64_MAX),
+          "make it a float: static_cast<double>(number)", {}, where);
 }
 
 void Tensor::ragged(size_t expected, size_t found, const Where &where) {
@@ -72,10 +75,14 @@ static Array dataOf(const Tensor &tensor, const Where &where) {
   return detail::arrayOf(tensor);
 }
 
+/// As `cast` converts: floats to integers toward zero, saturating, NaN to 0.
 template <class From, class To> static void convert(const Array &array, To *to) {
   const From *from = array.data<From>();
   for (int64_t i = 0, n = array.numElements(); i < n; ++i)
-    to[i] = static_cast<To>(from[i]);
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>)
+      to[i] = detail::saturated<To>(static_cast<double>(from[i]));
+    else
+      to[i] = static_cast<To>(from[i]);
 }
 
 template <class To> static void convertTo(const Array &array, void *to) {

@@ -31,4 +31,9 @@ void raiseStaticPlace(int place) {
           "name places of tensors and variables", {}, {}, ErrorKind::type);
 }
 
+void raisePlace(int place, size_t count, const Where &where) {
+  raiseOp("value_and_grad", "place " + std::to_string(place) + " of " + std::to_string(count) + " arguments",
+          "places count from 0", {}, where);
+}
+
 } // namespace wg::detail

@@ -4,6 +4,7 @@
 #include "frontend/Apply.h"
 #include "frontend/Tape.h"
 #include "frontend/Trace.h"
+#include "frontend/ops/Operands.h"
 
 #include <mutex>
 #include <ostream>
@@ -68,9 +69,9 @@ Tensor detail::readVariable(const std::shared_ptr<VariableState> &variable, cons
 
 void Variable::assign(const Located &value) const {
   const TensorType &type = checked(state_, value.where())->type;
-  Tensor next = detail::operandOf(value, type.dtype);
+  Tensor next = detail::tensorOf(value, type.dtype);
   if (value.isLiteral() && type.shape.rank() != 0)
-    next = detail::literal(value.real(), value.integer(), type.dtype, type.shape, value.where());
+    next = detail::filledWith(value, type.dtype, type.shape, value.where());
   next.body(value.where());
   if (next.body()->type.dtype != type.dtype)
     detail::raiseOp("assign", "the variable is " + toString(type) + ", the value " + toString(next.body()->type),

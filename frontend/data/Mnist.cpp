@@ -1,6 +1,7 @@
 // MNIST's four files, as LeCun, Cortes and Burges laid them out.
 #include "wengert/data/Dataset.h"
 
+#include "frontend/ops/Operands.h"
 #include "runtime/io/Idx.h"
 
 #include <filesystem>
@@ -17,7 +18,8 @@ static runtime::Array read(const std::string &directory, const std::string &name
     detail::raise({.kind = ErrorKind::io, .op = "load_mnist", .message = "there is no " + name + " and no " + name + ".gz in " + directory,
                    .remedy = "name the directory that holds MNIST's four IDX files"},
                   where);
-  runtime::Result<runtime::Array> array = runtime::readIdx(path.string());
+  runtime::Result<runtime::Array> array = detail::orOutOfMemory("load_mnist", "the elements of " + path.string(), where,
+                                                                [&] { return runtime::readIdx(path.string()); });
   if (!array.ok())
     detail::raise(array.take(), where);
   if (array->dtype() != DType::u8 || array->shape().rank() != rank)

@@ -1,19 +1,27 @@
 // What is a layer? Named variables and a function of a tensor.
 #include "wengert/nn/Module.h"
 
+#include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
+
+#include <algorithm>
 
 namespace wg::nn {
 
 Variable Module::add(const std::string &name, const Tensor &initial, bool trainable, Where where) {
   Variable variable(initial, {.name = name, .trainable = trainable}, where);
-  variables_.emplace_back(name, variable);
+  add(name, variable);
   return variable;
+}
+
+void Module::add(const std::string &name, const Variable &variable) {
+  if (std::none_of(variables_.begin(), variables_.end(), [&](const Named &known) { return known.second.is(variable); }))
+    variables_.emplace_back(name, variable);
 }
 
 void Module::add(const std::string &name, const Module &layer) {
   for (const auto &[inner, variable] : layer.variables_)
-    variables_.emplace_back(name + "." + inner, variable);
+    add(name + "." + inner, variable);
 }
 
 std::vector<Variable> Module::variables() const {
@@ -41,9 +49,20 @@ int64_t Module::num_parameters() const {
 Dense::Dense(int64_t in, int64_t out, Activation activation, DenseOptions options, Where where) : activation_(std::move(activation)) {
   if (in < 1 || out < 1)
     detail::raise(runtime::valueError("a dense layer has at least one input and one output; got " + std::to_string(in) + " and " + std::to_string(out)), where);
-  weight_ = add("weight", options.weight(Shape{in, out}, options.dtype), true, where);
+  auto made = [&](const Initializer &initializer, const char *name, const Shape &shape) {
+    TensorType wanted{options.dtype, shape};
+    Tensor initial = initializer(shape, options.dtype);
+    if (!(initial.body(where)->type == wanted))
+      detail::raise({.op = "dense",
+                     .message = "the initializer of the " + std::string(name) + " made " +
+                                toString(initial.body()->type) + ", asked for " + toString(wanted),
+                     .remedy = "return a tensor of the shape and dtype that the initializer is called with"},
+                    where);
+    return add(name, initial, true, where);
+  };
+  weight_ = made(options.weight, "weight", Shape{in, out});
   if (options.bias)
-    bias_ = add("bias", options.initial_bias(Shape{out}, options.dtype), true, where);
+    bias_ = made(options.initial_bias, "bias", Shape{out});
 }
 
 Tensor Dense::operator()(const Tensor &x, Where where) const {
@@ -51,6 +70,30 @@ Tensor Dense::operator()(const Tensor &x, Where where) const {
   if (bias_.defined())
     y = Located(y, where) + Located(bias_, where);
   return activation_ ? activation_(Located(y, where)) : y;
+}
+
+Dropout::Dropout(double rate, int64_t seed, Where where) : rate_(rate), generator_(seed, where) {
+  if (!(rate >= 0 && rate < 1))
+    detail::raise({.op = "dropout",
+                   .message = "the rate " + std::to_string(rate) + " is not in [0, 1)",
+                   .remedy = "give the share of the elements that become 0"},
+                  where);
+  add("generator", generator_.state());
+}
+
+Tensor Dropout::operator()(const Tensor &x, bool training, Where where) const {
+  if (!training || rate_ == 0)
+    return x;
+  if (!x.shape(where).isStatic())
+    detail::raise({.kind = ErrorKind::unimplemented,
+                   .op = "dropout",
+                   .message = "x is " + toString(x.body()->type) + ", and what is drawn has static sizes",
+                   .remedy = "give every size in the signature"},
+                  where);
+  Tensor drawn = generator_.uniform(x.shape(), 0, 1, x.dtype(), where);
+  Tensor kept = Located(drawn, where) >= Located(rate_, where);
+  return wg::where(Located(kept, where), Located(Located(x, where) / Located(1 - rate_, where), where),
+                   Located(0, where));
 }
 
 Tensor Sequential::operator()(const Tensor &x, Where where) const {
@@ -66,14 +109,21 @@ Tensor cross_entropy(const Located &logits, const Located &labels) {
 
 /// -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z
 Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets) {
+  detail::checkPairs("sigmoid_cross_entropy", logits, targets);
   return mean(Located(softplus(logits), logits.where()) - Located(targets * logits, logits.where()));
 }
 
 Tensor accuracy(const Located &logits, const Located &labels) {
   Where where = logits.where();
-  Tensor hit = Located(argmax(logits), where) == Located(cast(labels, i64), where);
+  Tensor best = argmax(logits), classes = cast(labels, i64);
+  if (!detail::sameSizes(best.shape(), classes.shape()))
+    detail::raise({.op = "accuracy",
+                   .message = "the labels have the shape " + toString(classes.shape()) +
+                              ", the logits without their last axis " + toString(best.shape()),
+                   .remedy = "give one label for each example: reshape or squeeze the labels"},
+                  where);
   DType dtype = logits.isLiteral() ? f32 : logits.tensor().dtype(where);
-  return mean(Located(cast(Located(hit, where), dtype), where));
+  return mean(Located(cast(Located(Located(best, where) == Located(classes, where), where), dtype), where));
 }
 
 } // namespace wg::nn

@@ -1,6 +1,7 @@
 // What is composed of other operations: means, softmax, activations, losses.
 #include "frontend/ops/Operands.h"
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -17,6 +18,29 @@ using runtime::OpId;
 Tensor square(const Located &x) {
   Tensor tensor = tensorOf(x);
   return applyOne(OpId::mul, {}, {&tensor, &tensor}, x.where());
+}
+
+/// The largest of what is in the reversed order: -x of floats, and of integers -1 - x (u8: 255 - x), which never wraps.
+Tensor argmin(const Located &x, int64_t axis) {
+  Where at = x.where();
+  Tensor tensor = tensorOf(x);
+  int64_t place = detail::placeOf("argmin", axis, tensor.rank(), at);
+  Tensor reversed = runtime::isInteger(tensor.dtype())
+                        ? sub(Located(tensor.dtype() == u8 ? 255 : -1, at), Located(tensor, at))
+                        : neg(Located(tensor, at));
+  return argmax(Located(reversed, at), place);
+}
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Tensor is_inf(const Located &x) {
+  Where at = x.where();
+  return equal(Located(abs(Located(floatOf("is_inf", x), at)), at), Located(kInfinity, at));
+}
+
+Tensor is_finite(const Located &x) {
+  Where at = x.where();
+  return less(Located(abs(Located(floatOf("is_finite", x), at)), at), Located(kInfinity, at));
 }
 
 Tensor reciprocal(const Located &x) { return div(Located(1, x.where()), x); }
@@ -58,8 +82,8 @@ Tensor logsumexp(const Located &x, const Axes &axes, bool keepdims) {
   Tensor sum = reduce_sum(Located(exp(Located(sub(Located(tensor, at), Located(m, at)), at)), at), axes, true);
   Tensor empty = equal(Located(sum, at), Located(0, at));
   Tensor logs = log(Located(wg::where(Located(empty, at), Located(1, at), Located(sum, at)), at));
-  Tensor y = wg::where(Located(empty, at), Located(-std::numeric_limits<double>::infinity(), at),
-                       Located(add(Located(logs, at), Located(m, at)), at));
+  Tensor y =
+      wg::where(Located(empty, at), Located(-kInfinity, at), Located(add(Located(logs, at), Located(m, at)), at));
   return keepdims ? y : squeeze(Located(y, at), Axes(std::vector<int64_t>([&] {
                                   Ints places = placesOf("logsumexp", axes, tensor.rank(), at);
                                   return std::vector<int64_t>(places.begin(), places.end());
@@ -109,8 +133,17 @@ Tensor silu(const Located &x) {
 Tensor clip(const Located &x, const Located &low, const Located &high) {
   Where at = x.where();
   Tensor tensor = tensorOf(x);
-  Tensor below = less(Located(tensor, at), low), above = greater(Located(tensor, at), high);
-  return wg::where(Located(below, at), low, Located(wg::where(Located(above, at), high, Located(tensor, at)), at));
+  // A NaN bound is taken, and nothing lies beyond the NaN that this gives.
+  auto taken = [&](const Tensor &beyond, const Located &bound) {
+    if (bound.isLiteral() ? !std::isnan(bound.real()) : !runtime::isFloat(typeOf(bound.tensor(), at).dtype))
+      return beyond;
+    return bound.isLiteral() ? logical_or(Located(beyond, at), Located(true, at))
+                             : logical_or(Located(beyond, at), Located(is_nan(bound), at));
+  };
+  Tensor below = taken(less(Located(tensor, at), low), low);
+  Tensor raised = wg::where(Located(below, at), low, Located(tensor, at));
+  Tensor above = taken(greater(Located(raised, at), high), high);
+  return wg::where(Located(above, at), high, Located(raised, at));
 }
 
 Tensor norm(const Located &x, const Axes &axes, bool keepdims) {
@@ -124,6 +157,7 @@ Tensor norm(const Located &x, const Axes &axes, bool keepdims) {
 
 Tensor mean_squared_error(const Located &prediction, const Located &target) {
   Where at = prediction.where();
+  detail::checkPairs("mean_squared_error", prediction, target);
   return mean(Located(square(Located(sub(prediction, target), at)), at));
 }
 

@@ -4,12 +4,13 @@
 #include "runtime/ThreadPool.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace wg {
 
-using detail::iota;
 using detail::checkSizes;
-using detail::literal;
+using detail::filledWith;
+using detail::iota;
 using detail::raiseOp;
 using detail::tensorOf;
 using detail::text;
@@ -37,31 +38,49 @@ Tensor &operator*=(Tensor &a, const Located &b) { return a = mul(Located(a, b.wh
 Tensor &operator/=(Tensor &a, const Located &b) { return a = div(Located(a, b.where()), b); }
 
 Tensor zeros(const Shape &shape, DType dtype, Where where) {
-  checkSizes("zeros", shape, where);
-  return literal(0, 0, dtype, shape, where);
+  checkSizes("zeros", shape, where, dtype);
+  return filledWith(Located(0, where), dtype, shape, where);
 }
 Tensor ones(const Shape &shape, DType dtype, Where where) {
-  checkSizes("ones", shape, where);
-  return literal(1, 1, dtype, shape, where);
+  checkSizes("ones", shape, where, dtype);
+  return filledWith(Located(1, where), dtype, shape, where);
 }
 Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype) {
-  checkSizes("full", shape, value.where());
-  if (value.isLiteral())
-    return literal(value.real(), value.integer(), dtype.value_or(value.literalType()), shape, value.where());
+  if (value.isLiteral()) {
+    DType as = dtype.value_or(value.literalType());
+    checkSizes("full", shape, value.where(), as);
+    return filledWith(value, as, shape, value.where());
+  }
   Tensor x = dtype ? cast(value, *dtype) : value.tensor();
   return broadcast_to(Located(x, value.where()), shape);
 }
 
-/// 0, 1, 2, ... along one axis.
 Tensor arange(int64_t stop, DType dtype, Where where) { return arange(0, stop, 1, dtype, where); }
 Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, Where where) {
   if (step == 0)
     raiseOp("arange", "the step is 0", "give a step that leads from start to stop", {}, where);
-  int64_t count = std::max<int64_t>(0, (stop - start + step - (step > 0 ? 1 : -1)) / step);
-  Tensor x = iota({count}, 0, dtype, where);
+  // In 128 bits: stop - start may be beyond 64.
+  using Wide = __int128;
+  Wide wide = std::max<Wide>(0, (Wide(stop) - start + step - (step > 0 ? 1 : -1)) / step);
+  if (wide > std::numeric_limits<int64_t>::max() / 8)
+    raiseOp("arange",
+            "from " + std::to_string(start) + " to " + std::to_string(stop) + " by " + std::to_string(step) +
+                " are more elements than an i64 counts bytes of",
+            "give a larger step", {}, where);
+  auto count = static_cast<int64_t>(wide);
+  bool integer = runtime::isInteger(dtype);
+  for (Wide end : {Wide(start), start + (wide - 1) * step})
+    if (integer && count != 0)
+      detail::checkHolds(Located(static_cast<int64_t>(end), where), dtype);
+  if (step == 1 && start == 0)
+    return iota({count}, 0, dtype, where);
+  // Integers in i64: a narrower dtype may hold the elements and not the step.
+  Tensor x = iota({count}, 0, integer ? i64 : dtype, where);
   if (step != 1)
     x = mul(Located(x, where), Located(step, where));
-  return start != 0 ? add(Located(x, where), Located(start, where)) : x;
+  if (start != 0)
+    x = add(Located(x, where), Located(start, where));
+  return x.dtype() == dtype ? x : cast(Located(x, where), dtype);
 }
 Tensor linspace(double start, double stop, int64_t count, DType dtype, Where where) {
   if (count < 0)
@@ -69,6 +88,7 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, Where whe
   if (!runtime::isFloat(dtype))
     raiseOp("linspace", "the dtype is " + std::string(nameOf(dtype)), "use a float dtype, or arange", {}, where,
             ErrorKind::type);
+  checkSizes("linspace", {count}, where, dtype);
   Tensor x = iota({count}, 0, dtype, where);
   double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
   return add(mul(Located(x, where), Located(step, where)), Located(start, where));

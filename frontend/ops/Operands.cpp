@@ -14,6 +14,36 @@ Tensor tensorOf(const Located &x) {
   return tensor;
 }
 
+Tensor tensorOf(const Located &x, DType dtype) {
+  checkHolds(x, dtype);
+  return operandOf(x, dtype);
+}
+
+void checkHolds(const Located &x, DType dtype) {
+  if (!x.isLiteral() || !runtime::isInteger(x.literalType()) || (dtype != DType::i32 && dtype != DType::u8))
+    return;
+  int64_t low = dtype == DType::u8 ? 0 : INT32_MIN, high = dtype == DType::u8 ? UINT8_MAX : INT32_MAX;
+  if (x.integer() < low || x.integer() > high)
+    raiseOp("literal",
+            std::to_string(x.integer()) + " is no " + std::string(nameOf(dtype)) + ", which holds " +
+                std::to_string(low) + " to " + std::to_string(high),
+            "cast the tensor to a wider dtype: cast(x, i64)", {}, x.where());
+}
+
+/// A float for an integer dtype is cast.
+Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where) {
+  checkHolds(x, dtype);
+  double real = x.real();
+  int64_t integer = x.integer();
+  if (runtime::isFloat(x.literalType()))
+    integer = dtype == DType::i64   ? saturated<int64_t>(real)
+              : dtype == DType::i32 ? saturated<int32_t>(real)
+              : dtype == DType::u8  ? saturated<uint8_t>(real)
+                                    : real != 0;
+  return orOutOfMemory("literal", TensorType{dtype, shape}, where,
+                       [&] { return literal(real, integer, dtype, shape, where); });
+}
+
 int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where) {
   if (axis < -rank || axis >= rank)
     raiseOp(op, "axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank),
@@ -40,11 +70,39 @@ Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where) {
   return places;
 }
 
-void checkSizes(const char *op, const Shape &shape, const Where &where) {
+void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype) {
   checkRank(op, shape, where);
-  for (int64_t size : shape)
+  int64_t bytes = static_cast<int64_t>(sizeOf(dtype));
+  bool beyond = false;
+  for (int64_t size : shape) {
     if (size < 0)
       raiseOp(op, "sizes are not negative: " + text(shape), "give every size", {}, where);
+    beyond |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
+  }
+  if (beyond)
+    raiseOp(op, "the bytes of " + toString(TensorType{dtype, shape}) + " are more than an i64 counts",
+            "give smaller sizes", {}, where);
+}
+
+void raiseOutOfMemory(const char *op, const std::string &what, const Where &where) {
+  raiseOp(op, "out of memory for " + what, "make it smaller, or free other tensors first", {}, where,
+          ErrorKind::runtime);
+}
+
+bool sameSizes(const Shape &a, const Shape &b) {
+  bool same = a.rank() == b.rank();
+  for (int axis = 0; same && axis < a.rank(); ++axis)
+    same = a.dim(axis) == b.dim(axis) || a.dim(axis) == dynamic || b.dim(axis) == dynamic;
+  return same;
+}
+
+void checkPairs(const char *op, const Located &prediction, const Located &target) {
+  if (prediction.isLiteral() || target.isLiteral())
+    return;
+  const TensorType &a = typeOf(prediction.tensor(), prediction.where()), &b = typeOf(target.tensor(), target.where());
+  if (a.shape.rank() != 0 && b.shape.rank() != 0 && !sameSizes(a.shape, b.shape))
+    raiseOp(op, "the prediction is " + toString(a) + ", the target " + toString(b) + ": each element needs its own",
+            "give both the same shape: reshape, squeeze or broadcast_to one of them", {a, b}, prediction.where());
 }
 
 Tensor dim(const Tensor &x, int64_t axis, const Where &where) {
@@ -147,7 +205,7 @@ Tensor apply(OpId op, const Attrs &attrs, std::initializer_list<const Located *>
   size_t count = 0;
   for (const Located *operand : operands) {
     if (operand->isLiteral())
-      made[count] = operandOf(*operand, dtype);
+      made[count] = tensorOf(*operand, dtype);
     list[count] = operand->isLiteral() ? &made[count] : &operand->tensor();
     ++count;
   }
@@ -162,8 +220,8 @@ static Tensor beside(const Located &number, const Tensor &other, const Where &wh
   Tensor scalar;
   bool plain = runtime::isFloat(type.dtype) || !runtime::isFloat(number.literalType());
   if (plain && type.dtype != DType::boolean && type.shape.isStatic())
-    return literal(number.real(), number.integer(), type.dtype, type.shape, where);
-  return operandOf(number, type.dtype);
+    return filledWith(number, type.dtype, type.shape, where);
+  return tensorOf(number, type.dtype);
 }
 
 Tensor binary(OpId op, const Located &a, const Located &b) {

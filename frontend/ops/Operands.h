@@ -3,6 +3,8 @@
 
 #include "frontend/Apply.h"
 
+#include <limits>
+#include <new>
 #include <string>
 
 namespace wg::detail {
@@ -10,8 +12,22 @@ namespace wg::detail {
 inline const TensorType &typeOf(const Tensor &x, const Where &where) { return x.body(where)->type; }
 inline std::string text(const Shape &shape) { return toString(shape); }
 
+/// A float as an integer: toward zero, saturating, NaN to 0.
+template <class To> To saturated(double x) {
+  using Limits = std::numeric_limits<To>;
+  // The highest i64 is no double, but the number after it is.
+  constexpr double low = static_cast<double>(Limits::min()), end = (static_cast<double>(Limits::max() / 2) + 1) * 2;
+  return x >= end ? Limits::max() : x > low ? static_cast<To>(x) : x == x ? Limits::min() : To(0);
+}
+
 /// An operand as a tensor; a literal alone has the dtype of its C++ type.
 Tensor tensorOf(const Located &x);
+/// An operand beside one of `dtype`, which a literal takes: an error if it is an integer that the dtype does not hold.
+Tensor tensorOf(const Located &x, DType dtype);
+/// The same error for an integer literal that is made a tensor elsewhere.
+void checkHolds(const Located &x, DType dtype);
+/// A literal everywhere in a static shape.
+Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where);
 /// The same, of a float; `op` is who asks.
 Tensor floatOf(const char *op, const Located &x);
 
@@ -20,8 +36,21 @@ int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where);
 /// Sorted, distinct, not negative.
 Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where);
 
-/// Sizes are not negative.
-void checkSizes(const char *op, const Shape &shape, const Where &where);
+/// Sizes are not negative, and the bytes of all elements can be counted.
+void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype = DType::f64);
+
+/// The result of `make()`; a lack of memory becomes an error that names `what`, a type or a string.
+[[noreturn]] void raiseOutOfMemory(const char *op, const std::string &what, const Where &where);
+template <class What, class F> auto orOutOfMemory(const char *op, const What &what, const Where &where, F make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc &) {
+    if constexpr (std::same_as<What, TensorType>)
+      raiseOutOfMemory(op, toString(what), where);
+    else
+      raiseOutOfMemory(op, what, where);
+  }
+}
 
 /// The size of an axis of a symbolic tensor, as an index operand.
 Tensor dim(const Tensor &x, int64_t axis, const Where &where);
@@ -30,6 +59,11 @@ Tensor applySized(runtime::OpId op, const runtime::Attrs &attrs, const Tensor &x
 /// x in another shape; the `?` of the new shape are `sizes`.
 Tensor reshapeTo(const Tensor &x, const Shape &shape, const std::vector<Tensor> &sizes, const Where &where);
 Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where);
+
+/// The sizes are equal where both are static.
+bool sameSizes(const Shape &a, const Shape &b);
+/// What a loss compares element by element has the same shape, unless one is a scalar.
+void checkPairs(const char *op, const Located &prediction, const Located &target);
 
 /// One operand of a broadcast: the axes of the result that its own axes are aligned with end before the last.
 struct Aligned {

@@ -26,7 +26,7 @@ Tensor where(const Located &condition, const Located &a, const Located &b) {
   DType dtype = !a.isLiteral()   ? typeOf(a.tensor(), at).dtype
                 : !b.isLiteral() ? typeOf(b.tensor(), at).dtype
                                  : std::min(a.literalType(), b.literalType());
-  Tensor x = detail::operandOf(a, dtype), y = detail::operandOf(b, dtype);
+  Tensor x = tensorOf(a, dtype), y = tensorOf(b, dtype);
   checkDTypes("where", x, y, at);
   Aligned operands[] = {{&c}, {&x}, {&y}};
   Shape shape = broadcastShape("where", operands, at);

@@ -1,7 +1,7 @@
 // Random numbers from keys.
 #include "frontend/ops/Operands.h"
 
-#include <algorithm>
+#include <mutex>
 #include <numbers>
 
 namespace wg {
@@ -21,9 +21,11 @@ static Tensor stream(const Tensor &key, int64_t offset, const Where &at) {
 
 std::vector<Tensor> random::split(const Located &key, int64_t count) {
   Where at = key.where();
+  if (count < 0)
+    detail::raiseOp("split", "the count " + std::to_string(count) + " is negative", "give 0 or more", {}, at);
+  checkSizes("split", {count, 2}, at);
   Tensor from = stream(tensorOf(key), int64_t(0x6a09e667) << 32, at);
-  Tensor bits = applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{std::max<int64_t>(count, 0), 2}, i64),
-                         {&from}, at);
+  Tensor bits = applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{count, 2}, i64), {&from}, at);
   std::vector<Tensor> keys;
   for (int64_t i = 0; i < count; ++i)
     keys.push_back(index(Located(bits, at), i));
@@ -32,7 +34,7 @@ std::vector<Tensor> random::split(const Located &key, int64_t count) {
 
 Tensor random_uniform(const Located &key, const Shape &shape, double low, double high, DType dtype) {
   Where at = key.where();
-  checkSizes("random_uniform", shape, at);
+  checkSizes("random_uniform", shape, at, dtype);
   Tensor k = tensorOf(key);
   Tensor u = applyOne(OpId::random_uniform, runtime::RandomUniformAttrs::make(shape, dtype), {&k}, at);
   if (low == 0 && high == 1)
@@ -57,9 +59,18 @@ Tensor random_normal(const Located &key, const Shape &shape, double mean, double
 Generator::Generator(int64_t seed, Where where)
     : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {}
 
+/// Eagerly, reading and advancing are one step for other threads; a call of a traced function locks its variables
+/// itself.
 Tensor Generator::next(Where where) const {
-  Tensor key = state_.value(where);
-  state_.assign(Located(stream(key, 1, where), where));
+  if (detail::level().trace) {
+    Tensor key = state_.value(where);
+    state_.assign(Located(stream(key, 1, where), where));
+    return key;
+  }
+  detail::VariableState &state = *state_.state();
+  std::unique_lock lock(state.mutex);
+  Tensor key = state.current;
+  state.current = stream(key, 1, where);
   return key;
 }
 Tensor Generator::uniform(const Shape &shape, double low, double high, DType dtype, Where where) const {

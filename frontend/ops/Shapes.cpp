@@ -49,9 +49,14 @@ Tensor reshape(const Located &x, const Shape &shape) {
   int64_t known = 1;
   for (int axis = 0; axis < to.rank(); ++axis) {
     if (to.dim(axis) >= 0) {
-      known *= to.dim(axis);
+      if (__builtin_mul_overflow(known, to.dim(axis), &known))
+        raiseOp("reshape", "the elements of " + text(to) + " are more than an i64 counts", "give smaller sizes",
+                {typeOf(tensor, where)}, where);
       continue;
     }
+    if (to.dim(axis) != -1 && to.dim(axis) != dynamic)
+      raiseOp("reshape", "the size " + std::to_string(to.dim(axis)) + " of " + text(to) + " is negative",
+              "write -1 for the size that follows from the others", {typeOf(tensor, where)}, where);
     if (open >= 0)
       raiseOp("reshape", "two sizes of " + text(to) + " are open", "give all sizes but one", {typeOf(tensor, where)},
               where);
@@ -85,7 +90,7 @@ Tensor reshape(const Located &x, const Shape &shape) {
 
 Tensor broadcast_to(const Located &x, const Shape &shape) {
   Tensor tensor = tensorOf(x);
-  checkSizes("broadcast_to", shape, x.where());
+  checkSizes("broadcast_to", shape, x.where(), tensor.dtype());
   const Shape &from = typeOf(tensor, x.where()).shape;
   bool fits = from.rank() <= shape.rank();
   for (int axis = 0; fits && axis < from.rank(); ++axis) {
@@ -154,7 +159,8 @@ Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::ve
     if (stride <= 0)
       raiseOp("slice", "stride " + std::to_string(stride) + " of axis " + std::to_string(axis) + " is not positive",
               "give 1 or more", {}, where);
-    by.push_back(stride);
+    // A step beyond the axis leaves one element, as the axis' own size does.
+    by.push_back(size == dynamic ? stride : std::min(stride, std::max<int64_t>(size, 1)));
     if (size == dynamic) {
       if (axis < starts.size() &&
           (starts[axis] != 0 || limits[axis] != std::numeric_limits<int64_t>::max() || stride != 1))
@@ -253,6 +259,12 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
     if (before < 0 || after < 0)
       raiseOp("pad", "widths are not negative: " + std::to_string(before) + ", " + std::to_string(after),
               "use slice to take away", {}, where);
+    int64_t size = tensor.shape().dim(static_cast<int>(low.size())), wide;
+    if (size != dynamic && (__builtin_add_overflow(size, before, &wide) || __builtin_add_overflow(wide, after, &wide)))
+      raiseOp("pad",
+              "an axis of size " + std::to_string(size) + " with widths " + std::to_string(before) + " and " +
+                  std::to_string(after) + " is longer than an i64 counts",
+              "give smaller widths", {typeOf(tensor, where)}, where);
     low.push_back(before);
     high.push_back(after);
     interior.push_back(0);
@@ -273,6 +285,8 @@ Tensor one_hot(const Located &x, int64_t depth, DType dtype) {
   if (depth < 0)
     raiseOp("one_hot", "the depth " + std::to_string(depth) + " is negative", "give the number of classes",
             {typeOf(tensor, x.where())}, x.where());
+  if (tensor.dtype() == u8)
+    tensor = cast(Located(tensor, x.where()), i32);
   return applyOne(OpId::one_hot, runtime::OneHotAttrs::make(depth, dtype), {&tensor}, x.where());
 }
 

@@ -1,26 +1,97 @@
 // How does a step change the parameters? Each optimiser's formula, and what all of them share: slots, counts, warnings.
 #include "wengert/optim/Optimizer.h"
 
+#include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <sstream>
 
 namespace wg::optim {
 
-Optimizer::Optimizer(double learning_rate, Where where) : rate_(learning_rate, {.name = "learning_rate", .trainable = false}, where) {}
+/// A hyperparameter that lies in its range.
+static double within(const char *name, double value, bool fits, const char *range, const Where &where) {
+  if (!fits) {
+    std::ostringstream number;
+    number << value;
+    detail::raise({.op = "optimizer",
+                   .message = std::string(name) + " is " + number.str() + ", which is not " + range,
+                   .remedy = std::string("give a ") + name + " that is " + range},
+                  where);
+  }
+  return value;
+}
+
+static double checkedRate(double rate, const Where &where) {
+  return within("learning_rate", rate, rate >= 0, "0 or more", where);
+}
+
+Optimizer::Optimizer(double learning_rate, std::vector<std::string> slots, Where where)
+    : slotNames_(std::move(slots)),
+      rate_(checkedRate(learning_rate, where), {.name = "learning_rate", .trainable = false}, where) {}
+
+void Optimizer::set_learning_rate(double rate, Where where) const {
+  rate_.assign(Located(Tensor(checkedRate(rate, where)), where));
+}
 
 Tensor Optimizer::rate(DType dtype) const { return dtype == f64 ? rate_.value() : cast(rate_, dtype); }
 
-Variable Optimizer::slot(const Update &update, size_t which, const char *name) {
-  std::vector<Variable> &slots = seen_[update.index].slots;
-  if (slots.size() <= which) {
-    const Variable &of = update.variable;
-    slots.push_back(at_trace_time([&] { return Variable(zeros(of.shape(), of.dtype()), {.name = of.name() + "." + name, .trainable = false}); }));
-    slots_.push_back(slots.back());
+std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
+  std::vector<std::pair<std::string, Variable>> named;
+  for (const Variable &slot : slots_)
+    named.emplace_back(slot.name(), slot);
+  return named;
+}
+
+/// Names that stand already get a number: `weight.m`, `weight.m_1`.
+Variable Optimizer::makeSlot(const Tensor &initial, const std::string &name) {
+  std::string unique = name;
+  for (int number = 1; !names_.insert(unique).second; ++number)
+    unique = name + "_" + std::to_string(number);
+  slots_.push_back(Variable(initial, {.name = unique, .trainable = false}));
+  return slots_.back();
+}
+
+std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const Where &where) {
+  Variable step; // the count of the variables seen for the first time in this call
+  std::vector<size_t> places;
+  for (const Variable &variable : variables) {
+    const TensorType type{variable.dtype(where), variable.shape(where)};
+    auto known = std::find_if(seen_.begin(), seen_.end(), [&](const Seen &seen) { return seen.id == variable.id(); });
+    if (known == seen_.end())
+      known = at_trace_time([&] {
+        if (!step.defined())
+          step = makeSlot(Tensor(int64_t(0)), "step");
+        Seen fresh{variable.id(), step, {}};
+        for (const std::string &name : slotNames_)
+          if (runtime::isFloat(type.dtype))
+            fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), variable.name() + "." + name));
+        return seen_.insert(seen_.end(), std::move(fresh));
+      });
+    places.push_back(static_cast<size_t>(known - seen_.begin()));
   }
-  return slots[which];
+  return places;
+}
+
+/// What would fail half way through a step fails here, before it.
+static void check(const Grad &grad, const Variable &variable, const Where &where) {
+  TensorType type{variable.dtype(where), variable.shape(where)};
+  if (!grad.has_value())
+    return;
+  const Tensor &value = grad.value();
+  const TensorType &given = value.body()->type;
+  std::string name = "variable '" + variable.name() + "'";
+  if (!runtime::isFloat(type.dtype))
+    detail::raiseOp("apply", name + " is " + toString(type) + ", and a step changes floats only",
+                    "leave it out of the variables, or make it a float", {type}, where, ErrorKind::type);
+  if (given.dtype != type.dtype || !detail::sameSizes(given.shape, type.shape))
+    detail::raiseOp("apply", "the gradient of " + name + " is " + toString(given) + ", the variable " + toString(type),
+                    "pass the gradients in the order of the variables, each of its variable's shape and dtype",
+                    {given, type}, where, given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
+  if (detail::stateOf(value)->symbol && !detail::level().trace)
+    detail::raiseOutOfScope("apply", value, where);
 }
 
 void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const Where &where) {
@@ -35,24 +106,19 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
                    .remedy = "compute the loss from the variables while the tape records"},
                   where);
 
-  Variable fresh; // the count of the variables seen for the first time in this call
-  std::vector<size_t> places;
+  for (size_t i = 0; i < variables.size(); ++i)
+    check(grads[i], variables[i], where);
+
+  std::lock_guard lock(mutex_);
+  std::vector<size_t> places = see(variables, where);
   std::vector<std::pair<Variable, Tensor>> steps;
-  for (const Variable &variable : variables) {
-    auto known = std::find_if(seen_.begin(), seen_.end(), [&](const Seen &seen) { return seen.id == variable.id(); });
-    if (known == seen_.end()) {
-      if (!fresh.defined()) {
-        fresh = at_trace_time([] { return Variable(int64_t(0), {.name = "step", .trainable = false}); });
-        slots_.push_back(fresh);
-      }
-      known = seen_.insert(seen_.end(), Seen{variable.id(), fresh, {}});
-    }
-    places.push_back(static_cast<size_t>(known - seen_.begin()));
-    if (std::none_of(steps.begin(), steps.end(), [&](const auto &step) { return step.first.is(known->step); })) {
-      Tensor next = known->step + int64_t(1);
-      known->step.assign(next);
-      steps.emplace_back(known->step, next);
-    }
+  for (size_t place : places) {
+    const Variable &step = seen_[place].step;
+    if (std::any_of(steps.begin(), steps.end(), [&](const auto &each) { return each.first.is(step); }))
+      continue;
+    Tensor next = step + int64_t(1);
+    step.assign(next);
+    steps.emplace_back(step, next);
   }
   for (size_t i = 0; i < variables.size(); ++i) {
     Seen &seen = seen_[places[i]];
@@ -68,11 +134,23 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
 
 void SGD::update(const Update &update) { update.variable.assign_sub(rate(update.variable.dtype()) * update.gradient); }
 
+Momentum::Momentum(double learning_rate, double momentum, bool nesterov, Where where)
+    : Optimizer(learning_rate, {"velocity"}, where),
+      momentum_(within("momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)), nesterov_(nesterov) {
+}
+
 void Momentum::update(const Update &update) {
-  Variable velocity = slot(update, 0, "velocity");
+  const Variable &velocity = slot(update, 0);
   Tensor v = momentum_ * velocity + update.gradient;
   velocity.assign(v);
   update.variable.assign_sub(rate(update.variable.dtype()) * (nesterov_ ? update.gradient + momentum_ * v : v));
+}
+
+Adam::Adam(double learning_rate, AdamOptions options, Where where)
+    : Optimizer(learning_rate, {"m", "v"}, where), options_(options) {
+  within("beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
+  within("beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)", where);
+  within("epsilon", options.epsilon, options.epsilon >= 0, "0 or more", where);
 }
 
 /// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose 1e-5 of the first steps in f32.
@@ -80,7 +158,7 @@ void Adam::update(const Update &update) {
   DType dtype = update.variable.dtype();
   Tensor t = cast(update.step, dtype), g = update.gradient;
   Tensor step = -rate(dtype) / expm1(t * std::log(options_.beta_1)), correction = -1.0 / expm1(t * std::log(options_.beta_2));
-  Variable first = slot(update, 0, "m"), second = slot(update, 1, "v");
+  const Variable &first = slot(update, 0), &second = slot(update, 1);
   Tensor m = options_.beta_1 * first + (1 - options_.beta_1) * g, v = options_.beta_2 * second + (1 - options_.beta_2) * (g * g);
   first.assign(m);
   second.assign(v);
@@ -98,7 +176,9 @@ std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad>
   if (!sum.defined())
     return {grads, Tensor(0.0f)};
   Tensor total = sqrt(Located(sum, where));
+  // total - total is 0, or NaN for a norm that is not finite.
   Tensor scale = max_norm / maximum(Located(total, where), max_norm);
+  scale = Located(scale, where) + Located(Located(total, where) - Located(total, where), where);
   std::vector<Grad> clipped = grads;
   for (Grad &grad : clipped)
     if (grad.has_value())

@@ -102,7 +102,7 @@ template <class T> void collectSources(const T &tree, std::vector<Source> &sourc
   collectLeaves(tree, sources);
 }
 
-/// Ends a scope when it dies: recording goes back to what it was.
+/// Ends a scope when it dies: recording goes back to what it was, unless the tape was used up meanwhile.
 class [[nodiscard]] Recording {
 public:
   Recording(std::shared_ptr<Tape> tape, bool before) : tape_(std::move(tape)), before_(before) {}
@@ -131,7 +131,7 @@ public:
 
 /// Records the ops that depend on something watched, from its construction until it dies, is stopped, or, unless
 /// persistent, is asked for a gradient. Tapes nest; each belongs to the thread, and to the traced function, that made
-/// it.
+/// it. After a move, every use of the tape that was moved from is an error.
 class GradientTape {
 public:
   explicit GradientTape(GradientTapeOptions options = {});
@@ -142,25 +142,26 @@ public:
   ~GradientTape();
 
   /// Tensors, variables, or any structures of them. Ops recorded from now on that use them are differentiable by them.
-  template <class... T> void watch(const T &...trees) {
-    std::vector<detail::Source> sources;
-    (detail::collectSources(trees, sources), ...);
-    watchAll(sources);
+  /// Errors: a tensor that is undefined, or no float unless `allow_non_differentiable`.
+  template <class... T> void watch(const Targets &first, const T &...rest) {
+    std::vector<detail::Source> sources = first.list;
+    (detail::collectSources(rest, sources), ...);
+    watchAll(sources, first.where);
   }
   /// Records until the result dies; an error if the tape is recording already.
   detail::Recording record(Where where = Where::current());
   /// Pauses until the result dies: what is computed meanwhile is constant to this tape.
   detail::Recording stop_recording(Where where = Where::current());
-  void stop();
+  void stop(Where where = Where::current());
   /// Forgets everything, watched variables too, and goes on.
-  void reset();
+  void reset(Where where = Where::current());
   /// Frees what was recorded.
-  void release() { reset(); }
-  bool recording() const;
+  void release(Where where = Where::current()) { reset(where); }
+  bool recording(Where where = Where::current()) const;
   /// In the order of their construction.
-  std::vector<Variable> watched_variables() const;
+  std::vector<Variable> watched_variables(Where where = Where::current()) const;
   /// Number of ops on the tape.
-  int64_t size() const;
+  int64_t size(Where where = Where::current()) const;
 
   /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as
   /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics. The last argument
@@ -202,7 +203,9 @@ private:
     else
       return std::tuple<decltype(detail::mapTree(sources, take))...>{detail::mapTree(sources, take)...};
   }
-  void watchAll(const std::vector<detail::Source> &sources);
+  /// Errors if the tape was moved from.
+  detail::Tape &tape(const Where &where) const;
+  void watchAll(const std::vector<detail::Source> &sources, const Where &where);
   std::vector<Grad> gradientAll(const Targets &targets, const std::vector<detail::Source> &sources,
                                 const GradientOptions &options);
   std::string explainAll(const Targets &targets, const std::vector<detail::Source> &sources);

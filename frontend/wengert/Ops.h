@@ -1,8 +1,9 @@
 // The operations. Those of ir/ops/*.td that need no wording of their own are declared in <wengert/Ops.inc>, written
 // from their records; the rest, and everything composed of them, stands here.
 //
-// Operands broadcast as NumPy's do, a literal takes the dtype of the tensor beside it, and two tensors of different
-// dtypes are an error that names `cast`. Every error carries the place of the call.
+// Operands broadcast as NumPy's do, a literal takes the dtype of the tensor beside it (an integer that this dtype does
+// not hold is an error), and two tensors of different dtypes are an error that names `cast`. Every error carries the
+// place of the call.
 #pragma once
 
 #include <wengert/Variable.h>
@@ -45,9 +46,10 @@ Tensor argmax(const Located &x, int64_t axis);
 
 Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
 Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
-/// `value` everywhere, in its own dtype unless one is given.
+/// `value` everywhere, in its own dtype unless one is given. A float for an integer dtype is cast: toward zero,
+/// saturating, NaN to 0; an integer that the dtype does not hold is an error.
 Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype = {});
-/// start, start + step, ... below stop. Integers give i64, floats f32.
+/// start, start + step, ... below stop. An error if an integer dtype does not hold them all.
 Tensor arange(int64_t stop, DType dtype = i64, Where where = Where::current());
 Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = i64, Where where = Where::current());
 /// `count` values from start to stop, both included.
@@ -117,7 +119,7 @@ Tensor dot(const Located &a, const Located &b);
 
 /// Axis i of the result is axis permutation[i] of x; without one, the axes are reversed.
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
-/// The same elements in row-major order. One size may be -1: it follows from the others.
+/// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others.
 Tensor reshape(const Located &x, const Shape &shape);
 /// NumPy's rule: axes are aligned at the end, and a size 1 repeats.
 Tensor broadcast_to(const Located &x, const Shape &shape);
@@ -145,6 +147,13 @@ Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
 // ------------------------------------------------------------------------------------------
 
 Tensor square(const Located &x);
+/// Place of the smallest of x along an axis: the first of equals; a NaN wins, the first one.
+/// Shapes: x number[...] -> i64[... without axis].
+Tensor argmin(const Located &x, int64_t axis = -1);
+/// x is inf or -inf. Shapes: x float[...] -> bool[...].
+Tensor is_inf(const Located &x);
+/// x is neither infinite nor NaN. Shapes: x float[...] -> bool[...].
+Tensor is_finite(const Located &x);
 Tensor reciprocal(const Located &x);
 Tensor mean(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 /// Mean of the squared distances from the mean.
@@ -159,7 +168,7 @@ Tensor softplus(const Located &x);
 Tensor gelu(const Located &x);
 /// x sigmoid(x)
 Tensor silu(const Located &x);
-/// min(max(x, low), high); a bound counts as inside for the gradient.
+/// min(max(x, low), high), NaN where any of the three is; a bound counts as inside for the gradient.
 Tensor clip(const Located &x, const Located &low, const Located &high);
 /// sqrt(sum(x^2)); its gradient at 0 is 0.
 Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
@@ -167,7 +176,7 @@ Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = fa
 // ---- Losses
 // ------------------------------------------------------------------------------------------------------------------
 
-/// Mean over all elements of (prediction - target)^2.
+/// Mean over all elements of (prediction - target)^2. Shapes: equal, or one is a scalar; anything else is an error.
 Tensor mean_squared_error(const Located &prediction, const Located &target);
 /// -log softmax(logits)[label] for each example. Integer labels[...] name the class; float labels[..., classes] give
 /// its distribution. Shapes: logits float[..., classes] -> float[...].
@@ -179,7 +188,7 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels);
 namespace random {
 /// A key i64[2] from a seed.
 Tensor key(int64_t seed);
-/// `count` keys that are independent of each other and of `key`.
+/// `count` keys that are independent of each other and of `key`; an error if it is negative.
 std::vector<Tensor> split(const Located &key, int64_t count = 2);
 } // namespace random
 
@@ -188,7 +197,8 @@ Tensor random_uniform(const Located &key, const Shape &shape, double low = 0, do
 /// Normal with the given mean and standard deviation (Box and Muller 1958).
 Tensor random_normal(const Located &key, const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32);
 
-/// A key that every draw advances; inside a traced function it is state like any variable.
+/// A key that every draw advances; inside a traced function it is state like any variable. Threads may share it: no two
+/// draws have the same key.
 class Generator {
 public:
   explicit Generator(int64_t seed, Where where = Where::current());

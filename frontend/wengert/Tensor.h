@@ -6,6 +6,7 @@
 
 #include <wengert/Error.h>
 
+#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstdint>
@@ -40,16 +41,35 @@ struct TensorBody {
 };
 void destroy(const TensorBody *body) noexcept;
 
-/// The dtype that a C++ number has as a tensor: by kind and width, so that `long` and `long long` are both i64.
-template <Arithmetic T> constexpr DType elementOf() {
+/// The type in which a tensor holds a C++ number, by kind and width: `long` and `long long` are both i64, what is
+/// narrower than an i32 becomes one but for u8, and unsigned numbers become the next wider signed ones.
+template <Arithmetic T> constexpr auto storedOf() {
   if constexpr (std::same_as<T, bool>)
-    return DType::boolean;
+    return bool();
   else if constexpr (std::floating_point<T>)
-    return sizeof(T) == 4 ? DType::f32 : DType::f64;
-  else if constexpr (sizeof(T) == 1)
-    return DType::u8;
+    return std::conditional_t<(sizeof(T) <= 4), float, double>();
+  else if constexpr (sizeof(T) == 1 && std::is_unsigned_v<T>)
+    return uint8_t();
   else
-    return sizeof(T) == 8 ? DType::i64 : DType::i32;
+    return std::conditional_t<(sizeof(T) + std::is_unsigned_v<T> <= 4), int32_t, int64_t>();
+}
+template <class T> using Stored = decltype(storedOf<std::remove_cv_t<T>>());
+
+/// The dtype that a C++ number has as a tensor.
+template <Arithmetic T> constexpr DType elementOf() { return runtime::dtypeOf<Stored<T>>; }
+
+/// The C++ types that stand for a dtype as they are: a tensor's elements can be seen as these.
+template <class T>
+concept Storage = Arithmetic<T> && sizeof(T) == sizeof(Stored<T>) && std::is_signed_v<T> == std::is_signed_v<Stored<T>>;
+
+[[noreturn]] void raiseBeyondI64(uint64_t number, const Where &where);
+
+/// A C++ number as a tensor holds it; an error for one beyond i64.
+template <Arithmetic T> Stored<T> stored(T number, const Where &where) {
+  if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8)
+    if (number > static_cast<T>(INT64_MAX)) [[unlikely]]
+      raiseBeyondI64(number, where);
+  return static_cast<Stored<T>>(number);
 }
 
 } // namespace detail
@@ -58,12 +78,14 @@ class Tensor {
 public:
   /// No tensor; using it in an op is an error.
   Tensor() = default;
-  /// A scalar of the C++ type's dtype: `Tensor(3.0f)` is f32.
-  template <Arithmetic T> explicit Tensor(T scalar) : Tensor(detail::elementOf<T>(), Shape(), &scalar) {}
+  /// A scalar of the C++ type's dtype: `Tensor(3.0f)` is f32. Types without a dtype convert by value, here and below:
+  /// int8, int16 and uint16 to i32, uint32 and uint64 to i64 (an error beyond its range), long double to f64.
+  template <Arithmetic T>
+  explicit Tensor(T scalar, Where where = Where::current()) : Tensor(copyOf(&scalar, Shape(), where)) {}
   /// One, two or three nested lists; rows of unequal length are an error.
   template <Arithmetic T>
-  Tensor(std::initializer_list<T> values)
-      : Tensor(detail::elementOf<T>(), Shape{static_cast<int64_t>(values.size())}, values.begin()) {}
+  Tensor(std::initializer_list<T> values, Where where = Where::current())
+      : Tensor(copyOf(values.begin(), Shape{static_cast<int64_t>(values.size())}, where)) {}
   template <Arithmetic T>
   Tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::current())
       : Tensor(nested(rows, where)) {}
@@ -79,7 +101,7 @@ public:
   template <Arithmetic T>
   static Tensor from(std::span<const T> values, const Shape &shape, Where where = Where::current()) {
     checkCount(values.size(), shape, where);
-    return Tensor(detail::elementOf<T>(), shape, values.data());
+    return copyOf(values.data(), shape, where);
   }
   template <Arithmetic T>
   static Tensor from(const std::vector<T> &values, const Shape &shape, Where where = Where::current()) {
@@ -106,21 +128,30 @@ public:
   /// Inside a traced function: no elements yet.
   bool symbolic() const;
 
-  /// The one element, converted as C++ converts. Errors: more elements than one, a symbolic tensor.
+  /// The one element, as `cast` converts to T's dtype, and from there as C++ does. Errors: more elements than one, a
+  /// symbolic tensor.
   template <Arithmetic T> T item(Where where = Where::current()) const {
-    T value;
+    detail::Stored<T> value;
     copyOut(detail::elementOf<T>(), &value, true, where);
-    return value;
+    return static_cast<T>(value);
   }
-  /// The elements in row-major order, converted as C++ converts.
+  /// The elements in row-major order, converted in the same way.
   template <Arithmetic T> std::vector<T> to_vector(Where where = Where::current()) const {
     static_assert(!std::same_as<T, bool>, "std::vector<bool> has no elements to point at: use to_vector<uint8_t>()");
-    std::vector<T> values(static_cast<size_t>(size(where)));
+    std::vector<detail::Stored<T>> values(static_cast<size_t>(size(where)));
     copyOut(detail::elementOf<T>(), values.data(), false, where);
-    return values;
+    if constexpr (std::same_as<T, detail::Stored<T>>) {
+      return values;
+    } else {
+      std::vector<T> converted;
+      converted.reserve(values.size());
+      for (detail::Stored<T> value : values)
+        converted.push_back(static_cast<T>(value));
+      return converted;
+    }
   }
   /// The elements in place, valid while a handle to this tensor lives; T must stand for dtype().
-  template <Arithmetic T> std::span<const T> data(Where where = Where::current()) const {
+  template <detail::Storage T> std::span<const T> data(Where where = Where::current()) const {
     return {static_cast<const T *>(elements(detail::elementOf<T>(), where)), static_cast<size_t>(size(where))};
   }
 
@@ -137,25 +168,42 @@ public:
   explicit Tensor(detail::TensorBody *body) noexcept : body_(body) {}
 
 private:
-  Tensor(DType dtype, const Shape &shape, const void *elements);
+  /// A tensor whose elements are still to be written, at `elements`.
+  Tensor(DType dtype, const Shape &shape, void **elements, const Where &where);
   [[noreturn]] static void undefined(const Where &where);
   static void checkCount(size_t count, const Shape &shape, const Where &where);
   [[noreturn]] static void ragged(size_t expected, size_t found, const Where &where);
   void copyOut(DType as, void *to, bool one, const Where &where) const;
   const void *elements(DType as, const Where &where) const;
 
+  template <Arithmetic T> static Tensor empty(const Shape &shape, detail::Stored<T> *&next, const Where &where) {
+    void *elements;
+    Tensor tensor(detail::elementOf<T>(), shape, &elements, where);
+    next = static_cast<detail::Stored<T> *>(elements);
+    return tensor;
+  }
+  template <Arithmetic T>
+  static detail::Stored<T> *copy(const T *from, size_t count, detail::Stored<T> *to, const Where &where) {
+    return std::transform(from, from + count, to, [&](T number) { return detail::stored(number, where); });
+  }
+  template <Arithmetic T> static Tensor copyOf(const T *values, const Shape &shape, const Where &where) {
+    detail::Stored<T> *next;
+    Tensor tensor = empty<T>(shape, next, where);
+    copy(values, static_cast<size_t>(shape.numElements()), next, where);
+    return tensor;
+  }
   template <Arithmetic T>
   static Tensor nested(std::initializer_list<std::initializer_list<T>> rows, const Where &where) {
     size_t width = rows.size() ? rows.begin()->size() : 0;
     Shape shape{static_cast<int64_t>(rows.size()), static_cast<int64_t>(width)};
-    auto buffer = std::make_unique<T[]>(static_cast<size_t>(shape.numElements()));
-    T *next = buffer.get();
+    detail::Stored<T> *next;
+    Tensor tensor = empty<T>(shape, next, where);
     for (const auto &row : rows) {
       if (row.size() != width)
         ragged(width, row.size(), where);
-      next = std::copy(row.begin(), row.end(), next);
+      next = copy(row.begin(), width, next, where);
     }
-    return Tensor(detail::elementOf<T>(), shape, buffer.get());
+    return tensor;
   }
   template <Arithmetic T>
   static Tensor nested(std::initializer_list<std::initializer_list<std::initializer_list<T>>> planes,
@@ -163,18 +211,18 @@ private:
     size_t height = planes.size() ? planes.begin()->size() : 0;
     size_t width = height ? planes.begin()->begin()->size() : 0;
     Shape shape{static_cast<int64_t>(planes.size()), static_cast<int64_t>(height), static_cast<int64_t>(width)};
-    auto buffer = std::make_unique<T[]>(static_cast<size_t>(shape.numElements()));
-    T *next = buffer.get();
+    detail::Stored<T> *next;
+    Tensor tensor = empty<T>(shape, next, where);
     for (const auto &rows : planes) {
       if (rows.size() != height)
         ragged(height, rows.size(), where);
       for (const auto &row : rows) {
         if (row.size() != width)
           ragged(width, row.size(), where);
-        next = std::copy(row.begin(), row.end(), next);
+        next = copy(row.begin(), width, next, where);
       }
     }
-    return Tensor(detail::elementOf<T>(), shape, buffer.get());
+    return tensor;
   }
   void retain() const noexcept {
     if (body_)
@@ -205,7 +253,7 @@ public:
     if constexpr (std::floating_point<T>)
       real_ = static_cast<double>(literal);
     else
-      real_ = static_cast<double>(integer_ = static_cast<int64_t>(literal));
+      real_ = static_cast<double>(integer_ = detail::stored(literal, where));
   }
 
   bool isLiteral() const { return !tensor_ && !held_.defined(); }

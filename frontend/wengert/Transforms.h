@@ -14,6 +14,7 @@ namespace detail {
 Tensor fresh(const Tensor &x);
 [[noreturn]] void raiseNoVariables(const Where &where);
 [[noreturn]] void raiseStaticPlace(int place);
+[[noreturn]] void raisePlace(int place, size_t count, const Where &where);
 
 template <class T> T freshTree(const T &tree) {
   T copy = tree;
@@ -53,27 +54,27 @@ template <class F> auto value_and_grad(F f) {
   };
 }
 
-/// By the arguments at these places; the gradients of all their tensors and variables, in order.
-template <class F> auto value_and_grad(F f, std::vector<int> places) {
-  return [f = std::move(f), places = std::move(places)]<class... A>(const A &...args) {
+/// By the arguments at these places; the gradients of all their tensors and variables, in the order of `places`. A place that names no
+/// argument is an error.
+template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
+  return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
     std::tuple<A...> fresh{detail::freshTree(args)...};
     GradientTape tape({.watch_accessed_variables = false});
     std::vector<detail::Source> sources;
-    auto choose = [&]<class T>(const T &tree, int place) {
-      for (int chosen : places)
-        if (chosen == place) {
-          if constexpr (detail::isStatic<T>)
-            detail::raiseStaticPlace(place);
-          detail::watchTree(tape, tree);
-          detail::collectLeaves(tree, sources);
-        }
-    };
-    std::apply(
-        [&](const auto &...tree) {
-          int place = 0;
-          (choose(tree, place++), ...);
-        },
-        fresh);
+    for (int chosen : places) {
+      if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
+        detail::raisePlace(chosen, sizeof...(A), where);
+      int place = 0;
+      auto choose = [&]<class T>(const T &tree) {
+        if (place++ != chosen)
+          return;
+        if constexpr (detail::isStatic<T>)
+          detail::raiseStaticPlace(chosen);
+        detail::watchTree(tape, tree);
+        detail::collectLeaves(tree, sources);
+      };
+      std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);
+    }
     auto value = std::apply(f, fresh);
     std::vector<Grad> gradients = tape.gradient(value, sources);
     return std::pair(std::move(value), std::move(gradients));

@@ -29,6 +29,7 @@ struct Entry {
   std::string name;
   TensorType type;
   uint64_t begin, end;
+  std::string otherDType; ///< one that is not ours; then `type` has no meaning
 };
 } // namespace
 
@@ -41,8 +42,9 @@ static std::string parseEntry(const Json &json, Entry &entry) {
     return "its dtype is not a string";
   auto found = std::find(std::begin(kDTypes), std::end(kDTypes), dtype.get<std::string>());
   if (found == std::end(kDTypes))
-    return "has dtype " + dtype.dump() + "; F64, F32, BF16, F16, I64, I32, U8 and BOOL are read";
-  entry.type.dtype = static_cast<DType>(found - std::begin(kDTypes));
+    entry.otherDType = dtype.get<std::string>();
+  else
+    entry.type.dtype = static_cast<DType>(found - std::begin(kDTypes));
   if (!shape.is_array() || shape.size() > kMaxRank)
     return "its shape is not a list of at most " + std::to_string(kMaxRank) + " sizes";
   uint64_t bytes = sizeOf(entry.type.dtype);
@@ -55,7 +57,7 @@ static std::string parseEntry(const Json &json, Entry &entry) {
     empty |= *size == 0;
     beyond |= __builtin_mul_overflow(bytes, std::max<uint64_t>(*size, 1), &bytes);
   }
-  if (beyond)
+  if (beyond && entry.otherDType.empty())
     return toString(entry.type) + " is larger than any file";
   std::optional<uint64_t> begin, end;
   if (offsets.is_array() && offsets.size() == 2)
@@ -64,7 +66,7 @@ static std::string parseEntry(const Json &json, Entry &entry) {
     return "its data_offsets are not a begin and an end: " + offsets.dump();
   entry.begin = *begin;
   entry.end = *end;
-  if (entry.end - entry.begin != (empty ? 0 : bytes))
+  if (entry.otherDType.empty() && entry.end - entry.begin != (empty ? 0 : bytes))
     return toString(entry.type) + " has " + std::to_string(empty ? 0 : bytes) + " bytes, its data_offsets hold " + std::to_string(entry.end - entry.begin);
   return {};
 }
@@ -118,7 +120,7 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
       }
       continue;
     }
-    Entry entry{name, {}, 0, 0};
+    Entry entry{name, {}, 0, 0, {}};
     if (std::string wrong = parseEntry(json, entry); !wrong.empty())
       return file.error("tensor '" + name + "': " + wrong);
     entries.push_back(std::move(entry));
@@ -137,6 +139,10 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
     return file.error("bytes are left over: the tensors end at byte " + std::to_string(at) + ", the data at " + std::to_string(present));
 
   for (Entry &entry : entries) {
+    if (!entry.otherDType.empty()) {
+      contents.unread[entry.name] = entry.otherDType;
+      continue;
+    }
     Array array = Array::empty(entry.type.dtype, entry.type.shape);
     if (Status status = file.read(8 + headerSize + entry.begin, array.buffer.data(), entry.end - entry.begin); !status.ok())
       return status;

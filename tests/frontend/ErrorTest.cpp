@@ -75,6 +75,58 @@ TEST(Error, AxesAndSizes) {
   EXPECT_EQ(errorOf([] { index(zeros({2}), 2); }).message(), "place 2 of axis 0, whose size is 2");
 }
 
+// A literal never wraps.
+TEST(Error, IntegersThatTheDtypeDoesNotHold) {
+  Tensor x{uint8_t(1), uint8_t(2)}, y{1, 2};
+  Error error = errorOf([&] { less(x, 300); });
+  EXPECT_EQ(error.message(), "300 is no u8, which holds 0 to 255");
+  EXPECT_EQ(error.remedy(), "cast the tensor to a wider dtype: cast(x, i64)");
+  EXPECT_EQ(error.where().rfind("ErrorTest.cpp:", 0), 0u) << error.where();
+  EXPECT_EQ(errorOf([&] { greater(x, -1); }).message(), "-1 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { full({2}, 300, u8); }).message(), "300 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { clip(x, -5, 300); }).message(), "-5 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { where(x == 1, x, 256); }).message(), "256 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { Variable(x).assign(256); }).message(), "256 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { less(y, 3000000000); }).message(),
+            "3000000000 is no i32, which holds -2147483648 to 2147483647");
+  EXPECT_EQ(errorOf([&] { arange(0, 300, 1, u8); }).message(), "299 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([] { wg::function("f", [](const Tensor &x) { return x < 300; })(Tensor(uint8_t(1))); }).message(),
+            "300 is no u8, which holds 0 to 255");
+  std::string beyond = "18446744073709551615 is no i64, which holds at most 9223372036854775807";
+  EXPECT_EQ(errorOf([&] { y + ULLONG_MAX; }).message(), beyond);
+  EXPECT_EQ(errorOf([&] { Tensor{ULLONG_MAX}; }).message(), beyond);
+}
+
+TEST(Error, SizesBeyondAnyMemory) {
+  int64_t huge = int64_t(1) << 62;
+  auto tooMany = [](const std::function<void()> &f) {
+    return errorOf(f).message().find("an i64 counts") != std::string::npos;
+  };
+  EXPECT_TRUE(tooMany([&] { zeros({huge, 4}); }));
+  EXPECT_TRUE(tooMany([&] { ones({huge}); })); // the elements fit, their bytes do not
+  EXPECT_TRUE(tooMany([&] { full({huge, 0, 8}, 1.0f); }));
+  EXPECT_TRUE(tooMany([&] { broadcast_to(Tensor(1.0f), {huge, huge}); }));
+  EXPECT_TRUE(tooMany([&] { Tensor::from(std::vector<float>{}, {0, huge, 4}); }));
+  EXPECT_TRUE(tooMany([&] { eye(huge); }));
+  EXPECT_TRUE(tooMany([&] { linspace(0, 1, huge); }));
+  EXPECT_TRUE(tooMany([&] { reshape(zeros({0}), {huge, 4}); }));
+  EXPECT_TRUE(tooMany([&] { pad(zeros({2}), {{INT64_MAX, 1}}); }));
+  EXPECT_TRUE(tooMany([&] { arange(INT64_MIN, INT64_MAX); }));
+  EXPECT_TRUE(tooMany([&] { random::split(random::key(1), INT64_MAX); }));
+  EXPECT_TRUE(tooMany([&] { wg::function("f", [&] { return zeros({huge, 4}); })(); }));
+  for (Error error :
+       {errorOf([] { zeros({int64_t(1) << 50}); }), errorOf([] { broadcast_to(Tensor(1.0f), {int64_t(1) << 50}); }),
+        errorOf([] { random_uniform(random::key(1), {int64_t(1) << 50}); })}) {
+    EXPECT_EQ(error.message(), "out of memory for f32[1125899906842624]");
+    EXPECT_EQ(error.where().rfind("ErrorTest.cpp:", 0), 0u) << error.where();
+  }
+}
+
+TEST(Error, NegativeSizesAndCounts) {
+  EXPECT_EQ(errorOf([] { reshape(zeros({12}), {-2, 6}); }).message(), "the size -2 of (-2, 6) is negative");
+  EXPECT_EQ(errorOf([] { random::split(random::key(1), -1); }).message(), "the count -1 is negative");
+}
+
 // The same words eager and compiled.
 TEST(Error, AnIndexOutOfRangeIsNamed) {
   auto compiled = function("take", [](const Tensor &x, const Tensor &i) { return gather(x, i) * 2.0f; });

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <thread>
 
 using namespace wg;
 
@@ -64,6 +69,70 @@ TEST(NnTest, SigmoidCrossEntropyIsStable) {
 TEST(NnTest, AccuracyCountsHits) {
   Tensor logits{{1.0f, 2.0f}, {3.0f, 0.0f}, {0.0f, 1.0f}, {0.0f, 1.0f}};
   EXPECT_FLOAT_EQ(nn::accuracy(logits, Tensor{1, 0, 0, 1}).item<float>(), 0.75f);
+}
+
+TEST(NnTest, ASharedLayerCountsOnce) {
+  nn::Dense shared(3, 3);
+  nn::Sequential model(shared, relu, shared, nn::Sequential(shared));
+  EXPECT_EQ(model.variables().size(), 2u);
+  EXPECT_EQ(model.trainable_variables().size(), 2u);
+  EXPECT_EQ(model.num_parameters(), 12);
+  ASSERT_EQ(model.named_variables().size(), 2u);
+  EXPECT_EQ(model.named_variables()[0].first, "0.weight");
+  EXPECT_EQ(model.named_variables()[1].first, "0.bias");
+}
+
+TEST(NnTest, DropoutKeepsTheMean) {
+  nn::Dropout dropout(0.25, 3);
+  Tensor x = ones({10000}, f64);
+  EXPECT_TRUE(dropout(x, false).is(x));
+  std::vector<double> y = dropout(x, true).to_vector<double>();
+  auto zeros = static_cast<double>(std::count(y.begin(), y.end(), 0.0));
+  EXPECT_NEAR(zeros / 10000, 0.25, 0.02);
+  EXPECT_EQ(static_cast<double>(std::count(y.begin(), y.end(), 1 / 0.75)), 10000 - zeros);
+  EXPECT_NE(dropout(x, true).to_vector<double>(), y);
+  auto traced = function("drop", [&](const Tensor &x) { return dropout(x, true); });
+  EXPECT_NE(traced(x).to_vector<double>(), traced(x).to_vector<double>());
+  EXPECT_NE(messageOf([] { nn::Dropout(1.0); }).find("the rate 1.000000 is not in [0, 1)"), std::string::npos);
+}
+
+TEST(NnTest, LossesPairElements) {
+  Tensor column = zeros({3, 1}), row = zeros({3});
+  EXPECT_NE(messageOf([&] {
+              mean_squared_error(column, row);
+            }).find("mean_squared_error: the prediction is f32[3,1], the target f32[3]"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              nn::sigmoid_cross_entropy(row, column);
+            }).find("sigmoid_cross_entropy: the prediction is f32[3], the target f32[3,1]"),
+            std::string::npos);
+  EXPECT_EQ(mean_squared_error(column, 2.0f).item<float>(), 4);
+  EXPECT_EQ(mean_squared_error(column, Tensor(2.0f)).item<float>(), 4);
+}
+
+TEST(NnTest, AccuracyTakesOneLabelAnExample) {
+  Tensor logits{{1.0f, 2.0f}, {3.0f, 0.0f}};
+  EXPECT_NE(messageOf([&] {
+              nn::accuracy(logits, Tensor{{1}, {0}});
+            }).find("the labels have the shape (2, 1), the logits without their last axis (2,)"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { nn::accuracy(logits, Tensor{1}); }), "no error");
+  EXPECT_EQ(nn::accuracy(logits, Tensor{uint8_t(1), uint8_t(1)}).item<float>(), 0.5f);
+  EXPECT_EQ(nn::cross_entropy(logits, Tensor{uint8_t(1), uint8_t(0)}).item<float>(),
+            nn::cross_entropy(logits, Tensor{1, 0}).item<float>());
+}
+
+TEST(NnTest, AnInitializerMakesTheShapeItIsAskedFor) {
+  nn::DenseOptions options{.weight = [](const Shape &, DType) { return zeros({3, 2}); }};
+  uint32_t line = __LINE__ + 1;
+  std::string message = messageOf([&] { nn::Dense(2, 3, {}, options); });
+  EXPECT_NE(message.find("the initializer of the weight made f32[3,2], asked for f32[2,3]"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("NnTest.cpp:" + std::to_string(line)), std::string::npos) << message;
+  EXPECT_NE(messageOf([] {
+              nn::Dense(2, 3, {}, {.initial_bias = [](const Shape &, DType) { return zeros({3}, f64); }});
+            }).find("the initializer of the bias made f64[3], asked for f32[3]"),
+            std::string::npos);
 }
 
 TEST(NnTest, DenseWithoutOutputsIsAnError) { EXPECT_NE(messageOf([] { nn::Dense(3, 0); }).find("at least one input and one output"), std::string::npos); }
@@ -166,6 +235,78 @@ TEST(OptimTest, ClippingKeepsWhatIsShort) {
   EXPECT_NEAR(optim::clip_by_global_norm({Grad(Tensor{3.0, 0.0}), Grad(Tensor(4.0))}, 1.0).first[1].item<double>(), 0.8, 1e-15);
 }
 
+TEST(OptimTest, ClippingByAnInfiniteNormIsNan) {
+  double inf = std::numeric_limits<double>::infinity();
+  auto [clipped, norm] = optim::clip_by_global_norm({Grad(Tensor{inf, 1.0}), Grad(Tensor(4.0))}, 1.0);
+  EXPECT_EQ(norm.item<double>(), inf);
+  EXPECT_TRUE(reduce_all(is_nan(clipped[0].value())).item<bool>());
+  EXPECT_TRUE(std::isnan(clipped[1].item<double>()));
+  auto traced =
+      function("clip", [](const Tensor &g) { return optim::clip_by_global_norm({Grad(g)}, 1.0).first[0].value(); });
+  EXPECT_TRUE(reduce_all(is_nan(traced(Tensor{inf, 1.0}))).item<bool>());
+}
+
+TEST(OptimTest, AGradientThatDoesNotFitChangesNothing) {
+  Variable p(Tensor{1.0f, 2.0f}, {.name = "p"}), q(Tensor{3.0f, 4.0f}, {.name = "q"}), n(Tensor{1, 2}, {.name = "n"});
+  optim::Adam adam(0.1);
+  adam.apply(Grad(Tensor{1.0f, 1.0f}), p);
+  std::vector<float> before = p.value().to_vector<float>();
+  size_t slots = adam.slots().size();
+  uint32_t line = 0;
+  auto refused = [&](const Tensor &second, const Variable &variable) {
+    std::string message = messageOf([&] {
+      line = __LINE__ + 1;
+      adam.apply(std::vector{Grad(Tensor{1.0f, 1.0f}), Grad(second)}, std::vector{p, variable});
+    });
+    EXPECT_NE(message.find("NnTest.cpp:" + std::to_string(line)), std::string::npos) << message;
+    EXPECT_EQ(p.value().to_vector<float>(), before);
+    EXPECT_EQ(adam.slots().size(), slots);
+    EXPECT_EQ(adam.slots()[0].item<int64_t>(), 1);
+    return message;
+  };
+  EXPECT_NE(refused(Tensor(1.0f), q).find("the gradient of variable 'q' is f32[], the variable f32[2]"),
+            std::string::npos);
+  EXPECT_NE(refused(Tensor{1.0, 1.0}, q).find("the gradient of variable 'q' is f64[2], the variable f32[2]"),
+            std::string::npos);
+  EXPECT_NE(refused(Tensor{1, 1}, n).find("variable 'n' is i32[2], and a step changes floats only"), std::string::npos);
+  EXPECT_NE(refused(Tensor(1.0f), Variable()).find("it is undefined"), std::string::npos);
+}
+
+TEST(OptimTest, HyperparametersLieInTheirRanges) {
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(messageOf([] { optim::SGD(-0.1); }).find("learning_rate is -0.1, which is not 0 or more"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::SGD{nan}; }).find("learning_rate is nan"), std::string::npos);
+  EXPECT_NE(messageOf([] { optim::SGD(0.1).set_learning_rate(-1); }).find("learning_rate is -1"), std::string::npos);
+  EXPECT_NE(messageOf([] { optim::Momentum(0.1, -1); }).find("momentum is -1"), std::string::npos);
+  EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_1 = 1}); }).find("beta_1 is 1, which is not in [0, 1)"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_2 = -0.5}); }).find("beta_2 is -0.5"), std::string::npos);
+  std::string message = messageOf([] { optim::Adam(0.1, {.epsilon = -1e-8}); });
+  EXPECT_NE(message.find("epsilon is -1e-08, which is not 0 or more"), std::string::npos) << message;
+  EXPECT_NE(message.find("NnTest.cpp:"), std::string::npos) << message;
+}
+
+TEST(OptimTest, ThreadsShareAnOptimizer) {
+  constexpr size_t kThreads = 4, kEach = 60;
+  optim::Adam adam(0.1);
+  std::vector<Variable> parameters;
+  for (size_t i = 0; i < kThreads * kEach; ++i)
+    parameters.emplace_back(1.0);
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < parameters.size(); first += kEach)
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < first + kEach; ++i)
+        for (int step = 0; step < 3; ++step)
+          adam.apply(Grad(Tensor(1.0)), parameters[i]);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(adam.slots().size(), 3 * parameters.size());
+  for (const Variable &parameter : parameters)
+    EXPECT_EQ(parameter.item<double>(), parameters[0].item<double>());
+}
+
 struct SaveTest : testing::Test {
   std::string path = (std::filesystem::temp_directory_path() / ("wengert_save_" + std::to_string(::getpid()) + ".safetensors")).string();
   ~SaveTest() override { std::filesystem::remove(path); }
@@ -177,6 +318,59 @@ TEST_F(SaveTest, LoadedWeightsAreThoseSaved) {
   load_weights(path, b);
   for (size_t i = 0; i < a.variables().size(); ++i)
     EXPECT_EQ(a.variables()[i].value().to_vector<double>(), b.variables()[i].value().to_vector<double>());
+}
+
+/// A model of two layers, both with a `weight`, and its optimiser: what one process has.
+struct Training {
+  nn::Sequential model;
+  optim::Adam adam;
+  Training()
+      : model(nn::Dense(3, 4, wg::tanh, {.weight = nn::glorot_uniform(1)}),
+              nn::Dense(4, 2, {}, {.weight = nn::glorot_uniform(2)})),
+        adam(0.01) {}
+  void steps(int count) {
+    for (int i = 0; i < count; ++i) {
+      GradientTape tape;
+      Tensor loss = mean_squared_error(model(Tensor{{1.0f, -2.0f, 0.5f}}), Tensor{{1.0f, 2.0f}});
+      adam.apply(tape.gradient(loss, model.trainable_variables()), model.trainable_variables());
+    }
+  }
+};
+
+TEST_F(SaveTest, TrainingGoesOnFromWeightsAndSlots) {
+  Training whole, first, second;
+  whole.steps(8);
+  first.steps(5);
+  std::string slots = path + ".slots";
+  save_weights(path, first.model);
+  save_weights(slots, first.adam.named_slots());
+  second.adam.build(second.model.trainable_variables());
+  load_weights(path, second.model);
+  load_weights(slots, second.adam.named_slots());
+  std::filesystem::remove(slots);
+  second.steps(3);
+  for (size_t i = 0; i < whole.model.variables().size(); ++i)
+    EXPECT_EQ(whole.model.variables()[i].value().to_vector<float>(),
+              second.model.variables()[i].value().to_vector<float>());
+  ASSERT_EQ(whole.adam.slots().size(), 9u);
+  for (size_t i = 0; i < whole.adam.slots().size(); ++i)
+    EXPECT_EQ(whole.adam.slots()[i].value().to_vector<float>(), second.adam.slots()[i].value().to_vector<float>());
+  std::set<std::string> names;
+  for (const auto &[name, slot] : second.adam.named_slots())
+    EXPECT_TRUE(names.insert(name).second) << name;
+}
+
+TEST_F(SaveTest, TensorsOfOtherDtypesAreIgnoredUntilAskedFor) {
+  std::string header =
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[4,6]}})";
+  std::ofstream(path, std::ios::binary) << static_cast<char>(header.size()) << std::string(7, '\0') << header
+                                        << std::string("\0\0\x80\x3f\x01\x02", 6);
+  ASSERT_LT(header.size(), 128u); // one byte of the length
+  Variable a(Tensor{0.0f}), b(Tensor{0.0f, 0.0f});
+  load_weights(path, {{"a", a}});
+  EXPECT_EQ(a.value().to_vector<float>(), (std::vector<float>{1}));
+  std::string message = messageOf([&] { load_weights(path, {{"b", b}}); });
+  EXPECT_NE(message.find("`b` has dtype F8_E4M3"), std::string::npos) << message;
 }
 
 TEST_F(SaveTest, NothingIsAssignedWhereOneShapeDiffers) {

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
+#include <thread>
 
 using namespace wg;
 using Floats = std::vector<double>;
@@ -31,6 +33,45 @@ TEST(Tensor, ConvertsOnTheWayOut) {
   EXPECT_EQ(x.data<float>()[1], -2.5f);
   Tensor cube{{{1.0, 2.0}}, {{3.0, 4.0}}};
   EXPECT_EQ(cube.shape(), (Shape{2, 1, 2}));
+}
+
+template <class T>
+concept SeenAs = requires(const Tensor &x) { x.data<T>(); };
+static_assert(SeenAs<float> && SeenAs<long> && SeenAs<long long> && SeenAs<uint8_t> && SeenAs<bool>);
+static_assert(!SeenAs<short> && !SeenAs<unsigned> && !SeenAs<signed char> && !SeenAs<unsigned long> &&
+              !SeenAs<long double>);
+
+// Types that stand for no dtype are never read or written as one.
+TEST(Tensor, NarrowUnsignedAndLongNumbersConvertByValue) {
+  EXPECT_EQ(shown(Tensor(short(-5))), "Tensor(-5, shape=(), dtype=int32)");
+  EXPECT_EQ(shown(Tensor{short(1), short(2)}), "Tensor([1, 2], shape=(2,), dtype=int32)");
+  EXPECT_EQ(shown(Tensor{{int8_t(-1), int8_t(2)}}), "Tensor([[-1, 2]], shape=(1, 2), dtype=int32)");
+  EXPECT_EQ(shown(Tensor::from(std::vector<int16_t>{-3, 300})), "Tensor([-3, 300], shape=(2,), dtype=int32)");
+  EXPECT_EQ(shown(Tensor::from(std::vector<uint16_t>{65535})), "Tensor([65535], shape=(1,), dtype=int32)");
+  EXPECT_EQ(shown(Tensor(4000000000u)), "Tensor(4000000000, shape=(), dtype=int64)");
+  EXPECT_EQ(shown(Tensor(uint64_t(7))), "Tensor(7, shape=(), dtype=int64)");
+  EXPECT_EQ(shown(Tensor(uint8_t(200))), "Tensor(200, shape=(), dtype=uint8)");
+  EXPECT_EQ(shown(Tensor(1.5L)), "Tensor(1.5, shape=(), dtype=float64)");
+  EXPECT_EQ((Tensor{-1, 70000}).to_vector<short>(), (std::vector<short>{-1, 4464}));
+  EXPECT_EQ((Tensor{1, -1}).to_vector<unsigned>(), (std::vector<unsigned>{1, 4294967295u}));
+  EXPECT_EQ((Tensor{1.5, -2.5}).to_vector<long double>(), (std::vector<long double>{1.5L, -2.5L}));
+  EXPECT_EQ(Tensor(-5).item<short>(), -5);
+  EXPECT_EQ((Tensor(1) + short(-3)).item<int8_t>(), -2);
+  EXPECT_EQ((Tensor(1.0) + 0.5L).item<double>(), 1.5);
+}
+
+// docs/numbers.md: cast float -> integer.
+TEST(Tensor, FloatsBecomeIntegersAsCastMakesThem) {
+  double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor x{1e10, -1e10, nan, -1.9};
+  EXPECT_EQ(x.to_vector<int32_t>(), (std::vector<int32_t>{INT32_MAX, INT32_MIN, 0, -1}));
+  EXPECT_EQ((Tensor{inf, -inf}).to_vector<int64_t>(), (std::vector<int64_t>{INT64_MAX, INT64_MIN}));
+  EXPECT_EQ(full({}, 1.7, i32).item<int32_t>(), 1);
+  EXPECT_EQ(full({2}, -1e30, i32).to_vector<int32_t>(), (std::vector<int32_t>{INT32_MIN, INT32_MIN}));
+  EXPECT_EQ(full({}, 300.0, u8).item<int32_t>(), 255);
+  EXPECT_EQ(full({}, nan, i64).item<int64_t>(), 0);
+  EXPECT_EQ(full({}, 0.5, boolean).item<bool>(), true);
+  EXPECT_EQ(nn::constant(2.9)({2}, i64).to_vector<int64_t>(), (std::vector<int64_t>{2, 2}));
 }
 
 TEST(Ops, OperandsBroadcast) {
@@ -116,6 +157,52 @@ TEST(Ops, CompositesAreStable) {
   EXPECT_EQ(slope([](const Tensor &x) { return where(x > 0, log(where(x > 0, x, 1)), 0); }, -1.0), 0.0);
 }
 
+// docs/numbers.md: a NaN bound counts, of every kind, eager and traced.
+TEST(Ops, ClipByNanIsNan) {
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor x{-1.0, 0.5, 2.0};
+  auto nans = [](const Tensor &y) { return reduce_all(is_nan(y)).item<bool>(); };
+  EXPECT_TRUE(nans(clip(x, nan, 1.0)));
+  EXPECT_TRUE(nans(clip(x, 0.0, nan)));
+  EXPECT_TRUE(nans(clip(x, Tensor(nan), Tensor(1.0))));
+  EXPECT_TRUE(nans(clip(x, Tensor(0.0), Tensor(nan))));
+  EXPECT_TRUE(nans(clip(Tensor(nan), 0.0, 1.0)));
+  auto traced = wg::function("clip", [](const Tensor &x, const Tensor &high) { return clip(x, 0.0, high); });
+  EXPECT_TRUE(nans(traced(x, Tensor(nan))));
+  EXPECT_EQ(traced(x, Tensor(1.0)).to_vector<double>(), (Floats{0, 0.5, 1}));
+  EXPECT_EQ(clip(x, 3.0, 1.0).to_vector<double>(), (Floats{1, 1, 1})); // min(max(x, low), high)
+  EXPECT_EQ(clip(Tensor{-7, 0, 7}, -5, 5).to_vector<int32_t>(), (std::vector<int32_t>{-5, 0, 5}));
+}
+
+TEST(Ops, TheSmallestAndTheFinite) {
+  double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(argmin(Tensor{{3.0, 1.0, 1.0}, {-1.0, -inf, 0.0}}).to_vector<int64_t>(), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(argmin(Tensor{{3.0, 1.0}, {-1.0, 2.0}}, 0).to_vector<int64_t>(), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(argmin(Tensor{1.0, nan, -inf, nan}).item<int64_t>(), 1);
+  EXPECT_EQ(argmin(Tensor{INT32_MAX, 0, INT32_MIN, -1}).item<int64_t>(), 2);
+  EXPECT_EQ(argmin(Tensor{uint8_t(255), uint8_t(0), uint8_t(1)}).item<int64_t>(), 1);
+  Tensor x{1.0, inf, -inf, nan};
+  EXPECT_EQ(is_inf(x).to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(is_finite(x).to_vector<uint8_t>(), (std::vector<uint8_t>{1, 0, 0, 0}));
+  auto traced = wg::function("all", [](const Tensor &x) { return std::tuple(argmin(x), is_inf(x), is_finite(x)); });
+  auto [place, infinite, finite] = traced(x);
+  EXPECT_EQ(place.item<int64_t>(), 3);
+  EXPECT_EQ(infinite.to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1, 1, 0}));
+  EXPECT_EQ(finite.to_vector<uint8_t>(), (std::vector<uint8_t>{1, 0, 0, 0}));
+}
+
+TEST(Ops, SmallLabelsMakeOneHotRows) {
+  EXPECT_EQ(one_hot(Tensor{uint8_t(1), uint8_t(200)}, 2, f64).to_vector<double>(), (Floats{0, 1, 0, 0}));
+}
+
+TEST(Ops, PlacesFarOutsideOverflowNothing) {
+  int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(slice(arange(5), {1}, {5}, {most}).to_vector<int64_t>(), (std::vector<int64_t>{1}));
+  EXPECT_EQ(slice(arange(5), {least}, {most}).size(), 5);
+  EXPECT_EQ(arange(least, most, most).to_vector<int64_t>(), (std::vector<int64_t>{least, -1, most - 1}));
+  EXPECT_EQ(arange(10, 0, -5, u8).to_vector<int32_t>(), (std::vector<int32_t>{10, 5}));
+}
+
 TEST(Ops, CrossEntropyTakesLabelsOrDistributions) {
   Tensor logits{{2.0, 1.0, -1.0}, {0.0, 3.0, 0.5}}, labels{0, 2};
   Tensor sparse = softmax_cross_entropy(logits, labels), dense = softmax_cross_entropy(logits, one_hot(labels, 3, f64));
@@ -138,4 +225,21 @@ TEST(Random, AKeyIsAFunction) {
   EXPECT_NE(generator.uniform({4}).to_vector<float>(), generator.uniform({4}).to_vector<float>());
   auto keys = random::split(random::key(1), 3);
   EXPECT_NE(keys[0].to_vector<int64_t>(), keys[1].to_vector<int64_t>());
+}
+
+TEST(Random, ThreadsNeverDrawTheSameKey) {
+  Generator generator(5);
+  std::vector<std::vector<int64_t>> drawn(4);
+  std::vector<std::thread> threads;
+  for (auto &keys : drawn)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i)
+        keys.push_back(generator.next().to_vector<int64_t>()[1]);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  std::set<int64_t> all;
+  for (const auto &keys : drawn)
+    all.insert(keys.begin(), keys.end());
+  EXPECT_EQ(all.size(), 8000u);
 }

@@ -86,6 +86,60 @@ TEST(Tape, WatchingIsByIdentity) {
   EXPECT_EQ(db.item<float>(), 4.0f);
 }
 
+TEST(Tape, WatchNamesTheLine) {
+  GradientTape tape;
+  uint32_t line = __LINE__ + 1;
+  for (std::string message : {messageOf([&] { tape.watch(Tensor(3)); }), messageOf([&] { tape.watch(Tensor()); })})
+    EXPECT_NE(message.find("TapeTest.cpp:" + std::to_string(line)), std::string::npos) << message;
+}
+
+TEST(Tape, ASeedThatDoesNotFitLeavesTheTapeUsable) {
+  Variable w(Tensor{1.0, 2.0});
+  GradientTape tape;
+  Tensor y = w * w;
+  EXPECT_NE(messageOf([&] {
+              tape.gradient(y, w, GradientOptions{.output_gradients = Tensor{1.0, 2.0, 3.0}});
+            }).find("output_gradients[0] is f64[3], its target f64[2]"),
+            std::string::npos);
+  EXPECT_TRUE(tape.recording());
+  EXPECT_EQ(tape.gradient(y, w, GradientOptions{.output_gradients = 3.0}).value().to_vector<double>(),
+            (std::vector<double>{6, 12}));
+}
+
+TEST(Tape, AUsedTapeStaysOffWhenAPauseEnds) {
+  Variable w(2.0);
+  GradientTape tape;
+  Tensor y = w * w;
+  {
+    auto pause = tape.stop_recording();
+    tape.gradient(y, w);
+  }
+  EXPECT_FALSE(tape.recording());
+  w *w;
+  EXPECT_EQ(tape.size(), 0);
+}
+
+TEST(Tape, ATapeThatWasMovedFromSaysSo) {
+  Variable w(2.0);
+  GradientTape tape;
+  Tensor y = w * w;
+  GradientTape moved(std::move(tape));
+  auto refused = [](const std::function<void()> &use) {
+    std::string message = messageOf(use);
+    return message.find("the tape was moved from") != std::string::npos &&
+           message.find("TapeTest.cpp:") != std::string::npos;
+  };
+  EXPECT_TRUE(refused([&] { tape.gradient(y, w); }));
+  EXPECT_TRUE(refused([&] { tape.watch(w); }));
+  EXPECT_TRUE(refused([&] { tape.reset(); }));
+  EXPECT_TRUE(refused([&] { tape.size(); }));
+  EXPECT_TRUE(refused([&] { tape.stop(); }));
+  EXPECT_TRUE(refused([&] { (void)tape.record(); }));
+  EXPECT_TRUE(refused([&] { (void)tape.stop_recording(); }));
+  EXPECT_TRUE(refused([&] { tape.explain(y, w); }));
+  EXPECT_EQ(moved.gradient(y, w).item<double>(), 4.0);
+}
+
 // T-07, T-40
 TEST(Tape, IntegersHaveNoGradientAndSayWhy) {
   Tensor n(3), x(2.0f);

@@ -70,6 +70,21 @@ TEST(Transforms, OneTensorTwiceIsTwoArguments) {
   EXPECT_EQ(both[1].item<double>(), 9.0);
 }
 
+TEST(Transforms, GradientsStandInTheOrderOfThePlaces) {
+  auto f = [](const Tensor &a, const Tensor &b) { return a * a * b; };
+  auto [value, swapped] = value_and_grad(f, {1, 0})(Tensor(2.0), Tensor(3.0));
+  EXPECT_EQ(swapped[0].item<double>(), 4.0);
+  EXPECT_EQ(swapped[1].item<double>(), 12.0);
+  for (int place : {2, -1})
+    try {
+      value_and_grad(f, {place})(Tensor(2.0), Tensor(3.0));
+      FAIL();
+    } catch (const Error &error) {
+      EXPECT_EQ(error.message(), "place " + std::to_string(place) + " of 2 arguments");
+      EXPECT_EQ(error.where().rfind("TransformsTest.cpp:", 0), 0u) << error.where();
+    }
+}
+
 TEST(Transforms, GradNests) {
   auto cube = [](const Tensor &x) { return x * x * x; };
   auto first = [=](const Tensor &x) { return grad(cube)(x).value(); };

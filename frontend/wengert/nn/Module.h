@@ -21,7 +21,8 @@ namespace wg::nn {
 class Module {
 public:
   using Named = std::pair<std::string, Variable>;
-  /// In the order in which they were added, a layer's under its name: `hidden.weight`.
+  /// In the order in which they were added, a layer's under its name: `hidden.weight`. Each variable stands once, under
+  /// its first name, however many layers share it; so it does in all that follows.
   const std::vector<Named> &named_variables() const { return variables_; }
   std::vector<Variable> variables() const;
   std::vector<Variable> trainable_variables() const;
@@ -30,7 +31,8 @@ public:
 
 protected:
   Variable add(const std::string &name, const Tensor &initial, bool trainable = true, Where where = Where::current());
-  void add(const std::string &name, const Variable &variable) { variables_.emplace_back(name, variable); }
+  /// A variable that is there already keeps its first name.
+  void add(const std::string &name, const Variable &variable);
   void add(const std::string &name, const Module &layer);
 
 private:
@@ -61,7 +63,8 @@ struct DenseOptions {
   Initializer initial_bias = zeros();
 };
 
-/// y = activation(x W + b), with W [in, out] named `weight` and b [out] named `bias`.
+/// y = activation(x W + b), with W [in, out] named `weight` and b [out] named `bias`. An initializer that makes another
+/// shape or dtype is an error.
 /// Shapes: x float[..., in] -> float[..., out].
 class Dense : public Module {
 public:
@@ -93,13 +96,28 @@ private:
   std::vector<std::function<Tensor(const Tensor &, const Where &)>> layers_;
 };
 
+/// While training, each element is 0 with probability `rate`, and the others are divided by 1 - rate (Srivastava et al.
+/// 2014); otherwise x itself. What it draws from is a variable named `generator`, which is saved with the weights.
+/// Errors: a rate outside of [0, 1). Shapes: x float[...] -> float[...], of static sizes.
+class Dropout : public Module {
+public:
+  explicit Dropout(double rate, int64_t seed = 0, Where where = Where::current());
+  Tensor operator()(const Tensor &x, bool training, Where where = Where::current()) const;
+
+private:
+  double rate_;
+  Generator generator_;
+};
+
 // ---- Losses and measures: means over the examples ----------------------------------------------------------------------
 
 /// Mean of softmax_cross_entropy. Shapes: logits float[n, classes], labels int[n] -> float[].
 Tensor cross_entropy(const Located &logits, const Located &labels);
-/// Mean of -y log s(z) - (1 - y) log(1 - s(z)) for logits z and targets y in [0, 1] of the same shape; stable on both sides.
+/// Mean of -y log s(z) - (1 - y) log(1 - s(z)) for logits z and targets y in [0, 1]; stable on both sides.
+/// Shapes: equal, or one is a scalar; anything else is an error.
 Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets);
 /// Share of the examples whose largest logit stands at the label, as a float of the logits' dtype.
+/// Shapes: logits number[..., classes], labels integer[...]; another shape of labels is an error.
 Tensor accuracy(const Located &logits, const Located &labels);
 
 } // namespace wg::nn
