@@ -153,15 +153,25 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
   SmallVector<void *, 80> pointers;
   for (const Array &input : inputs)
     pointers.push_back(input.buffer.data());
-  for (size_t i = 0; i < results.size(); ++i) {
-    const TensorType &type = executable.info.results[i];
-    if (!results[i].buffer)
-      results[i] = Array::empty(type.dtype, type.shape);
-    pointers.push_back(results[i].buffer.data());
-  }
   codegen::AtFault atFault;
-  if (int32_t code = executable.run(pointers.data(), &atFault)) [[unlikely]]
-    raise(executable.failure(code, atFault), where);
+  int32_t status = 0;
+  try {
+    for (size_t i = 0; i < results.size(); ++i) {
+      const TensorType &type = executable.info.results[i];
+      if (!results[i].buffer)
+        results[i] = Array::empty(type.dtype, type.shape);
+      pointers.push_back(results[i].buffer.data());
+    }
+    status = executable.run(pointers.data(), &atFault);
+  } catch (const std::bad_alloc &) {
+    std::string results;
+    for (const TensorType &type : executable.info.results)
+      results += (results.empty() ? "" : ", ") + toString(type);
+    raiseOp(entry_.c_str(), "out of memory for the results (" + results + ") and " + std::to_string(executable.info.workspaceBytes) + " bytes of workspace",
+            "make them smaller, or free other tensors first", {}, where, ErrorKind::runtime);
+  }
+  if (status) [[unlikely]]
+    raise(executable.failure(status, atFault), where);
 }
 
 } // namespace wg::detail

@@ -222,7 +222,16 @@ static Status infer(const OpRecord &op, TypeSpan operands, const Attrs &attrs, T
   if (!op.shape)
     return Failure{.kind = ErrorKind::internal, .message = "no shape rule"};
   results.count = 0;
-  return op.shape(operands, attrs, results);
+  if (status = op.shape(operands, attrs, results); !status.ok())
+    return status;
+  for (int i = 0; i < results.count; ++i) {
+    const TensorType &type = results.types[i];
+    int64_t bytes = static_cast<int64_t>(sizeOf(type.dtype));
+    for (int64_t size : type.shape)
+      if (size != kDynamic && __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
+        return valueError("the result " + toString(type) + " has more bytes than an i64 counts", "make it smaller");
+  }
+  return {};
 }
 
 /// Adds what only the caller knows.

@@ -140,6 +140,14 @@ TEST(Error, AnIndexOutOfRangeIsNamed) {
   EXPECT_EQ(compiled(x, Tensor{1, 0}).to_vector<float>(), (std::vector<float>{4, 2}));
 }
 
+TEST(Error, ResultsBeyondAllMemory) {
+  Tensor x = zeros({int64_t(1) << 22}), tall = zeros({int64_t(1) << 22, 1});
+  auto product = function("product", [](const Tensor &a, const Tensor &b) { return a * b; });
+  EXPECT_NE(errorOf([&] { product(tall, x); }).message().find("out of memory"), std::string::npos);
+  auto larger = function("larger", [](const Tensor &a, const Tensor &b) { return broadcast_to(expand_dims(a * b, 0), {1 << 30, 1 << 22, 1 << 22}); });
+  EXPECT_NE(errorOf([&] { larger(tall, x); }).message().find("i64"), std::string::npos);
+}
+
 TEST(Error, MoreSizesThanAShapeHolds) {
   Shape nine{1, 1, 1, 1, 1, 1, 1, 1, 1};
   for (Error error : {errorOf([&] { zeros(nine); }), errorOf([&] { reshape(ones({1}), nine); }), errorOf([&] { broadcast_to(ones({1}), nine); }),
