@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <iostream>
 #include <sstream>
 
@@ -139,10 +140,17 @@ Momentum::Momentum(double learning_rate, double momentum, bool nesterov, Where w
       momentum_(within("momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)), nesterov_(nesterov) {
 }
 
+/// x, and 0 where it is subnormal. The average of a gradient that has become 0 would otherwise decay into the subnormals and stay there, where every
+/// operation costs a hundred cycles: step b of the benchmarks slowed down from 205 to 420 us within 20,000 steps. No parameter can tell the difference.
+static Tensor normalOrZero(const Tensor &x) {
+  double smallest = x.dtype() == f32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
+  return where(abs(x) < smallest, 0, x);
+}
+
 void Momentum::update(const Update &update) {
   const Variable &velocity = slot(update, 0);
   Tensor v = momentum_ * velocity + update.gradient;
-  velocity.assign(v);
+  velocity.assign(normalOrZero(v));
   update.variable.assign_sub(rate(update.variable.dtype()) * (nesterov_ ? update.gradient + momentum_ * v : v));
 }
 
@@ -160,8 +168,8 @@ void Adam::update(const Update &update) {
   Tensor step = -rate(dtype) / expm1(t * std::log(options_.beta_1)), correction = -1.0 / expm1(t * std::log(options_.beta_2));
   const Variable &first = slot(update, 0), &second = slot(update, 1);
   Tensor m = options_.beta_1 * first + (1 - options_.beta_1) * g, v = options_.beta_2 * second + (1 - options_.beta_2) * (g * g);
-  first.assign(m);
-  second.assign(v);
+  first.assign(normalOrZero(m));
+  second.assign(normalOrZero(v));
   update.variable.assign_sub(step * m / (sqrt(v * correction) + options_.epsilon));
 }
 
