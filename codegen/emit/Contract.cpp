@@ -11,7 +11,7 @@
 //             (a long k in blocks, each summed on its own: one running sum of 10^6 terms would lose three digits)
 //     epilogue on each accumulator, stores
 //
-// Tile sizes follow the register file: 12 x 2 vectors of 32 registers, 6 x 2 of 16 (Goto and van de Geijn 2008).
+// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of 16 (Goto and van de Geijn 2008).
 #include "codegen/emit/KernelEmitter.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -44,6 +44,7 @@ struct ContractEmitter {
   Value baseA;                   ///< of a, or of its packed tiles
   SmallVector<int64_t> stridesA; ///< per letter of k
   int64_t strideM = 0;
+  SmallVector<Value> streamed;   ///< operands of the epilogue that are read at c's place and that the first cache cannot hold
   Value pieceOffset;             ///< of this piece's panel in the scratch, if panels are shared among threads
 
   explicit ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
@@ -55,6 +56,7 @@ struct ContractEmitter {
     element = cast<RankedTensorType>(a.getType()).getElementType();
     lanes = e.target.vectorBytes / (element.getIntOrFloatBitWidth() / 8);
     sortLetters();
+    findStreamed();
   }
 
   /// Classifies and merges the letters; exchanges a and b if c's innermost letter is one of a's.
@@ -102,7 +104,9 @@ struct ContractEmitter {
         add(k, name, true);
   }
 
-  int vectorsOfTile(int64_t columns) const { return static_cast<int>(std::min<int64_t>(2, (columns + lanes - 1) / lanes)); }
+  /// Vectors across a panel. Where the epilogue streams operands, rows of four (256 bytes) suit the memory better than tiles of twelve rows.
+  int panelVectors() const { return streamed.empty() ? 2 : 4; }
+  int vectorsOfTile(int64_t columns) const { return static_cast<int>(std::min<int64_t>(panelVectors(), (columns + lanes - 1) / lanes)); }
   /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
   int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
 
@@ -124,16 +128,16 @@ struct ContractEmitter {
     if (lane().strideB != 1)
       return lane().size > 1;
     bool large = sizeK() * lane().size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().strideB));
-    return large && rows() >= 4 * rowsOfTile(2);
+    return large && rows() >= 4 * rowsOfTile(panelVectors());
   }
   /// Whether a is copied tile by tile: each tile is read once a panel.
   bool packsA() const {
     return m.size() == 1 && k.size() == 1 && m[0].strideA == 1 && thrashes(k[0].strideA) && lane().size >= 8 * lanes;
   }
-  int64_t panelElements() const { return packsB() ? sizeK() * 2 * lanes : 0; }
+  int64_t panelElements() const { return packsB() ? sizeK() * panelVectors() * lanes : 0; }
   int64_t scratchBytes() const {
-    int64_t tiles = packsA() ? (rows() + rowsOfTile(2) - 1) / rowsOfTile(2) : 0;
-    return (panelElements() * e.numPieces() + tiles * rowsOfTile(2) * sizeK()) * elementBytes();
+    int64_t tiles = packsA() ? (rows() + rowsOfTile(panelVectors()) - 1) / rowsOfTile(panelVectors()) : 0;
+    return (panelElements() * e.numPieces() + tiles * rowsOfTile(panelVectors()) * sizeK()) * elementBytes();
   }
 
   // ---- Emission -----------------------------------------------------------------------------------------------------
@@ -198,10 +202,10 @@ struct ContractEmitter {
       if (packsA())
         offsetA = packA(offsetA);
       nest(ArrayRef(n).drop_back(), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
-        int64_t width = 2 * lanes, size = lane().size, whole = size / width;
+        int64_t width = panelVectors() * lanes, size = lane().size, whole = size / width;
         auto last = [&](Value j) { panel(offsetA, offsetB, j, vectorsOfTile(size - whole * width), size - whole * width, origin); };
         if (e.chunks == 1) {
-          e.loop(0, whole * width, width, [&](Value j) { panel(offsetA, offsetB, j, 2, width, origin); });
+          e.loop(0, whole * width, width, [&](Value j) { panel(offsetA, offsetB, j, panelVectors(), width, origin); });
           if (whole * width < size)
             last(e.index(whole * width));
           return;
@@ -210,7 +214,7 @@ struct ContractEmitter {
         if (packsB())
           pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
         e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole)), 1,
-               [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), 2, width, origin); });
+               [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), panelVectors(), width, origin); });
         if (whole * width < size)
           e.onLastChunk(end, whole, [&] { last(e.index(whole * width)); });
       });
@@ -244,7 +248,7 @@ struct ContractEmitter {
       if (m.empty())
         return tile(offsetA, base, panelOffset, panelStrides, {}, 1, j, masks, loadMasks, origin);
       const Letter &letter = m.back();
-      int height = packsA() ? rowsOfTile(2) : rowsOfTile(vectors);
+      int height = packsA() ? rowsOfTile(panelVectors()) : rowsOfTile(vectors);
       int64_t whole = letter.size / height * height;
       auto emitTile = [&](Value i, int count) {
         tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.strideA)), base, panelOffset, panelStrides, i, count, j, masks, loadMasks, origin);
@@ -332,23 +336,21 @@ struct ContractEmitter {
   // ---- Fetching ahead ---------------------------------------------------------------------------------------------------
   //
   // The epilogue's operands (an optimiser's slots) are read a few lines a row, rows pages apart, where no hardware prefetcher follows. Between the
-  // multiplications their latency is free: 784 x 128 weights with Adam's update took 162 us, now 144.
+  // multiplications their latency is free: 784 x 128 weights with Adam's update: 162 us without, 144 with, 125 with panels of four vectors as well.
 
-  /// Operands of the epilogue that are read at c's place and that the first cache cannot hold.
-  SmallVector<Value> streamed() {
-    SmallVector<Value> operands;
+  void findStreamed() {
     ArrayRef<int64_t> shape = shapeOf(op.getC());
     for (BlockArgument argument : e.kernel.getBlock()->getArguments())
       if (shapeOf(argument) == shape && llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != op; }))
-        operands.push_back(argument);
-    int64_t bytes = static_cast<int64_t>(operands.size()) * ShapedType::getNumElements(shape) * elementBytes();
-    return bytes < (int64_t(1) << 19) ? SmallVector<Value>() : operands;
+        streamed.push_back(argument);
+    if (static_cast<int64_t>(streamed.size()) * ShapedType::getNumElements(shape) * elementBytes() < (int64_t(1) << 19))
+      streamed.clear();
   }
 
   /// A plain product with such operands, and a sum long enough to hide a fetch.
   bool canFetch() {
     bool plain = batch.empty() && n.size() == 1 && m.size() == 1 && k.size() == 1 && n[0].axesOfC.size() == 1 && m[0].axesOfC.size() == 1;
-    return plain && k[0].size >= 32 && !streamed().empty();
+    return plain && k[0].size >= 32 && !streamed.empty();
   }
 
   /// Called in each of a tile's rounds over k: one row's lines at a time. Fetching a line again costs next to nothing; a second loop around the
@@ -358,7 +360,7 @@ struct ContractEmitter {
     Value row = e.add(i, roundsOfRow > 0 ? Value(arith::ShRUIOp::create(b, loc, p, e.index(roundsOfRow))) : p);
     SmallVector<int64_t> stridesC = rowMajorStrides(shapeOf(op.getC()));
     Value at = e.add(e.mul(row, stridesC[m[0].axesOfC[0]]), e.mul(j, stridesC[n[0].axesOfC[0]]));
-    for (Value operand : streamed())
+    for (Value operand : streamed)
       for (int64_t column = 0; column < static_cast<int64_t>(vectors) * lanes; column += 64 / elementBytes())
         LLVM::Prefetch::create(b, loc, pointerAt(e.pointerOf.lookup(operand), e.add(at, e.index(column))), /*rw=*/0, /*hint=*/3, /*cache=*/1);
   }
@@ -371,7 +373,7 @@ struct ContractEmitter {
 
   /// scratch[tile of m][k][rows of a tile] = a, after the panel of b. Returns the offset of the first tile.
   Value packA(Value offsetA) {
-    int height = rowsOfTile(2);
+    int height = rowsOfTile(panelVectors());
     int64_t size = m[0].size, whole = size / height * height;
     Value source = baseA, first = e.index(panelElements());
     auto copyTile = [&](Value i, int count) {
@@ -473,7 +475,7 @@ void KernelEmitter::planContract() {
   ContractEmitter contract(*this);
   // Panels of n; a product with batches, further letters of n or a packed a is one piece.
   if (contract.batch.empty() && contract.n.size() == 1 && !contract.packsA())
-    chunks = std::max<int64_t>(1, (contract.lane().size + 2 * contract.lanes - 1) / (2 * contract.lanes));
+    chunks = std::max<int64_t>(1, (contract.lane().size + contract.panelVectors() * contract.lanes - 1) / (contract.panelVectors() * contract.lanes));
   scratch = contract.scratchBytes();
 }
 

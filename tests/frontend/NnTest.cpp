@@ -384,6 +384,29 @@ TEST_F(SaveTest, NothingIsAssignedWhereOneShapeDiffers) {
   EXPECT_NE(messageOf([&] { save_weights(path, {{"a", a}, {"a", b}}); }).find("two variables are named `a`"), std::string::npos);
 }
 
+// Averages of a gradient that has become 0 decay to 0 and not into the subnormals, where arithmetic is slow.
+TEST(NnTest, OptimizerAveragesEndAtZero) {
+  for (DType dtype : {f32, f64}) {
+    Variable a(ones({3}, dtype)), b(ones({3}, dtype));
+    optim::Adam adam(0.001);
+    optim::Momentum momentum(0.001, 0.9);
+    auto step = function("step", [&](const Tensor &gradient) {
+      adam.apply(Grad(gradient), a);
+      momentum.apply(Grad(gradient), b);
+    });
+    step(full({3}, 1e-3, dtype));
+    double smallest = dtype == f32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
+    for (int i = 0; i < 7500; ++i)
+      step(zeros({3}, dtype));
+    for (const auto &slots : {adam.named_slots(), momentum.named_slots()})
+      for (const auto &slot : slots)
+        if (runtime::isFloat(slot.variable.dtype()))
+          for (double x : slot.variable.value().to_vector<double>())
+            EXPECT_TRUE(x == 0 || std::abs(x) >= smallest) << slot.name << ": " << x;
+    EXPECT_EQ(momentum.named_slots().back().variable.value().to_vector<double>(), std::vector<double>(3, 0));
+  }
+}
+
 TEST(NnTest, ALabelThatNamesNoClassIsAnError) {
   auto traced = function("loss", [](const Tensor &x, const Tensor &y) { return nn::cross_entropy(x, y); });
   Tensor logits = zeros({2, 3});
