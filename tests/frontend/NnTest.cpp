@@ -400,10 +400,10 @@ TEST(NnTest, OptimizerAveragesEndAtZero) {
       step(zeros({3}, dtype));
     for (const auto &slots : {adam.named_slots(), momentum.named_slots()})
       for (const auto &slot : slots)
-        if (runtime::isFloat(slot.variable.dtype()))
-          for (double x : slot.variable.value().to_vector<double>())
-            EXPECT_TRUE(x == 0 || std::abs(x) >= smallest) << slot.name << ": " << x;
-    EXPECT_EQ(momentum.named_slots().back().variable.value().to_vector<double>(), std::vector<double>(3, 0));
+        if (runtime::isFloat(slot.second.dtype()))
+          for (double x : slot.second.value().to_vector<double>())
+            EXPECT_TRUE(x == 0 || std::abs(x) >= smallest) << slot.first << ": " << x;
+    EXPECT_EQ(momentum.named_slots().back().second.value().to_vector<double>(), std::vector<double>(3, 0));
   }
 }
 
