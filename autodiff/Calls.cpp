@@ -32,13 +32,14 @@ static std::optional<FunctionPair> findPair(ModuleOp module, const std::string &
     return std::nullopt;
   auto residuals = backward->getAttrOfType<DenseI64ArrayAttr>(kResiduals);
   auto returned = backward->getAttrOfType<DenseBoolArrayAttr>(kReturned);
-  if (!residuals || !returned)
+  auto reasons = backward->getAttrOfType<ArrayAttr>(kReasonsAttr);
+  if (!residuals || !returned || !reasons || reasons.size() != static_cast<size_t>(returned.size()))
     return std::nullopt;
   FunctionPair pair{forward, backward, {}, {}, {}, {}};
   llvm::append_range(pair.residuals, residuals.asArrayRef());
   llvm::append_range(pair.returned, returned.asArrayRef());
-  for (auto reason : backward->getAttrOfType<ArrayAttr>(kReasonsAttr).getAsRange<StringAttr>())
-    pair.reasons.push_back(reason.str());
+  for (Attribute reason : reasons)
+    pair.reasons.push_back(isa<StringAttr>(reason) ? cast<StringAttr>(reason).str() : "");
   return pair;
 }
 

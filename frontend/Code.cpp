@@ -99,10 +99,10 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
   if (!static_)
     sizes = dynamicSizes(inputs_, inputs);
   std::lock_guard lock(mutex_);
-  Slot &slot = compiled_[sizes];
-  slot.lastUse = ++clock_;
-  if (slot.code)
-    return slot.code;
+  if (auto known = compiled_.find(sizes); known != compiled_.end()) {
+    known->second.lastUse = ++clock_;
+    return known->second.code;
+  }
   auto begin = std::chrono::steady_clock::now();
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
   {
@@ -117,7 +117,7 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
   if (!executable.ok())
     raise(executable.take(), where);
   auto code = std::make_shared<const Compiled>(Compiled{*executable});
-  slot.code = code;
+  compiled_[sizes] = {code, ++clock_};
   if (static_)
     only_.store(code.get(), std::memory_order_release);
   compileSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -130,8 +130,7 @@ std::vector<std::shared_ptr<const codegen::Executable>> Code::executables() {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<const codegen::Executable>> list;
   for (const auto &[sizes, slot] : compiled_)
-    if (slot.code)
-      list.push_back(slot.code->executable);
+    list.push_back(slot.code->executable);
   return list;
 }
 

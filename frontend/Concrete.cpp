@@ -121,10 +121,11 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
     while (!(leaves[first].variable && leaves[first].variable->is(*variable)))
       ++first;
     bool captured = std::find(concrete.captured.begin(), concrete.captured.end(), variable->id()) != concrete.captured.end();
-    if (first != concrete.aliasOf[i] || captured != concrete.capturedLeaves[i])
+    bool asTraced = (captured ? variable->id() : -1) == concrete.capturedIds[i];
+    if (first != concrete.aliasOf[i] || !asTraced)
       raiseOp(name,
               "argument " + std::to_string(i) + ", variable '" + variable->name() + "', is " +
-                  (captured != concrete.capturedLeaves[i] ? captured ? "captured by the function as well" : "not the one that the function captures"
+                  (!asTraced ? captured ? "captured by the function as well" : "not the one that the function captures"
                    : first != i ? "also argument " + std::to_string(first) : "not also argument " + std::to_string(concrete.aliasOf[i])) +
                   ", unlike when it was traced",
               "call the function itself, which traces again", {}, where);

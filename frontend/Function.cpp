@@ -92,16 +92,33 @@ static std::string signatureText(const std::string &name, std::span<const uint64
   return text + ")";
 }
 
+/// The id of a leaf that is a captured variable, -1 of any other.
+static int64_t capturedId(const Arguments::Leaf &leaf, std::span<const int64_t> captured) {
+  if (!leaf.variable)
+    return -1;
+  int64_t id = leaf.variable->id();
+  return std::find(captured.begin(), captured.end(), id) == captured.end() ? -1 : id;
+}
+
+/// Whether a trace for these dtypes, shapes and aliases serves these variables: one in which an argument is captured as well serves no other variable
+/// in its place, and no other trace serves that one.
+static bool serves(const ConcreteState &concrete, const Arguments &arguments) {
+  for (size_t i = 0; i < arguments.leaves.size(); ++i)
+    if (arguments.leaves[i].variable && capturedId(arguments.leaves[i], concrete.captured) != concrete.capturedIds[i])
+      return false;
+  return true;
+}
+
 /// Which of the leaves are one variable, and which are captured as well.
 static void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
-                              std::vector<bool> &capturedLeaves) {
+                              std::vector<int64_t> &capturedIds) {
   for (uint32_t i = 0; i < leaves.size(); ++i) {
     uint32_t first = i;
     for (uint32_t k = 0; k < i && first == i; ++k)
       if (leaves[i].variable && leaves[k].variable && leaves[k].variable->is(*leaves[i].variable))
         first = k;
     aliasOf.push_back(first);
-    capturedLeaves.push_back(leaves[i].variable && std::find(captured.begin(), captured.end(), leaves[i].variable->id()) != captured.end());
+    capturedIds.push_back(capturedId(leaves[i], captured));
   }
 }
 
@@ -140,7 +157,7 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   concrete->captured = trace.capturedArguments;
   for (const auto &variable : concrete->variables)
     concrete->captured.push_back(variable->id);
-  describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured, concrete->aliasOf, concrete->capturedLeaves);
+  describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured, concrete->aliasOf, concrete->capturedIds);
   trace.function()->setAttr("wg.origin",
                             IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
   concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret, options.capacity);
@@ -200,7 +217,9 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
            : traceCount == tracesCleared ? "the first call after clear_cache"
                                          : "no other signature is kept";
   if (fewest.empty())
-    return std::equal(key.begin(), key.end(), nearest->key.begin(), nearest->key.end())
+    return !serves(*nearest->concrete, arguments)
+               ? "the same signature, but not the same of its variables are captured by the function as well"
+           : std::equal(key.begin(), key.end(), nearest->key.begin(), nearest->key.end())
                ? "the same signature inside of another traced function, whose tensors it captures"
                : "differs from a known signature in what reads the same: a nan of other bits, or a structure of "
                  "another type";
@@ -237,13 +256,14 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
 }
 
 /// The most specific trace with dynamic sizes that serves a call, the oldest among equals; null if there is none.
-std::shared_ptr<Entry> FunctionState::findOpen(std::span<const uint64_t> key, uint64_t outer) const {
+std::shared_ptr<Entry> FunctionState::findOpen(const Arguments &arguments, uint64_t outer) const {
+  std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   std::shared_ptr<Entry> best;
   size_t fewest = SIZE_MAX;
   for (const auto &[hash, entry] : entries) {
     size_t open;
     if (!entry->concrete || entry->alias || (entry->concrete->boundTo && entry->concrete->boundTo != outer) ||
-        !covers(entry->key, key, open))
+        !covers(entry->key, key, open) || !serves(*entry->concrete, arguments))
       continue;
     if (open < fewest || (open == fewest && entry->number < best->number)) {
       best = entry;
@@ -286,7 +306,6 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   uint64_t outer = level().trace ? level().trace->id() : 0;
   std::unique_lock lock(mutex);
-  markCaptured(arguments, captured);
   uint64_t hash = hashOf(key);
   std::shared_ptr<Entry> entry;
   for (;;) {
@@ -295,7 +314,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
       Entry &known = *at->second;
       if (!(exact && known.alias) && known.key.size() == key.size() &&
           std::equal(key.begin(), key.end(), known.key.begin()) &&
-          (!known.concrete || known.concrete->boundTo == 0 || known.concrete->boundTo == outer)) {
+          (!known.concrete || ((known.concrete->boundTo == 0 || known.concrete->boundTo == outer) && serves(*known.concrete, arguments)))) {
         entry = at->second;
         break;
       }
@@ -315,7 +334,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   }
 
   // Remembered under this signature too, so that the next such call finds it at once.
-  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(key, outer); open && fitsOpen(*open->concrete, arguments)) {
+  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(arguments, outer); open && fitsOpen(*open->concrete, arguments)) {
     entry = std::make_shared<Entry>();
     entry->key.assign(key.begin(), key.end());
     entry->concrete = open->concrete;
@@ -339,7 +358,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   entry->tracer = std::this_thread::get_id();
   entry->lastUse = ++clock;
   std::erase_if(entries, [&](const auto &each) { return each.second->alias && each.second->key == entry->key; });
-  auto place = entries.emplace(hash, entry);
+  entries.emplace(hash, entry);
   int64_t number = entry->number = ++traceCount;
   lock.unlock();
   std::shared_ptr<ConcreteState> concrete;
@@ -347,21 +366,12 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     concrete = trace(arguments, body, reason);
   } catch (...) {
     lock.lock();
-    entries.erase(place);
+    std::erase_if(entries, [&](const auto &each) { return each.second == entry; });
     --traceCount;
     traced.notify_all();
     throw;
   }
   lock.lock();
-  for (int64_t id : concrete->captured)
-    if (captured.size() < 255 && std::find(captured.begin(), captured.end(), id) == captured.end())
-      captured.push_back(id);
-  markCaptured(arguments, captured);
-  if (!std::equal(key.begin(), key.end(), entry->key.begin())) { // known only now to be captured
-    entries.erase(place);
-    entry->key.assign(key.begin(), key.end());
-    entries.emplace(hashOf(key), entry);
-  }
   entry->concrete = concrete;
   std::string calledAt = toString(arguments.where);
   lastConcrete = concrete;
@@ -415,6 +425,9 @@ static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf>
       break;
     }
   }
+  for (int64_t id : concrete.capturedIds)
+    if (id >= 0)
+      trace.noteCaptured(id);
   // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
   OwningOpRef<ModuleOp> narrowed;
   ModuleOp module = concrete.code->module();

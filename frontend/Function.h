@@ -110,7 +110,7 @@ public:
   std::vector<std::shared_ptr<VariableState>> variables;
   std::vector<int64_t> captured;         ///< ids of the variables that it names without their being arguments, or as well
   std::vector<uint32_t> aliasOf;         ///< by leaf: the first leaf that is the same variable, itself otherwise
-  std::vector<bool> capturedLeaves;      ///< by leaf: whether it is a captured variable
+  std::vector<int64_t> capturedIds;      ///< by leaf: the id of a variable that is captured as well, else -1
   int64_t numOps = 0;
   double traceSeconds = 0;
   std::atomic<int64_t> calls = 0;
@@ -171,19 +171,16 @@ public:
   uint64_t clock = 0;
   std::string lastTrace;
   std::shared_ptr<ConcreteState> lastConcrete;
-  std::vector<int64_t> captured; ///< ids of the variables that any trace has captured, at most 255
 
 private:
   std::shared_ptr<ConcreteState> trace(Arguments &arguments, Body body, std::string reason);
-  std::shared_ptr<Entry> findOpen(std::span<const uint64_t> key, uint64_t outer) const;
+  std::shared_ptr<Entry> findOpen(const Arguments &arguments, uint64_t outer) const;
   std::string whyTrace(const Arguments &arguments) const;
   void evict();
 };
 
 // ---- Signature.cpp ----
 uint64_t hashOf(std::span<const uint64_t> key);
-/// Tells variables that the function also captures from all others: a trace in which argument and capture are one variable serves no other call.
-void markCaptured(Arguments &arguments, std::span<const int64_t> captured);
 /// One line a leaf: `arg0`, `arg1[2]`, `arg1["w"]` and its text, `f32[64,784]` or `int 3`; and one for a length.
 struct SignatureLeaf {
   std::string path, text;

@@ -461,6 +461,11 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   if (used && !this->options.persistent)
     raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
             "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
+  for (const Source &target : targets.list)
+    if (Tensor tensor = targetOf(target, where); traced)
+      home->trace->valueOf(tensor, "gradient", where);
+    else if (tensor.symbolic())
+      raiseOutOfScope("gradient", tensor, where);
   checkSeeds(targets.list, options, where);
   // A target that is a variable is read by this tape.
   for (const Source &target : targets.list)

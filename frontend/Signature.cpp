@@ -16,7 +16,6 @@ void Arguments::operator()(const Variable &variable) {
       alias = i;
       break;
     }
-  variables.push_back(static_cast<uint32_t>(key.size()));
   word(KeyTag::variable, static_cast<uint32_t>(type.dtype) | static_cast<uint32_t>(type.shape.rank()) << 8, alias);
   for (int64_t dim : type.shape)
     key.push_back(static_cast<uint64_t>(dim));
@@ -35,18 +34,6 @@ void Arguments::string(KeyTag tag, const std::string &text) {
 uint32_t nextTypeNumber() {
   static constinit std::atomic<uint32_t> number = 0;
   return ++number;
-}
-
-/// In bits 32 to 39 of a variable's head: its place among the captured variables plus one, 0 for any other.
-void markCaptured(Arguments &arguments, std::span<const int64_t> captured) {
-  size_t next = 0;
-  for (const Arguments::Leaf &leaf : arguments.leaves) {
-    if (!leaf.variable)
-      continue;
-    uint64_t &head = arguments.key[arguments.variables[next++]];
-    auto at = std::find(captured.begin(), captured.end(), leaf.variable->id());
-    head = (head & ~(uint64_t(0xff) << 32)) | static_cast<uint64_t>(at == captured.end() ? 0 : at - captured.begin() + 1) << 32;
-  }
 }
 
 uint64_t hashOf(std::span<const uint64_t> key) {
@@ -121,7 +108,7 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
       break;
     case KeyTag::variable: {
       std::string text = "variable " + readType(a & 0xff, a >> 8 & 0xff);
-      add(text + " (alias class " + std::to_string(b) + (a >> 24 ? ", captured as well)" : ")"));
+      add(text + " (alias class " + std::to_string(b) + ")");
       break;
     }
     case KeyTag::string:

@@ -222,18 +222,22 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
   state->trainable = actual.state()->trainable;
   state->id = actual.state()->id;
   state->birth = id_;
-  formals_[actual.state().get()] = state;
+  formals_[actual.id()] = state;
   hold(state, where);
   inputs_.back().leaf = leaf;
   inputs_.back().formal = true;
   return Variable(state);
 }
 
+void Trace::noteCaptured(int64_t variable) {
+  if (formals_.contains(variable) && !llvm::is_contained(capturedArguments, variable))
+    capturedArguments.push_back(variable);
+}
+
 /// The entry of a variable; on first sight it becomes an input.
 Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const Where &where) {
-  if (auto formal = formals_.find(variable.get()); formal != formals_.end()) {
-    if (!llvm::is_contained(capturedArguments, variable->id))
-      capturedArguments.push_back(variable->id);
+  if (auto formal = formals_.find(variable->id); formal != formals_.end() && formal->second != variable) {
+    noteCaptured(variable->id);
     return hold(formal->second, where);
   }
   auto [at, fresh] = held_.try_emplace(variable.get());

@@ -89,8 +89,9 @@ public:
   std::vector<DroppedGradient> certificate;
   /// A tensor of an enclosing trace was captured: the result is of use inside of that trace only.
   bool bound = false;
-  /// Variables that are an argument and were captured as well, by their ids.
+  /// Variables that are an argument and were captured as well, here or by a function called here, by their ids.
   std::vector<int64_t> capturedArguments;
+  void noteCaptured(int64_t variable);
   int64_t numOps = 0;
 
 private:
@@ -116,7 +117,7 @@ private:
   std::vector<uint32_t> assigned_;
   llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id
   llvm::DenseMap<VariableState *, Held> held_;
-  llvm::DenseMap<VariableState *, std::shared_ptr<VariableState>> formals_; ///< what stands for a variable that is an argument
+  llvm::DenseMap<int64_t, std::shared_ptr<VariableState>> formals_; ///< by id: what stands for a variable that is an argument
 };
 
 /// The name in `module` of a copy of `function` and of all that it calls, made if it is not there yet.

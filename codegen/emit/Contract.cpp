@@ -290,9 +290,14 @@ struct ContractEmitter {
           return sum(depth + 1, e.add(fromA, e.mul(p, stridesA[depth])), e.add(fromB, e.mul(p, panelStrides[depth])), carried);
         });
       };
-      int64_t block = blockOf(letter.size), whole = letter.size / block * block;
-      if (depth + 1 < k.size() || block == letter.size)
+      // Blocks of about `block` terms: so many rounds of this letter, or one whose own letters are cut again.
+      int64_t block = blockOf(sizeK()), inner = 1;
+      for (const Letter &further : ArrayRef(k).drop_front(depth + 1))
+        inner *= further.size;
+      if (letter.size * inner <= 2 * block)
         return terms(letter.size, atA, atB, acc);
+      block = std::max<int64_t>(1, block / inner);
+      int64_t whole = letter.size / block * block;
       auto addBlock = [&](int64_t size, Value p, ValueRange totals) {
         SmallVector<Value> part = terms(size, e.add(atA, e.mul(p, stridesA[depth])), e.add(atB, e.mul(p, panelStrides[depth])), start);
         for (auto [value, total] : llvm::zip_equal(part, totals))
@@ -325,12 +330,12 @@ struct ContractEmitter {
     }
   }
 
-  /// Terms that one accumulator takes before it is added to the total: about the root of k, so that both sums are short.
-  static int64_t blockOf(int64_t size) {
+  /// Terms that one accumulator takes before it is added to the total: about the root of their number, so that both sums are short.
+  static int64_t blockOf(int64_t terms) {
     int64_t block = 1024;
-    while (block * block < size)
+    while (block * block < terms)
       block *= 2;
-    return size <= 2 * block ? size : block;
+    return block;
   }
 
   // ---- Fetching ahead ---------------------------------------------------------------------------------------------------

@@ -167,7 +167,6 @@ public:
 
   Inline<uint64_t, 64> key;
   Inline<Leaf, 16> leaves;
-  Inline<uint32_t, 8> variables; ///< where in `key` the words of the variables begin
   Where where;
   bool symbolic = false;
 

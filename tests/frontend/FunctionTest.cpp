@@ -593,7 +593,9 @@ TEST(Function, LongProductsKeepTheirDigits) {
     Tensor a = random_uniform(random::key(1), {m, k}, 0.0, 1.0, f32), b = random_uniform(random::key(2), {n, k}, 0.0, 1.0, f32);
     Tensor exact = matmul(cast(a, f64), cast(b, f64), {.transpose_b = true});
     double bound = (std::sqrt(static_cast<double>(k)) + 16) * 0x1p-24;
-    for (const Tensor &c : {product(a, b), gradient(transpose(a), transpose(b)), matmul(a, b, {.transpose_b = true})})
+    Tensor cube = reshape(b, {n, k / 2, 2}), lumps = reshape(transpose(cube, {2, 1, 0}), {2, k / 2, n});
+    auto twoLetters = function("two_letters", [](const Tensor &a, const Tensor &b) { return einsum("mkl,lkn->mn", a, b); });
+    for (const Tensor &c : {product(a, b), gradient(transpose(a), transpose(b)), matmul(a, b, {.transpose_b = true}), twoLetters(reshape(a, {m, k / 2, 2}), lumps)})
       EXPECT_LE(reduce_max(abs(cast(c, f64) / exact - 1.0)).item<double>(), bound) << m << " x " << n << " of " << k;
   }
 }
@@ -635,6 +637,40 @@ TEST(Function, AVariableMayBeArgumentAndCapture) {
   });
   EXPECT_EQ(outer(w).item<double>(), 24);
   EXPECT_EQ(w.value().item<double>(), 24);
+}
+
+// The same where the argument comes from a trace around it, among hundreds of captures, and after a trace that captured nothing.
+TEST(Function, ACapturedArgumentIsKnownInEveryPlace) {
+  Variable w(0.0), u(5.0);
+  auto f = function("f", [&](const Variable &v) {
+    v.assign_add(1.0);
+    w.assign_add(10.0);
+    return v.value() + 0.0;
+  });
+  auto g = function("g", [&](const Variable &v) { return f(v); });
+  EXPECT_EQ(g(w).item<double>(), 11);
+  EXPECT_EQ(f(w).item<double>(), 22);
+  EXPECT_EQ(g(u).item<double>(), 6);
+  EXPECT_EQ(w.value().item<double>(), 32);
+
+  std::vector<Variable> many;
+  for (int i = 0; i < 300; ++i)
+    many.emplace_back(0.0);
+  auto sum = function("sum", [&](const Variable &v) {
+    v.assign_add(1.0);
+    Tensor total = v.value();
+    for (const Variable &each : many)
+      total = total + each;
+    return total;
+  });
+  EXPECT_EQ(sum(u).item<double>(), 7);
+  EXPECT_EQ(sum(many[299]).item<double>(), 2);
+
+  Variable a(1.0);
+  auto sometimes = function("sometimes", [&](const Variable &v, int n) { return n ? v + a : v * 2.0; }, {.max_traces = 2});
+  EXPECT_EQ(sometimes(a, 0).item<double>(), 2);
+  EXPECT_EQ(sometimes(u, 1).item<double>(), 8);
+  EXPECT_EQ(sometimes(a, 0).item<double>(), 2);
 }
 
 TEST(Function, AConcreteFunctionRefusesOtherAliases) {
@@ -732,6 +768,14 @@ TEST(Function, NarrowFloatsAreRefusedWhereverTheyAppear) {
     EXPECT_THROW(f(ones({2})), Error);
     EXPECT_THROW(cast(ones({2}), dtype), Error);
   }
+}
+
+TEST(Function, ProductsOverNothingAreZero) {
+  auto f = function("f", [](const Tensor &a, const Tensor &b) { return matmul(a, b) + 1.0f; });
+  EXPECT_EQ(f(zeros({2, 0}), zeros({0, 3})).to_vector<float>(), std::vector<float>(6, 1));
+  EXPECT_EQ(f(zeros({1, 0}), zeros({0, 3})).to_vector<float>(), std::vector<float>(3, 1));
+  EXPECT_EQ(f(zeros({0, 4}), zeros({4, 3})).shape(), (Shape{0, 3}));
+  EXPECT_EQ(f(zeros({2, 4}), zeros({4, 0})).shape(), (Shape{2, 0}));
 }
 
 // Why there is no gradient is known inside of the called function only.

@@ -407,6 +407,23 @@ TEST(NnTest, OptimizerAveragesEndAtZero) {
   }
 }
 
+// Without an epsilon even a second moment below the normal numbers sets the size of the step.
+TEST(NnTest, AdamStepsByTheRateHoweverSmallTheGradient) {
+  Variable a(zeros({2}));
+  optim::Adam adam(0.1, {.epsilon = 0});
+  for (int i = 1; i <= 5; ++i) {
+    adam.apply(Grad(full({2}, 1e-19, f32)), a);
+    EXPECT_NEAR(a.value().to_vector<double>()[0], -0.1 * i, 1e-3 * i);
+  }
+}
+
+TEST(NnTest, AnOptimizerRefusesASpecificationBeforeItChangesAnything) {
+  Variable a(1.0f);
+  optim::SGD sgd(0.1);
+  EXPECT_NE(messageOf([&] { sgd.apply(std::vector<Grad>{Grad(Tensor(TensorSpec{f32, {}}))}, std::vector<Variable>{a}); }).find("specification"), std::string::npos);
+  EXPECT_EQ(sgd.named_slots().front().second.value().item<double>(), 0);
+}
+
 TEST(NnTest, ALabelThatNamesNoClassIsAnError) {
   auto traced = function("loss", [](const Tensor &x, const Tensor &y) { return nn::cross_entropy(x, y); });
   Tensor logits = zeros({2, 3});

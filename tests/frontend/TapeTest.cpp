@@ -552,3 +552,12 @@ TEST(Tape, HessianVectorProductIsTheAnalyticOne) {
   EXPECT_LT(reduce_max(abs(product(w, v) - analytic)).item<double>(), 1e-12);
   EXPECT_LT(reduce_max(abs(traced(w, v) - analytic)).item<double>(), 1e-12);
 }
+
+// What cannot be a target leaves the tape as it was.
+TEST(Tape, AnUndefinedTargetDoesNotUseTheTapeUp) {
+  Variable w(3.0);
+  GradientTape tape;
+  Tensor y = w * w;
+  EXPECT_THROW(tape.gradient(Tensor(), w), Error);
+  EXPECT_EQ(tape.gradient(y, w).value().item<double>(), 6);
+}
