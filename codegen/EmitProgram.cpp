@@ -105,7 +105,8 @@ private:
     if (failed(emitter.emit(arguments.take_front(pointers), arguments[pointers], arguments[pointers + 1])))
       return failure();
     func::ReturnOp::create(b, loc, emitter.canFail() ? ValueRange(emitter.failure) : ValueRange());
-    allowContraction(fn);
+    if (kernel.getKind() != "reduce") // those decide it themselves
+      allowContraction(fn);
     cleanUp(fn);
     if (emitter.scratchBytes() > 0)
       scratch[kernel] = emitter.scratchBytes();

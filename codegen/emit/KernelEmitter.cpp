@@ -466,6 +466,28 @@ Value KernelEmitter::elementAt(const Point &point, ir::Indexed op, AffineMap map
   return splat(op.element(b, op->getLoc(), at, point.lanes, read), point.lanes);
 }
 
+void KernelEmitter::mayContract(Value value) {
+  if (Operation *op = value.getDefiningOp(); op && isa<arith::AddFOp, arith::MulFOp>(op))
+    op->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
+}
+
+/// A sum or difference with a product that nobody else reads, as one fused multiply-add; nothing for any other op. Reduce kernels compute a value again
+/// in each phase, and an element must equal itself (who is the largest?), so what is contracted is decided here and not by the code generator.
+Value KernelEmitter::multiplyAdd(Point &point, Operation *op) {
+  if (kernel.getKind() != "reduce" || !target.hasFma || !isa<ir::AddOp, ir::SubOp>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+    return {};
+  for (unsigned place : {1u, 0u}) {
+    auto product = op->getOperand(place).getDefiningOp<ir::MulOp>();
+    if (!product || !product->hasOneUse() || known.count(product.getResult()))
+      continue;
+    Value x = eval(point, product->getOperand(0)), y = eval(point, product->getOperand(1)), z = eval(point, op->getOperand(1 - place));
+    if (isa<ir::SubOp>(op))
+      (place == 1 ? x : z) = arith::NegFOp::create(b, op->getLoc(), place == 1 ? x : z);
+    return math::FmaOp::create(b, op->getLoc(), x, y, z);
+  }
+  return {};
+}
+
 Value KernelEmitter::eval(Point &point, Value value) {
   if (Value done = point.values.lookup(value))
     return done;
@@ -496,10 +518,15 @@ Value KernelEmitter::eval(Point &point, Value value) {
   }
   if (auto indexed = dyn_cast<ir::Indexed>(op))
     return remember(elementAt(point, indexed, spaceMap(value)));
+  if (Value fused = multiplyAdd(point, op))
+    return remember(fused);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(eval(point, operand));
-  return remember(cast<ir::Scalar>(op).scalar(b, op->getLoc(), operands));
+  Value result = cast<ir::Scalar>(op).scalar(b, op->getLoc(), operands);
+  if (isa<ir::MulOp>(op) && op->hasOneUse() && isa<ir::ReduceSumOp>(*op->user_begin()))
+    mayContract(result);
+  return remember(result);
 }
 
 void KernelEmitter::evalAll(MutableArrayRef<Point> points, ValueRange values) {

@@ -105,6 +105,9 @@ public:
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides, int64_t offset);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
   mlir::Value loadAt(const Point &point, mlir::Value root, llvm::ArrayRef<ir::Coordinate> at);
+  /// Lets the code generator fuse a product into the sum that is its only reader.
+  void mayContract(mlir::Value value);
+  mlir::Value multiplyAdd(Point &point, mlir::Operation *op);
   /// The element of an op that computes from its place, at the coordinates that `map` makes of the point's.
   mlir::Value elementAt(const Point &point, ir::Indexed op, mlir::AffineMap map);
 

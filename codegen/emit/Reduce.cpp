@@ -124,7 +124,11 @@ private:
       attribute = b.getIntegerAttr(b.getI8Type(), cast<IntegerAttr>(attribute).getValue());
     return e.splat(arith::ConstantOp::create(b, loc, attribute), count);
   }
-  Value combine(Operation *op, Value x, Value y) { return cast<ir::Reduction>(op).combine(b, loc, x, y); }
+  Value combine(Operation *op, Value x, Value y) {
+    Value result = cast<ir::Reduction>(op).combine(b, loc, x, y);
+    e.mayContract(result);
+    return result;
+  }
 
   /// Combines the lanes of a vector pairwise: log2(lanes) shuffles.
   Value combineLanes(Operation *op, Value vector) {
