@@ -421,7 +421,7 @@ TEST(NnTest, AnOptimizerRefusesASpecificationBeforeItChangesAnything) {
   Variable a(1.0f);
   optim::SGD sgd(0.1);
   EXPECT_NE(messageOf([&] { sgd.apply(std::vector<Grad>{Grad(Tensor(TensorSpec{f32, {}}))}, std::vector<Variable>{a}); }).find("specification"), std::string::npos);
-  EXPECT_EQ(sgd.named_slots().front().second.value().item<double>(), 0);
+  EXPECT_TRUE(sgd.named_slots().empty()); // not even a count of steps
 }
 
 TEST(NnTest, ALabelThatNamesNoClassIsAnError) {
