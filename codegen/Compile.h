@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/Pipeline.h"
+#include "ir/Dialect.h"
 #include "runtime/Status.h"
 
 #include <array>
@@ -16,7 +17,7 @@ struct CompileOptions {
 
 /// What an error's text shows in place of each `{}`; a failing entry leaves it at the start of its workspace.
 struct AtFault {
-  std::array<int64_t, 2> values{};
+  std::array<int64_t, ir::ElementAccess::kMaxAtFault> values{};
 };
 
 /// A compiled function, ready to be called by any number of threads. Immutable.

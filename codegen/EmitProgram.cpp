@@ -241,7 +241,7 @@ private:
         operands.push_back(pointerTo(plan.places.lookup(input)));
       for (Value result : kernel.getResults())
         operands.push_back(pointerTo(plan.places.lookup(result)));
-      // Without scratch of its own a kernel gets the workspace's header: where a failing one leaves the value at fault.
+      // Without scratch of its own a kernel gets the workspace's header: where a failing one leaves the values at fault.
       operands.push_back(byteOffset(workspace, plan.scratch.lookup(kernel)));
       if (callee.piece) {
         callShared(callee, operands, kernel.getLoc(), block);

@@ -29,7 +29,7 @@ struct EntryInfo {
   std::vector<runtime::TensorType> inputs, results;
   std::vector<int64_t> donated;          ///< per result: the input that it replaces in place, or -1
   int64_t workspaceBytes = 0;
-  std::vector<std::string> errors;       ///< text of the return codes 1, 2, ...; `{}` stands for the value at fault
+  std::vector<std::string> errors;       ///< text of the return codes 1, 2, ...; each `{}` stands for a value at fault
   std::vector<std::string> errorPlaces;  ///< `file:line` of each
 };
 

@@ -23,7 +23,7 @@ struct Place {
   int64_t index = 0; ///< number of the argument, result or constant; byte offset in the arena
 };
 
-/// The first bytes of a workspace: an i64 that a failing kernel sets to the value at fault. The arena follows.
+/// The first bytes of a workspace: where a failing kernel leaves the values at fault, as i64. The arena follows.
 inline constexpr int64_t kWorkspaceHeader = 64;
 
 struct MemoryPlan {

@@ -113,22 +113,19 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
               "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
                   " in the signature",
               "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
+  std::vector<uint32_t> aliasOf;
+  std::vector<int64_t> capturedIds;
+  describeVariables(leaves, concrete.captured, aliasOf, capturedIds);
   for (size_t i = 0; i < leaves.size(); ++i) {
-    const Variable *variable = leaves[i].variable;
-    if (!variable)
+    bool asTraced = capturedIds[i] == concrete.capturedIds[i];
+    if (asTraced && aliasOf[i] == concrete.aliasOf[i])
       continue;
-    size_t first = 0;
-    while (!(leaves[first].variable && leaves[first].variable->is(*variable)))
-      ++first;
-    bool captured = std::find(concrete.captured.begin(), concrete.captured.end(), variable->id()) != concrete.captured.end();
-    bool asTraced = (captured ? variable->id() : -1) == concrete.capturedIds[i];
-    if (first != concrete.aliasOf[i] || !asTraced)
-      raiseOp(name,
-              "argument " + std::to_string(i) + ", variable '" + variable->name() + "', is " +
-                  (!asTraced ? captured ? "captured by the function as well" : "not the one that the function captures"
-                   : first != i ? "also argument " + std::to_string(first) : "not also argument " + std::to_string(concrete.aliasOf[i])) +
-                  ", unlike when it was traced",
-              "call the function itself, which traces again", {}, where);
+    raiseOp(name,
+            "argument " + std::to_string(i) + ", variable '" + leaves[i].variable->name() + "', is " +
+                (!asTraced ? capturedIds[i] >= 0 ? "captured by the function as well" : "not the one that the function captures"
+                 : aliasOf[i] != i ? "also argument " + std::to_string(aliasOf[i]) : "not also argument " + std::to_string(concrete.aliasOf[i])) +
+                ", unlike when it was traced",
+            "call the function itself, which traces again", {}, where);
   }
   Inline<Tensor, 8> results;
   callConcrete(concrete, leaves, results, where);

@@ -109,9 +109,8 @@ static bool serves(const ConcreteState &concrete, const Arguments &arguments) {
   return true;
 }
 
-/// Which of the leaves are one variable, and which are captured as well.
-static void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
-                              std::vector<int64_t> &capturedIds) {
+void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
+                       std::vector<int64_t> &capturedIds) {
   for (uint32_t i = 0; i < leaves.size(); ++i) {
     uint32_t first = i;
     for (uint32_t k = 0; k < i && first == i; ++k)

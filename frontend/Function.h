@@ -134,12 +134,16 @@ private:
   std::vector<DroppedGradient> certificate_;
 };
 
+/// By leaf: the first leaf that is the same variable (itself otherwise), and the id of a variable that is captured as well (else -1).
+void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
+                       std::vector<int64_t> &capturedIds);
+
 /// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the
 /// tensors and variables of the signature.
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
                   const Where &where);
 
-/// The same after a check of the number and kinds of the leaves.
+/// The same after a check of the number and kinds of the leaves, and of which variables are one.
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
 
 /// One cached signature of a function.

@@ -57,14 +57,6 @@ double elementOf(const Array &array, int64_t i) {
 
 double epsilonOf(DType dtype) { return dtype == DType::f32 ? 0x1p-23 : 0x1p-52; }
 
-double largest(const Array &array) {
-  double scale = 0;
-  for (int64_t i = 0; runtime::isFloat(array.dtype()) && i < array.numElements(); ++i)
-    if (std::isfinite(elementOf(array, i)))
-      scale = std::max(scale, std::fabs(elementOf(array, i)));
-  return scale;
-}
-
 /// `terms`: the largest term of a sum that led to the result; its rounding counts where the terms cancel.
 void expectClose(const Array &expected, const Array &actual, double ulps, double terms, const std::string &what) {
   ASSERT_EQ(runtime::toString(expected.type), runtime::toString(actual.type)) << what;
@@ -77,6 +69,16 @@ void expectClose(const Array &expected, const Array &actual, double ulps, double
     double tolerance = isFloat ? ulps * epsilonOf(expected.dtype()) * scale : 0;
     ASSERT_LE(std::fabs(e - a), tolerance) << what << ": element " << i << ": interpreter " << e << ", compiled " << a;
   }
+}
+
+} // namespace
+
+double largest(const Array &array) {
+  double scale = 0;
+  for (int64_t i = 0; runtime::isFloat(array.dtype()) && i < array.numElements(); ++i)
+    if (std::isfinite(elementOf(array, i)))
+      scale = std::max(scale, std::fabs(elementOf(array, i)));
+  return scale;
 }
 
 std::vector<Array> interpreted(ModuleOp module, const std::string &function, const std::vector<Array> &inputs) {
@@ -92,8 +94,6 @@ std::vector<Array> interpreted(ModuleOp module, const std::string &function, con
   }
   return *results;
 }
-
-} // namespace
 
 Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, double hi) {
   Array array = Array::empty(type.dtype, type.shape);

@@ -23,6 +23,12 @@ struct Tolerance {
 /// within `tolerance`, the rest exactly), and that the text of the lowered program, read back, compiles to code with the same bits.
 void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, Tolerance tolerance);
 
+/// What the interpreter makes of `function`; a failure of the test and nothing where it fails.
+std::vector<runtime::Array> interpreted(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs);
+
+/// The largest finite absolute value of a float array; 0 for other dtypes.
+double largest(const runtime::Array &array);
+
 /// An array of `type` with elements drawn from [lo, hi).
 runtime::Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, double hi);
 

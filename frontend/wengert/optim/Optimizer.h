@@ -124,7 +124,7 @@ struct AdamOptions {
 
 /// Adam (Kingma and Ba 2015, algorithm 1), with t = 1, 2, ... and epsilon outside the root:
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
-/// Slots `m` and `v`. b1 and b2 lie in [0, 1), epsilon is not negative.
+/// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in [0, 1), epsilon is not negative.
 class Adam : public Optimizer {
 public:
   explicit Adam(double learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());
