@@ -11,7 +11,7 @@ class Cotangents {
 public:
   Cotangents(mlir::OpBuilder &b, mlir::Location loc) : b_(b), loc_(loc) {}
 
-  /// Adds a contribution. Contributions are summed in the order in which they come.
+  /// Adds a contribution of the primal's type. Contributions are summed in the order in which they come.
   void add(mlir::Value primal, mlir::Value contribution, mlir::Location loc);
   /// The sum so far, or null.
   mlir::Value lookup(mlir::Value primal) const { return sums_.lookup(primal); }

@@ -29,10 +29,10 @@ public:
 private:
   LogicalResult prepareCalls();
   LogicalResult prepareCall(ir::CallOp call);
-  FailureOr<SmallVector<Value>> adjointOf(Operation *op);
-  SmallVector<Value> adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc);
-  FailureOr<SmallVector<Value>> adjointByVjp(ir::CallOp call, FlatSymbolRefAttr vjp, Location loc);
-  void sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc);
+  FailureOr<ir::Cotangents> adjointOf(Operation *op);
+  ir::Cotangents adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc);
+  FailureOr<ir::Cotangents> adjointByVjp(ir::CallOp call, FlatSymbolRefAttr vjp, Location loc);
+  LogicalResult sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc);
   std::string whyMissing(Value source) const;
 
   OpBuilder &b_;
@@ -103,7 +103,7 @@ LogicalResult Reverse::prepareCall(ir::CallOp call) {
   return success();
 }
 
-SmallVector<Value> Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc) {
+ir::Cotangents Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc) {
   FunctionPair pair = active.pair;
   unsigned numResults = call.getNumResults() - llvm::count_if(pair.residuals, [](int64_t r) { return r < 0; });
   SmallVector<Value> operands;
@@ -114,7 +114,7 @@ SmallVector<Value> Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &act
     operands.push_back(cotangents_.orZeros(call.getResult(result)));
   auto backward = ir::CallOp::create(b_, loc, pair.backward.getFunctionType().getResults(),
                                      FlatSymbolRefAttr::get(pair.backward.getSymNameAttr()), operands);
-  SmallVector<Value> adjoint(call.getNumOperands());
+  ir::Cotangents adjoint(call.getNumOperands());
   unsigned next = 0;
   for (auto [argument, returned, reason] : llvm::zip(active.arguments, pair.returned, pair.reasons))
     if (returned)
@@ -124,7 +124,7 @@ SmallVector<Value> Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &act
   return adjoint;
 }
 
-FailureOr<SmallVector<Value>> Reverse::adjointByVjp(ir::CallOp call, FlatSymbolRefAttr name, Location loc) {
+FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, FlatSymbolRefAttr name, Location loc) {
   auto vjp = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, name);
   if (!vjp)
     return call.emitOpError("names @") << name.getValue() << " as derivative, which is no function of this module";
@@ -137,7 +137,7 @@ FailureOr<SmallVector<Value>> Reverse::adjointByVjp(ir::CallOp call, FlatSymbolR
     if (isDifferentiableType(result.getType()))
       operands.push_back(cotangents_.orZeros(result));
   auto backward = ir::CallOp::create(b_, loc, vjp.getFunctionType().getResults(), name, operands);
-  SmallVector<Value> adjoint(call.getNumOperands());
+  ir::Cotangents adjoint(call.getNumOperands());
   auto arguments = vjp->getAttrOfType<DenseI64ArrayAttr>(kArgumentsAttr);
   if (!arguments || arguments.size() != static_cast<int64_t>(backward.getNumResults()))
     return vjp.emitOpError("needs one entry of ") << kArgumentsAttr << " for each of its results";
@@ -150,7 +150,7 @@ FailureOr<SmallVector<Value>> Reverse::adjointByVjp(ir::CallOp call, FlatSymbolR
   return adjoint;
 }
 
-FailureOr<SmallVector<Value>> Reverse::adjointOf(Operation *op) {
+FailureOr<ir::Cotangents> Reverse::adjointOf(Operation *op) {
   Location loc = adjointLoc(op);
   if (auto call = dyn_cast<ir::CallOp>(op)) {
     if (auto found = calls_.find(op); found != calls_.end())
@@ -163,18 +163,26 @@ FailureOr<SmallVector<Value>> Reverse::adjointOf(Operation *op) {
   SmallVector<Value> ct;
   for (Value result : op->getResults())
     ct.push_back(cotangents_.orZeros(result));
-  SmallVector<Value> adjoint = rule.vjp(b_, loc, ct);
-  if (adjoint.size() != op->getNumOperands())
-    return op->emitOpError("has ") << op->getNumOperands() << " operands, and its derivative rule returned "
-                                   << adjoint.size() << " cotangents";
+  FailureOr<ir::Cotangents> adjoint = rule.vjp(b_, loc, ct);
+  if (succeeded(adjoint) && adjoint->size() != op->getNumOperands())
+    return emitError(op->getLoc()) << "internal error: '" << op->getName() << "' has " << op->getNumOperands()
+                                   << " operands, and its derivative rule returned " << adjoint->size() << " cotangents";
   return adjoint;
 }
 
-/// Adds the cotangents of the operands that take part.
-void Reverse::sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc) {
-  for (auto [operand, ct] : llvm::zip_equal(op->getOperands(), adjoint))
-    if (ct && activity_.isActive(operand))
-      cotangents_.add(operand, ct, loc);
+/// Adds the cotangents of the operands that take part, each in its operand's type: two that meet in a sum are then of one type, whatever
+/// sizes their rules knew.
+LogicalResult Reverse::sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc) {
+  for (auto [i, operand, ct] : llvm::enumerate(op->getOperands(), adjoint)) {
+    if (!ct || !activity_.isActive(operand))
+      continue;
+    FailureOr<Value> conformed = ir::conform(b_, loc, ct, operand);
+    if (failed(conformed))
+      return emitError(op->getLoc()) << "internal error: the derivative of '" << op->getName() << "' gives operand " << i << ", which is "
+                                     << operand.getType() << ", a cotangent of type " << ct.getType();
+    cotangents_.add(operand, *conformed, loc);
+  }
+  return success();
 }
 
 /// What a called function says of the operand that the source leads to.
@@ -204,18 +212,18 @@ FailureOr<Gradients> Reverse::run() {
   for (auto [target, seed] : llvm::zip_equal(targets_, seeds_)) {
     if (!activity_.isActive(target))
       continue;
-    if (seed && seed.getType() != target.getType())
+    FailureOr<Value> weight = seed ? ir::conform(b_, loc_, seed, target) : ir::onesLike(b_, loc_, target);
+    if (failed(weight))
       return emitError(loc_) << "the seed is " << seed.getType() << ", but its target is " << target.getType();
-    cotangents_.add(target, seed ? seed : ir::onesLike(b_, loc_, target), loc_);
+    cotangents_.add(target, *weight, loc_);
   }
   // Reverse order: every use of a value is seen before its definition, so its cotangent is complete.
   for (Operation *op : llvm::reverse(activity_.ops())) {
     if (llvm::none_of(op->getResults(), [&](Value result) { return cotangents_.lookup(result) != nullptr; }))
       continue;
-    FailureOr<SmallVector<Value>> adjoint = adjointOf(op);
-    if (failed(adjoint))
+    FailureOr<ir::Cotangents> adjoint = adjointOf(op);
+    if (failed(adjoint) || failed(sweepInto(op, *adjoint, adjointLoc(op))))
       return failure();
-    sweepInto(op, *adjoint, adjointLoc(op));
   }
   for (auto [source, reason] : llvm::zip_equal(sources_, gradients.reasons)) {
     Value value = reason.empty() ? cotangents_.lookup(source) : Value();

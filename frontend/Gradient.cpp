@@ -4,6 +4,7 @@
 #include "frontend/Function.h"
 #include "frontend/Tape.h"
 #include "frontend/Trace.h"
+#include "frontend/ops/Operands.h"
 
 #include "ir/Build.h"
 
@@ -436,7 +437,7 @@ static void checkSeeds(const std::vector<Source> &targets, const GradientOptions
     TensorType type =
         targets[i].variable.defined() ? targets[i].variable.state()->type : targets[i].tensor.body(where)->type;
     const TensorType &seed = seeds[i].body()->type;
-    if (!repeats(seed, type) && !(seed == type))
+    if (!repeats(seed, type) && (seed.dtype != type.dtype || !sameSizes(seed.shape, type.shape)))
       raiseOp("gradient",
               "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
               "give it the target's dtype and shape", {seed, type}, where);

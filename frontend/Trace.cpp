@@ -39,6 +39,11 @@ Diagnostics::Diagnostics() : thread_(thisThread()) {
     for (Diagnostic &note : diagnostic.getNotes())
       if (std::string text = note.str(); StringRef(text).starts_with("try: "))
         failure_.remedy = text.substr(5);
+    if (StringRef text = failure_.message; text.consume_front("internal error: ")) {
+      failure_.kind = ErrorKind::internal;
+      failure_.message = text.str();
+      return success();
+    }
     // 'wg.add' op sizes differ  ->  op add, message `sizes differ`
     StringRef text = failure_.message;
     if (text.consume_front("'wg.")) {

@@ -73,6 +73,15 @@ Value reshapeLike(OpBuilder &b, Location loc, Value x, Value like) {
   return ReshapeOp::create(b, loc, x, tensorType(like).getShape(), dynamicSizes(b, loc, like));
 }
 
+FailureOr<Value> conform(OpBuilder &b, Location loc, Value x, Value like) {
+  if (x.getType() == like.getType())
+    return x;
+  auto from = dyn_cast<RankedTensorType>(x.getType()), to = dyn_cast<RankedTensorType>(like.getType());
+  if (!from || !to || from.getElementType() != to.getElementType() || failed(verifyCompatibleShape(from, to)))
+    return failure();
+  return reshapeLike(b, loc, x, like);
+}
+
 Value unreduce(OpBuilder &b, Location loc, Value y, ArrayRef<int64_t> axes, Value x) {
   SmallVector<int64_t> kept = llvm::to_vector(llvm::make_filter_range(
       llvm::seq<int64_t>(0, tensorType(x).getRank()), [&](int64_t axis) { return !llvm::is_contained(axes, axis); }));

@@ -26,6 +26,10 @@ mlir::Value sumTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value ct, llvm::
 /// x in the shape of `like`.
 mlir::Value reshapeLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value like);
 
+/// x with the type of `like`, where the two types differ only in which sizes are known; failure, and no error, where a size or the dtype
+/// differs.
+mlir::FailureOr<mlir::Value> conform(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value like);
+
 /// Broadcasts the result of a reduction of `x` over `axes` back to x's shape.
 mlir::Value unreduce(mlir::OpBuilder &b, mlir::Location loc, mlir::Value y, llvm::ArrayRef<int64_t> axes, mlir::Value x);
 

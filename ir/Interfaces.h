@@ -35,6 +35,9 @@ struct ElementAccess {
   static constexpr int kMaxAtFault = 2;
 };
 
+/// What a derivative rule returns when it succeeds: one cotangent per operand, empty for an index, a condition or a key.
+using Cotangents = llvm::SmallVector<mlir::Value>;
+
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>
 class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType, StatesWhyNotDifferentiable> {};

@@ -83,11 +83,13 @@ def WG_Differentiable : OpInterface<"Differentiable"> {
   let cppNamespace = "::wg::ir";
   let description = [{
     The reverse-mode rule. `ct` holds one cotangent per result, of the result's type, always there. Returns one value
-    per operand, of the operand's type: its cotangent, or an empty Value for an index, a condition, a key.
+    per operand, of the operand's dtype and shape: its cotangent, or an empty Value for an index, a condition, a key. A
+    size may be known in one of the two types and `?` in the other: the engine gives a cotangent its operand's type.
+    A rule that has no derivative for its operands emits an error and returns failure, never values.
     Rules build wg ops only, and only mathematics: who needs what is the engine's business.
   }];
   let methods = [
-    InterfaceMethod<"Cotangents of the operands.", "::llvm::SmallVector<::mlir::Value>", "vjp",
+    InterfaceMethod<"Cotangents of the operands, or failure after an error.", "::mlir::FailureOr<::wg::ir::Cotangents>", "vjp",
                     (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "::mlir::ValueRange":$ct)>,
   ];
 }

@@ -52,11 +52,11 @@ Value CastOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
 }
 
 /// Between floats y = x up to rounding, so dx = ct in x's dtype. An integer on either side passes no gradient.
-SmallVector<Value> CastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> CastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Type from = getX().getType().getElementType();
   if (!isa<FloatType>(from) || !isa<FloatType>(getType().getElementType()))
-    return {Value()};
-  return {CastOp::create(b, loc, ct[0], from)};
+    return Cotangents{Value()};
+  return Cotangents{CastOp::create(b, loc, ct[0], from)};
 }
 
 OpFoldResult CastOp::fold(FoldAdaptor) { return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult(); }

@@ -14,10 +14,10 @@ static std::string equationOf(StringRef a, StringRef b, StringRef c) { return (a
 
 /// c = sum over k of a[i, k] b[k, j], so da = contract(ct, b) over j and db = contract(a, ct) over i:
 /// each operand's cotangent contracts the other two, with the index letters exchanged (Giles 2008).
-SmallVector<Value> ContractOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ContractOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value da = ContractOp::create(b, loc, ct[0], getB(), equationOf(lettersOfC(), lettersOfB(), lettersOfA()));
   Value db = ContractOp::create(b, loc, getA(), ct[0], equationOf(lettersOfA(), lettersOfC(), lettersOfB()));
-  return {da, db};
+  return Cotangents{da, db};
 }
 
 /// contract of transposed operands = contract of the operands, the letters permuted.

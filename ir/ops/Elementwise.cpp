@@ -66,7 +66,7 @@ Value SelectOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return select
 Value StopGradientOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
 Value VersionOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
 /// Not the derivative of y = a: the derivative by a variable sums those by its versions.
-SmallVector<Value> VersionOp::vjp(OpBuilder &, Location, ValueRange ct) { return {Value(), ct[0]}; }
+FailureOr<Cotangents> VersionOp::vjp(OpBuilder &, Location, ValueRange ct) { return Cotangents{Value(), ct[0]}; }
 Value ExpOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpOp::create(b, loc, x[0]); }
 Value Expm1Op::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpM1Op::create(b, loc, x[0]); }
 Value LogOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::LogOp::create(b, loc, x[0]); }
@@ -227,107 +227,107 @@ static Value mul(OpBuilder &b, Location loc, Value x, Value y) { return MulOp::c
 static Value neg(OpBuilder &b, Location loc, Value x) { return NegOp::create(b, loc, x); }
 
 /// y = -x, so dx = -ct.
-SmallVector<Value> NegOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {neg(b, loc, ct[0])}; }
+FailureOr<Cotangents> NegOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return Cotangents{neg(b, loc, ct[0])}; }
 
 /// y = |x|, so dx = ct * sign(x): 0 at 0.
-SmallVector<Value> AbsOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {mul(b, loc, ct[0], SignOp::create(b, loc, getX()))};
+FailureOr<Cotangents> AbsOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], SignOp::create(b, loc, getX()))};
 }
 
 /// y = exp(x), so dx = ct * y. Reads y.
-SmallVector<Value> ExpOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {mul(b, loc, ct[0], getY())}; }
+FailureOr<Cotangents> ExpOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return Cotangents{mul(b, loc, ct[0], getY())}; }
 
 /// y = exp(x) - 1, so dx = ct * (y + 1). Reads y.
-SmallVector<Value> Expm1Op::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {mul(b, loc, ct[0], add(b, loc, getY(), onesLike(b, loc, getY())))};
+FailureOr<Cotangents> Expm1Op::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], add(b, loc, getY(), onesLike(b, loc, getY())))};
 }
 
 /// y = log(x), so dx = ct / x.
-SmallVector<Value> LogOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {DivOp::create(b, loc, ct[0], getX())};
+FailureOr<Cotangents> LogOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{DivOp::create(b, loc, ct[0], getX())};
 }
 
 /// y = log(1 + x), so dx = ct / (1 + x).
-SmallVector<Value> Log1pOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {DivOp::create(b, loc, ct[0], add(b, loc, onesLike(b, loc, getX()), getX()))};
+FailureOr<Cotangents> Log1pOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{DivOp::create(b, loc, ct[0], add(b, loc, onesLike(b, loc, getX()), getX()))};
 }
 
 /// y = sqrt(x), so dx = ct / 2 / y: infinite at 0. Reads y.
-SmallVector<Value> SqrtOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {DivOp::create(b, loc, mul(b, loc, ct[0], fullLike(b, loc, getY(), 0.5)), getY())};
+FailureOr<Cotangents> SqrtOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{DivOp::create(b, loc, mul(b, loc, ct[0], fullLike(b, loc, getY(), 0.5)), getY())};
 }
 
 /// y = x^(-1/2), so dx = ct * -y^3 / 2: -inf at 0. Reads y.
-SmallVector<Value> RsqrtOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> RsqrtOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value cube = mul(b, loc, mul(b, loc, getY(), getY()), getY());
-  return {mul(b, loc, ct[0], mul(b, loc, fullLike(b, loc, getY(), -0.5), cube))};
+  return Cotangents{mul(b, loc, ct[0], mul(b, loc, fullLike(b, loc, getY(), -0.5), cube))};
 }
 
 /// y = tanh(x), so dx = ct * (1 - y * y). Reads y: x need not be kept.
-SmallVector<Value> TanhOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {mul(b, loc, ct[0], sub(b, loc, onesLike(b, loc, getY()), mul(b, loc, getY(), getY())))};
+FailureOr<Cotangents> TanhOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], sub(b, loc, onesLike(b, loc, getY()), mul(b, loc, getY(), getY())))};
 }
 
 /// y = 1 / (1 + exp(-x)), so dx = ct * y * (1 - y). Reads y.
-SmallVector<Value> SigmoidOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {mul(b, loc, ct[0], mul(b, loc, getY(), sub(b, loc, onesLike(b, loc, getY()), getY())))};
+FailureOr<Cotangents> SigmoidOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], mul(b, loc, getY(), sub(b, loc, onesLike(b, loc, getY()), getY())))};
 }
 
 /// y = x / (1 + |x|), so dx = ct / (1 + |x|)^2 = ct * (1 - |y|)^2. Reads y.
-SmallVector<Value> SoftsignOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> SoftsignOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value rest = sub(b, loc, onesLike(b, loc, getY()), AbsOp::create(b, loc, getY()));
-  return {mul(b, loc, ct[0], mul(b, loc, rest, rest))};
+  return Cotangents{mul(b, loc, ct[0], mul(b, loc, rest, rest))};
 }
 
 /// y = max(x, 0), so dx = ct where y > 0, else 0: 0 at 0. Reads y.
-SmallVector<Value> ReluOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ReluOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value zero = zerosLike(b, loc, getY());
-  return {SelectOp::create(b, loc, GreaterOp::create(b, loc, getY(), zero), ct[0], zero)};
+  return Cotangents{SelectOp::create(b, loc, GreaterOp::create(b, loc, getY(), zero), ct[0], zero)};
 }
 
 /// y = sin(x), so dx = ct * cos(x).
-SmallVector<Value> SinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {mul(b, loc, ct[0], CosOp::create(b, loc, getX()))};
+FailureOr<Cotangents> SinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], CosOp::create(b, loc, getX()))};
 }
 
 /// y = cos(x), so dx = -ct * sin(x).
-SmallVector<Value> CosOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {neg(b, loc, mul(b, loc, ct[0], SinOp::create(b, loc, getX())))};
+FailureOr<Cotangents> CosOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{neg(b, loc, mul(b, loc, ct[0], SinOp::create(b, loc, getX())))};
 }
 
 /// y = erf(x), so dx = ct * 2 / sqrt(pi) * exp(-x * x).
-SmallVector<Value> ErfOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ErfOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value bell = ExpOp::create(b, loc, neg(b, loc, mul(b, loc, getX(), getX())));
-  return {mul(b, loc, ct[0], mul(b, loc, fullLike(b, loc, getX(), 2 * std::numbers::inv_sqrtpi), bell))};
+  return Cotangents{mul(b, loc, ct[0], mul(b, loc, fullLike(b, loc, getX(), 2 * std::numbers::inv_sqrtpi), bell))};
 }
 
 /// c = a + b, so da = ct and db = ct.
-SmallVector<Value> AddOp::vjp(OpBuilder &, Location, ValueRange ct) { return {ct[0], ct[0]}; }
+FailureOr<Cotangents> AddOp::vjp(OpBuilder &, Location, ValueRange ct) { return Cotangents{ct[0], ct[0]}; }
 
 /// c = a - b, so da = ct and db = -ct.
-SmallVector<Value> SubOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return {ct[0], neg(b, loc, ct[0])}; }
+FailureOr<Cotangents> SubOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return Cotangents{ct[0], neg(b, loc, ct[0])}; }
 
 /// c = a * b, so da = ct * b and db = ct * a.
-SmallVector<Value> MulOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {mul(b, loc, ct[0], getB()), mul(b, loc, ct[0], getA())};
+FailureOr<Cotangents> MulOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], getB()), mul(b, loc, ct[0], getA())};
 }
 
 /// c = a / b, so da = ct / b and db = -da * c. Reads c.
-SmallVector<Value> DivOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> DivOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value da = DivOp::create(b, loc, ct[0], getB());
-  return {da, neg(b, loc, mul(b, loc, da, getC()))};
+  return Cotangents{da, neg(b, loc, mul(b, loc, da, getC()))};
 }
 
 /// c = a - b * floor(a / b), so da = ct and db = -ct * floor(a / b).
-SmallVector<Value> RemainderOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {ct[0], neg(b, loc, mul(b, loc, ct[0], FloorDivOp::create(b, loc, getA(), getB())))};
+FailureOr<Cotangents> RemainderOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{ct[0], neg(b, loc, mul(b, loc, ct[0], FloorDivOp::create(b, loc, getA(), getB())))};
 }
 
 /// c = a^b, so da = ct * b * a^(b - 1) and db = ct * c * log(a). Reads c.
 /// Two arguments are guarded, so that second derivatives are as safe as first ones: where b = 0 and 1 / a would not be
 /// finite the power is taken as a^0, and da is 0 * 1 = 0; where a = 0 and b >= 0 the logarithm is taken of 1, and db is
 /// 0.
-SmallVector<Value> PowOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> PowOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value zero = zerosLike(b, loc, getA()), one = onesLike(b, loc, getA());
   const llvm::fltSemantics &semantics = cast<FloatType>(getType().getElementType()).getFloatSemantics();
   Value normal = fullLike(b, loc, getA(), APFloat::getSmallestNormalized(semantics).convertToDouble());
@@ -341,11 +341,11 @@ SmallVector<Value> PowOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
       LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getA(), zero), GreaterEqualOp::create(b, loc, getB(), zero));
   Value base = SelectOp::create(b, loc, atZero, one, getA());
   Value db = mul(b, loc, ct[0], mul(b, loc, getC(), LogOp::create(b, loc, base)));
-  return {da, db};
+  return Cotangents{da, db};
 }
 
 /// The larger takes ct, the other 0; at a tie each takes half.
-template <class Wins> static SmallVector<Value> shareBetween(OpBuilder &b, Location loc, Value x, Value y, Value ct) {
+template <class Wins> static Cotangents shareBetween(OpBuilder &b, Location loc, Value x, Value y, Value ct) {
   Value zero = zerosLike(b, loc, ct), half = mul(b, loc, ct, fullLike(b, loc, ct, 0.5));
   Value tie = EqualOp::create(b, loc, x, y);
   Value dx = SelectOp::create(b, loc, tie, half, SelectOp::create(b, loc, Wins::create(b, loc, x, y), ct, zero));
@@ -354,19 +354,19 @@ template <class Wins> static SmallVector<Value> shareBetween(OpBuilder &b, Locat
 }
 
 /// c = max(a, b): ct goes to the larger, half to each at a tie.
-SmallVector<Value> MaximumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> MaximumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return shareBetween<GreaterOp>(b, loc, getA(), getB(), ct[0]);
 }
 
 /// c = min(a, b): ct goes to the smaller, half to each at a tie.
-SmallVector<Value> MinimumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> MinimumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return shareBetween<LessOp>(b, loc, getA(), getB(), ct[0]);
 }
 
 /// y = a where c, else b: ct goes to the side taken, an exact 0 to the other.
-SmallVector<Value> SelectOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> SelectOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value zero = zerosLike(b, loc, ct[0]);
-  return {Value(), SelectOp::create(b, loc, getC(), ct[0], zero), SelectOp::create(b, loc, getC(), zero, ct[0])};
+  return Cotangents{Value(), SelectOp::create(b, loc, getC(), ct[0], zero), SelectOp::create(b, loc, getC(), zero, ct[0])};
 }
 
 //===- Folding: only what is exact in IEEE arithmetic, signed zeros included ---------------------------------===//

@@ -79,12 +79,12 @@ void ArgmaxOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
 /// y = sum of x, so dx = ct, repeated along the axes.
-SmallVector<Value> ReduceSumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {unreduce(b, loc, ct[0], getAxes(), getX())};
+FailureOr<Cotangents> ReduceSumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{unreduce(b, loc, ct[0], getAxes(), getX())};
 }
 
 /// y = an extreme of x: the elements equal to y share ct equally, the others get 0. Reads y.
-static SmallVector<Value> shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes,
+static Cotangents shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes,
                                          Value ct) {
   Type element = cast<RankedTensorType>(x.getType()).getElementType();
   Value tied = EqualOp::create(b, loc, x, unreduce(b, loc, y, axes, x));
@@ -94,12 +94,12 @@ static SmallVector<Value> shareAmongTies(OpBuilder &b, Location loc, Value x, Va
 }
 
 /// y = max of x: equal shares of ct to the elements that are y.
-SmallVector<Value> ReduceMaxOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ReduceMaxOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
 }
 
 /// y = min of x: equal shares of ct to the elements that are y.
-SmallVector<Value> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
 }
 
@@ -147,7 +147,7 @@ static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_
 
 /// y = product of x, so dx_i = ct * product of the other x_j. Static shapes: the reduced axes are brought together as
 /// one. Dynamic: axis by axis, y = prod over the last of the prods over the others.
-SmallVector<Value> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   RankedTensorType type = getX().getType();
   ArrayRef<int64_t> axes = getAxes();
   if (type.hasStaticShape()) {
@@ -167,19 +167,17 @@ SmallVector<Value> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) 
     Value together = transpose(b, loc, getX(), order);
     Value rows = ReshapeOp::create(b, loc, together, {outer, n}, ValueRange());
     Value others = transpose(b, loc, reshapeLike(b, loc, productOfOthers(b, loc, rows), together), inverse);
-    return {MulOp::create(b, loc, unreduce(b, loc, ct[0], axes, getX()), others)};
+    return Cotangents{MulOp::create(b, loc, unreduce(b, loc, ct[0], axes, getX()), others)};
   }
-  if (type.getRank() == 8) {
-    emitOpError("has no derivative for rank 8 with dynamic sizes; 7 is the highest");
-    return {Value()};
-  }
+  if (type.getRank() == 8)
+    return emitOpError("has no derivative for rank 8 with dynamic sizes; 7 is the highest");
   SmallVector<Value> factors{getX()}; // x, reduced over no axis, over the last, over the last two, ...
   for (int64_t axis : llvm::reverse(axes.drop_front(axes.empty() ? 0 : 1)))
     factors.push_back(ReduceProdOp::create(b, loc, factors.back(), ArrayRef<int64_t>{axis}));
   Value dx = ct[0];
   for (auto [axis, x] : llvm::zip_equal(axes, llvm::reverse(ArrayRef(factors).take_front(axes.size()))))
     dx = MulOp::create(b, loc, unreduce(b, loc, dx, {axis}, x), productOfOthersBySquare(b, loc, x, axis));
-  return {dx};
+  return Cotangents{dx};
 }
 
 //===- Folding ----------------------------------------------------------------------------------------------===//

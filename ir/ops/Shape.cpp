@@ -141,29 +141,29 @@ Value IotaOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
 /// One cotangent for x, none for the sizes behind it.
-static SmallVector<Value> forFirst(Operation *op, Value dx) {
-  SmallVector<Value> cotangents(op->getNumOperands());
+static Cotangents forFirst(Operation *op, Value dx) {
+  Cotangents cotangents(op->getNumOperands());
   cotangents[0] = dx;
   return cotangents;
 }
 
 /// y repeats x, so dx sums ct over what was repeated.
-SmallVector<Value> BroadcastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> BroadcastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return forFirst(*this, sumTo(b, loc, ct[0], getDims(), getX()));
 }
 
 /// y is x in another shape, so dx is ct in x's.
-SmallVector<Value> ReshapeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ReshapeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return forFirst(*this, reshapeLike(b, loc, ct[0], getX()));
 }
 
 /// y = x with its axes permuted, so dx = ct permuted back.
-SmallVector<Value> TransposeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return {transpose(b, loc, ct[0], invertPermutationVector(getPermutation()))};
+FailureOr<Cotangents> TransposeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{transpose(b, loc, ct[0], invertPermutationVector(getPermutation()))};
 }
 
 /// y = some elements of x, so dx = ct at their places, 0 elsewhere. A dynamic axis is taken whole.
-SmallVector<Value> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   SmallVector<int64_t> low(getStarts()), high(low.size(), 0), interior(low.size(), 0);
   for (auto [axis, size] : llvm::enumerate(getX().getType().getShape())) {
     int64_t taken = getType().getDimSize(axis);
@@ -173,29 +173,27 @@ SmallVector<Value> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
     int64_t covered = taken == 0 ? 0 : (taken - 1) * getStrides()[axis] + 1;
     high[axis] = size - low[axis] - covered;
   }
-  return {PadOp::create(b, loc, ct[0], low, high, interior)};
+  return Cotangents{PadOp::create(b, loc, ct[0], low, high, interior)};
 }
 
 /// y = x between zeros, so dx = ct at x's places.
-SmallVector<Value> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   SmallVector<int64_t> limits, strides;
   for (auto [axis, size] : llvm::enumerate(getX().getType().getShape())) {
     strides.push_back(getInterior()[axis] + 1);
     int64_t covered = size == 0 ? 0 : (size - 1) * strides.back() + 1;
     limits.push_back(ShapedType::isDynamic(size) ? ShapedType::kDynamic : getLow()[axis] + covered);
   }
-  return {SliceOp::create(b, loc, ct[0], getLow(), limits, strides)};
+  return Cotangents{SliceOp::create(b, loc, ct[0], getLow(), limits, strides)};
 }
 
 /// y = the xs one after the other, so each takes its slice of ct.
-SmallVector<Value> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+FailureOr<Cotangents> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   int64_t axis = getAxis(), rank = getType().getRank(), offset = 0;
-  SmallVector<Value> cotangents;
-  if (getType().isDynamicDim(axis)) {
-    emitOpError("has no derivative along a dynamic axis: axis ")
-        << axis << " of " << getType() << " has no places to slice at";
-    return SmallVector<Value>(getNumOperands());
-  }
+  Cotangents cotangents;
+  if (getType().isDynamicDim(axis))
+    return emitOpError("has no derivative along a dynamic axis: axis ")
+           << axis << " of " << getType() << " has no places to slice at";
   for (Value x : getXs()) {
     SmallVector<int64_t> starts(rank, 0), limits(getType().getShape()), strides(rank, 1);
     starts[axis] = offset;
