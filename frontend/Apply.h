@@ -38,22 +38,44 @@ inline runtime::Array arrayOf(const Tensor &tensor) { return {tensor.body()->typ
 
 /// A new tensor with an identity of its own.
 Tensor makeTensor(runtime::Array array);
+/// The same value under an identity of its own, by an op that outer tapes record.
+Tensor fresh(const Tensor &x);
 Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, const Where &made);
 
+/// All but `current` is fixed once it is made.
 struct VariableState {
   TensorType type;
   std::string name;
-  bool trainable;
-  int64_t id;
-  uint64_t birth; ///< the trace that made this formal parameter, 0 for a real variable
+  bool trainable = true;
+  int64_t id = 0;
+  uint64_t birth = 0; ///< the trace that made this formal parameter, 0 for a real variable
+  Where made;         ///< of a formal parameter: the call that was traced
+  /// Of a formal parameter: the variable has other places among the arguments, or is captured as well, and this one counts on its own.
+  bool separate = false;
+  /// Of a place of a derivative: the variable that it stands for, to which everything goes. Each read has an identity of its own, which the
+  /// tape of that derivative knows as a read of the place.
+  std::shared_ptr<VariableState> of;
   mutable std::shared_mutex mutex;
   Tensor current; ///< guarded by mutex
 };
+/// The variable itself, behind all places.
+inline const std::shared_ptr<VariableState> &variableBehind(const std::shared_ptr<VariableState> &variable) {
+  const std::shared_ptr<VariableState> *at = &variable;
+  while ((*at)->of)
+    at = &(*at)->of;
+  return *at;
+}
+/// Whether two states are one to a tape: a formal parameter has the id of what it stands for, a place is only itself.
+inline bool isSamePlace(const VariableState &a, const VariableState &b) { return a.of || b.of ? &a == &b : a.id == b.id; }
 
 /// The current value on this thread: the trace's, if one is running.
 Tensor currentValue(const std::shared_ptr<VariableState> &variable, const Where &where);
 /// The same, and tapes are told.
 Tensor readVariable(const std::shared_ptr<VariableState> &variable, const Where &where);
+/// The same of a variable whose mutex this thread holds. Eager.
+Tensor readLocked(const std::shared_ptr<VariableState> &variable);
+/// The parameter of a traced function, outside of its trace.
+[[noreturn]] void raiseOutOfScope(const VariableState &variable, const Where &where);
 
 /// What one thread is doing at one level: nothing but eager work, or one trace. Tapes belong to a level.
 struct Level {

@@ -102,7 +102,8 @@ std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Sourc
 std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
                                         const Where &where) {
   const char *name = concrete.name.c_str();
-  size_t expected = concrete.aliasOf.size();
+  const LeafVariables &traced = concrete.variablesOf;
+  size_t expected = traced.aliasOf.size();
   if (leaves.size() != expected)
     raiseOp(name, "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
             "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
@@ -113,17 +114,18 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
               "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
                   " in the signature",
               "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
-  std::vector<uint32_t> aliasOf;
-  std::vector<int64_t> capturedIds;
-  describeVariables(leaves, concrete.captured, aliasOf, capturedIds);
+  LeafVariables given = describeVariables(leaves, concrete.captured);
   for (size_t i = 0; i < leaves.size(); ++i) {
-    bool asTraced = capturedIds[i] == concrete.capturedIds[i];
-    if (asTraced && aliasOf[i] == concrete.aliasOf[i])
+    bool asTraced = given.capturedIds[i] == traced.capturedIds[i];
+    bool sameAlias = given.aliasOf[i] == traced.aliasOf[i];
+    if (asTraced && sameAlias && given.placeOf[i] == traced.placeOf[i] && given.capturedPlaces[i] == traced.capturedPlaces[i])
       continue;
     raiseOp(name,
             "argument " + std::to_string(i) + ", variable '" + leaves[i].variable->name() + "', is " +
-                (!asTraced ? capturedIds[i] >= 0 ? "captured by the function as well" : "not the one that the function captures"
-                 : aliasOf[i] != i ? "also argument " + std::to_string(aliasOf[i]) : "not also argument " + std::to_string(concrete.aliasOf[i])) +
+                (!asTraced    ? given.capturedIds[i] >= 0 ? "captured by the function as well" : "not the one that the function captures"
+                 : !sameAlias ? given.aliasOf[i] != i ? "also argument " + std::to_string(given.aliasOf[i])
+                                                      : "not also argument " + std::to_string(traced.aliasOf[i])
+                              : std::string("differentiated by at one of several places")) +
                 ", unlike when it was traced",
             "call the function itself, which traces again", {}, where);
   }

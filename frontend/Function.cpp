@@ -38,11 +38,11 @@ public:
   Frame(Trace &trace, const Arguments &arguments) : trace_(trace), arguments_(arguments) {}
 
   void place(Tensor &leaf) override { leaf = trace_.placeholder(leaf.body()->type, next_++, arguments_.where); }
-  /// Variables that are the same one are one formal parameter.
+  /// Variables that are the same one are one formal parameter, unless a derivative tells their places apart.
   void place(Variable &leaf) override {
     uint32_t place = next_++;
     for (auto &[actual, formal] : formals_)
-      if (actual.is(leaf)) {
+      if (isSamePlace(actual, leaf)) {
         leaf = formal;
         return;
       }
@@ -100,25 +100,38 @@ static int64_t capturedId(const Arguments::Leaf &leaf, std::span<const int64_t> 
   return std::find(captured.begin(), captured.end(), id) == captured.end() ? -1 : id;
 }
 
+/// Whether a leaf is a place of a derivative whose variable is captured too: the place counts on its own.
+static bool capturedPlace(const Arguments::Leaf &leaf, std::span<const int64_t> captured) {
+  return capturedId(leaf, captured) >= 0 && leaf.variable->state()->of;
+}
+
 /// Whether a trace for these dtypes, shapes and aliases serves these variables: one in which an argument is captured as well serves no other variable
 /// in its place, and no other trace serves that one.
 static bool serves(const ConcreteState &concrete, const Arguments &arguments) {
   for (size_t i = 0; i < arguments.leaves.size(); ++i)
-    if (arguments.leaves[i].variable && capturedId(arguments.leaves[i], concrete.captured) != concrete.capturedIds[i])
+    if (arguments.leaves[i].variable &&
+        (capturedId(arguments.leaves[i], concrete.captured) != concrete.variablesOf.capturedIds[i] ||
+         capturedPlace(arguments.leaves[i], concrete.captured) != concrete.variablesOf.capturedPlaces[i]))
       return false;
   return true;
 }
 
-void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
-                       std::vector<int64_t> &capturedIds) {
+LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured) {
+  LeafVariables described;
   for (uint32_t i = 0; i < leaves.size(); ++i) {
-    uint32_t first = i;
-    for (uint32_t k = 0; k < i && first == i; ++k)
-      if (leaves[i].variable && leaves[k].variable && leaves[k].variable->is(*leaves[i].variable))
-        first = k;
-    aliasOf.push_back(first);
-    capturedIds.push_back(capturedId(leaves[i], captured));
+    uint32_t alias = i, place = i;
+    for (uint32_t k = i; k-- > 0;)
+      if (leaves[i].variable && leaves[k].variable && leaves[k].variable->is(*leaves[i].variable)) {
+        alias = k;
+        if (isSamePlace(*leaves[k].variable, *leaves[i].variable))
+          place = k;
+      }
+    described.aliasOf.push_back(alias);
+    described.placeOf.push_back(place);
+    described.capturedIds.push_back(capturedId(leaves[i], captured));
+    described.capturedPlaces.push_back(capturedPlace(leaves[i], captured));
   }
+  return described;
 }
 
 std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
@@ -156,7 +169,7 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   concrete->captured = trace.capturedArguments;
   for (const auto &variable : concrete->variables)
     concrete->captured.push_back(variable->id);
-  describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured, concrete->aliasOf, concrete->capturedIds);
+  concrete->variablesOf = describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured);
   trace.function()->setAttr("wg.origin",
                             IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
   concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret, options.capacity);
@@ -242,8 +255,9 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
     size_t words = tag == KeyTag::tensor                         ? head >> 40 & 0xff
                    : tag == KeyTag::variable                     ? head >> 16 & 0xff
                    : tag == KeyTag::string || tag == KeyTag::key ? ((head >> 8 & 0xffffffff) + 7) / 8
-                   : tag == KeyTag::argument || tag == KeyTag::count || tag == KeyTag::endKey ? 0
-                                                                                              : 2;
+                   : tag == KeyTag::argument || tag == KeyTag::count || tag == KeyTag::endKey || tag == KeyTag::place
+                       ? 0
+                       : ((head >> 8 & 0xffffffff) + 7) / 8 + 1;
     for (size_t end = i + words; i < end; ++i) {
       bool isOpen = tag == KeyTag::tensor && known[i] == static_cast<uint64_t>(dynamic);
       open += isOpen;
@@ -372,6 +386,11 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   }
   lock.lock();
   entry->concrete = concrete;
+  // Calls that a trace with more open sizes has served until now may find this one: the next of each decides anew.
+  std::erase_if(entries, [&](const auto &each) {
+    size_t open;
+    return each.second->alias && covers(entry->key, each.second->key, open);
+  });
   std::string calledAt = toString(arguments.where);
   lastConcrete = concrete;
   lastTrace = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) +
@@ -399,7 +418,7 @@ static void checkType(const ConcreteState &concrete, size_t i, const TensorType 
             ErrorKind::type);
 }
 
-/// The variable behind an input: the argument itself for a formal parameter.
+/// The variable of an input: the argument itself for a formal parameter. It may be a place of one.
 static const std::shared_ptr<VariableState> &variableOf(const TraceInput &input,
                                                         std::span<const Arguments::Leaf> leaves) {
   return input.formal ? leaves[input.leaf].variable->state() : input.state;
@@ -424,7 +443,7 @@ static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf>
       break;
     }
   }
-  for (int64_t id : concrete.capturedIds)
+  for (int64_t id : concrete.variablesOf.capturedIds)
     if (id >= 0)
       trace.noteCaptured(id);
   // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
@@ -483,7 +502,7 @@ private:
 static void assignVariables(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
                             std::span<Array> values) {
   for (size_t i = 0; i < concrete.assigned.size(); ++i)
-    variableOf(concrete.inputs[concrete.assigned[i]], leaves)->current = makeTensor(std::move(values[i]));
+    variableBehind(variableOf(concrete.inputs[concrete.assigned[i]], leaves))->current = makeTensor(std::move(values[i]));
 }
 
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
@@ -493,15 +512,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   if (here.trace)
     return callTraced(concrete, leaves, results, *here.trace, where);
 
-  // Tapes hear of the variables first: a call reads them.
-  bool taped = false;
-  for (Tape *tape : here.tapes)
-    if (tape->recording) {
-      taped = true;
-      for (const TraceInput &input : concrete.inputs)
-        if (input.kind == TraceInput::variable)
-          tape->variableRead(variableOf(input, leaves), currentValue(variableOf(input, leaves), where));
-    }
+  bool taped = std::any_of(here.tapes.begin(), here.tapes.end(), [](const Tape *tape) { return tape->recording; });
   size_t numInputs = concrete.inputs.size();
   SmallVector<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
   SmallVector<Tensor, 8> tensors;           // for the tapes
@@ -510,15 +521,23 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   for (size_t i = 0; i < numInputs; ++i)
     if (concrete.inputs[i].kind == TraceInput::variable) {
       variables = true;
-      locks.add(variableOf(concrete.inputs[i], leaves).get(),
+      const std::shared_ptr<VariableState> &variable = variableBehind(variableOf(concrete.inputs[i], leaves));
+      if (variable->birth) [[unlikely]]
+        raiseOutOfScope(*variable, where);
+      locks.add(variable.get(),
                 std::find(concrete.assigned.begin(), concrete.assigned.end(), i) != concrete.assigned.end());
     }
   if (variables)
     locks.lock();
   for (size_t i = 0; i < numInputs; ++i) {
     const TraceInput &input = concrete.inputs[i];
+    // A call reads its variables, with their locks held, and tapes hear of that.
+    Tensor read;
+    if (taped && input.kind == TraceInput::variable)
+      read = readLocked(variableOf(input, leaves));
     const Tensor &tensor = input.kind == TraceInput::argument   ? *leaves[input.leaf].tensor
-                           : input.kind == TraceInput::variable ? variableOf(input, leaves)->current
+                           : read.defined()                     ? read
+                           : input.kind == TraceInput::variable ? variableBehind(variableOf(input, leaves))->current
                                                                 : input.captured;
     const TensorState *state = stateOf(tensor);
     if (!state || !state->buffer) [[unlikely]] {
@@ -555,7 +574,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   if (!derivative)
     for (size_t i = 0; i < concrete.assigned.size(); ++i) {
       uint32_t input = concrete.assigned[i];
-      Tensor &current = variableOf(concrete.inputs[input], leaves)->current;
+      Tensor &current = variableBehind(variableOf(concrete.inputs[input], leaves))->current;
       if (current.body()->references.load(std::memory_order_acquire) != 1)
         continue;
       stateOf(current)->buffer = runtime::Buffer();

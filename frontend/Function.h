@@ -95,6 +95,14 @@ struct Derivative {
       vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
 };
 
+/// Which leaves of a call are one variable, by leaf.
+struct LeafVariables {
+  std::vector<uint32_t> aliasOf;     ///< the first leaf that is the same variable; itself otherwise
+  std::vector<uint32_t> placeOf;     ///< the first that is the same place of a derivative as well
+  std::vector<int64_t> capturedIds;  ///< the id of a variable that the function captures as well, else -1
+  std::vector<bool> capturedPlaces;  ///< and the leaf is a place of a derivative
+};
+
 /// A traced signature.
 class ConcreteState : public std::enable_shared_from_this<ConcreteState> {
 public:
@@ -109,8 +117,7 @@ public:
   std::shared_ptr<const void> prototype;
   std::vector<std::shared_ptr<VariableState>> variables;
   std::vector<int64_t> captured;         ///< ids of the variables that it names without their being arguments, or as well
-  std::vector<uint32_t> aliasOf;         ///< by leaf: the first leaf that is the same variable, itself otherwise
-  std::vector<int64_t> capturedIds;      ///< by leaf: the id of a variable that is captured as well, else -1
+  LeafVariables variablesOf;             ///< of the leaves that it was traced with
   int64_t numOps = 0;
   double traceSeconds = 0;
   std::atomic<int64_t> calls = 0;
@@ -134,9 +141,7 @@ private:
   std::vector<DroppedGradient> certificate_;
 };
 
-/// By leaf: the first leaf that is the same variable (itself otherwise), and the id of a variable that is captured as well (else -1).
-void describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured, std::vector<uint32_t> &aliasOf,
-                       std::vector<int64_t> &capturedIds);
+LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured);
 
 /// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the
 /// tensors and variables of the signature.

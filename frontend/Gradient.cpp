@@ -376,12 +376,19 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
                ", and gradients pass through floats only";
       return {};
     }
-    for (const WatchedVariable &entry : variables)
-      if (entry.variable->id == state->id && !entry.reads.empty())
-        return entry.reads;
-    reason = "not watched: " + nameOf(source) +
-             (state->trainable ? " was not read while the tape recorded"
-                               : " is not trainable; call tape.watch(variable) before it is used");
+    // A place of this tape's derivative is a source of its own; to any other tape it is the variable.
+    bool watched = false;
+    for (const std::shared_ptr<VariableState> &each : {state, variableBehind(state)})
+      for (const WatchedVariable &entry : variables)
+        if (isSamePlace(*entry.variable, *each)) {
+          watched = true;
+          if (!entry.reads.empty())
+            return entry.reads;
+        }
+    reason = watched ? "no path: " + nameOf(source) + " was not read while the tape recorded"
+                     : "not watched: " + nameOf(source) +
+                           (state->trainable ? " was not read while the tape recorded"
+                                             : " is not trainable; call tape.watch(variable) before it is used");
     return {};
   }
   if (!source.tensor.defined()) {
@@ -402,13 +409,21 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
   return {};
 }
 
-/// The value that a target stands for.
-static Tensor targetOf(const Source &target, const Where &where) {
+/// The value that a target stands for; `read`: a variable is read by the tapes that record.
+static Tensor targetOf(const Source &target, bool read, const Where &where) {
   if (!target.variable.defined()) {
     target.tensor.body(where);
     return target.tensor;
   }
-  return currentValue(target.variable.state(), where);
+  return read ? readVariable(target.variable.state(), where) : currentValue(target.variable.state(), where);
+}
+
+/// Errors unless the tensor has a value at the tape's level: no specification, and no tensor of a trace that has ended or does not enclose this one.
+void Tape::checkUsable(const Tensor &tensor, const Where &where) const {
+  if (traced)
+    home->trace->valueOf(tensor, "gradient", where);
+  else if (tensor.symbolic())
+    raiseOutOfScope("gradient", tensor, where);
 }
 
 static Grad noGradient(const Source &source, std::string reason, const GradientOptions &options, const Where &where) {
@@ -425,7 +440,7 @@ static bool repeats(const TensorType &seed, const TensorType &target) {
 }
 
 /// Errors unless the seeds fit the targets. Asked before anything changes: the tape can be asked again.
-static void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) {
+void Tape::checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const {
   const std::vector<Tensor> &seeds = options.output_gradients.list;
   if (!seeds.empty() && seeds.size() != targets.size())
     raiseOp("gradient",
@@ -441,6 +456,7 @@ static void checkSeeds(const std::vector<Source> &targets, const GradientOptions
       raiseOp("gradient",
               "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
               "give it the target's dtype and shape", {seed, type}, where);
+    checkUsable(seeds[i], where);
   }
 }
 
@@ -463,20 +479,22 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
     raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
             "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
   for (const Source &target : targets.list)
-    if (Tensor tensor = targetOf(target, where); traced)
-      home->trace->valueOf(tensor, "gradient", where);
-    else if (tensor.symbolic())
-      raiseOutOfScope("gradient", tensor, where);
+    checkUsable(targetOf(target, /*read=*/false, where), where);
+  for (const Source &source : sources)
+    if (!source.variable.defined() && source.tensor.defined())
+      checkUsable(source.tensor, where);
+    else if (source.variable.defined())
+      currentValue(source.variable.state(), where);
   checkSeeds(targets.list, options, where);
   // A target that is a variable is read by this tape.
+  std::vector<Tensor> targetTensors;
   for (const Source &target : targets.list)
-    if (target.variable.defined() && recording)
-      readVariable(target.variable.state(), where);
+    targetTensors.push_back(targetOf(target, recording, where));
   if (!this->options.persistent)
     recording = false;
   used = true;
-  std::vector<Grad> grads =
-      traced ? gradientTraced(targets, sources, options) : gradientEager(targets, sources, options);
+  std::vector<Grad> grads = traced ? gradientTraced(targetTensors, sources, options, where)
+                                   : gradientEager(targetTensors, sources, options, where);
   if (!this->options.persistent) {
     eager = EagerTape();
     if (traced)
@@ -489,8 +507,16 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   checkLevel("explain", targets.where);
   if (used && !options.persistent)
     return "the tape was used already, and what it held is gone; make it persistent";
+  const Where &where = targets.where;
+  std::vector<Tensor> targetTensors;
+  for (const Source &target : targets.list)
+    checkUsable(targetTensors.emplace_back(targetOf(target, /*read=*/false, where)), where);
+  for (const Source &source : sources)
+    if (source.tensor.defined())
+      checkUsable(source.tensor, where);
   bool before = std::exchange(recording, false);
-  std::vector<Grad> grads = traced ? std::vector<Grad>() : gradientEager(targets, sources, {.record = false});
+  std::vector<Grad> grads =
+      traced ? std::vector<Grad>() : gradientEager(targetTensors, sources, {.record = false}, where);
   std::string text;
   if (traced)
     text = "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
@@ -501,15 +527,8 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   return text;
 }
 
-std::vector<Grad> Tape::gradientEager(const Targets &targets, const std::vector<Source> &sources,
-                                      const GradientOptions &options) {
-  const Where &where = targets.where;
-  std::vector<Tensor> targetTensors;
-  for (const Source &target : targets.list) {
-    targetTensors.push_back(targetOf(target, where));
-    if (targetTensors.back().symbolic())
-      raiseOutOfScope("gradient", targetTensors.back(), where);
-  }
+std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
+                                      const GradientOptions &options, const Where &where) {
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
 
   // What of it lies on the tape.
@@ -588,13 +607,9 @@ std::vector<Grad> Tape::gradientEager(const Targets &targets, const std::vector<
   return grads;
 }
 
-std::vector<Grad> Tape::gradientTraced(const Targets &targets, const std::vector<Source> &sources,
-                                       const GradientOptions &options) {
-  const Where &where = targets.where;
+std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
+                                       const GradientOptions &options, const Where &where) {
   Trace &trace = *home->trace;
-  std::vector<Tensor> targetTensors;
-  for (const Source &target : targets.list)
-    targetTensors.push_back(targetOf(target, where));
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;
   std::string noTarget = "no path: the target was not computed from anything that the tape watches";

@@ -2,6 +2,7 @@
 #include "frontend/Function.h"
 
 #include <bit>
+#include <utility>
 
 namespace wg::detail {
 
@@ -9,13 +10,19 @@ void Arguments::operator()(const Variable &variable) {
   if (!variable.defined())
     raiseOp("variable", "an argument is an undefined variable", "give it a value: Variable w(0.0f)", {}, where);
   const TensorType &type = variable.state()->type;
-  // Aliasing: the place of the first argument that is the same variable.
-  uint32_t alias = static_cast<uint32_t>(leaves.size());
-  for (uint32_t i = 0; i < leaves.size(); ++i)
+  // Aliasing: the first argument that is the same variable; and where it is at several places of a derivative, which argument has this place.
+  uint32_t self = static_cast<uint32_t>(leaves.size()), alias = self, place = self;
+  bool several = false;
+  for (uint32_t i = self; i-- > 0;)
     if (leaves[i].variable && leaves[i].variable->is(variable)) {
       alias = i;
-      break;
+      if (isSamePlace(*leaves[i].variable, variable))
+        place = i;
+      else
+        several = true;
     }
+  if (several)
+    word(KeyTag::place, place);
   word(KeyTag::variable, static_cast<uint32_t>(type.dtype) | static_cast<uint32_t>(type.shape.rank()) << 8, alias);
   for (int64_t dim : type.shape)
     key.push_back(static_cast<uint64_t>(dim));
@@ -45,22 +52,45 @@ uint64_t hashOf(std::span<const uint64_t> key) {
   return hash;
 }
 
-/// The text of a static: its type, and its value by kind and bits.
-static std::string staticText(KeyTag tag, bool isUnsigned, uint64_t bits, std::string_view type) {
+/// The words that hold the value of a static of `bytes` bytes; its type's identity follows them.
+static size_t valueWords(uint32_t bytes) { return (bytes + 7) / 8; }
+
+/// The text of a static: its type, and its value by kind, size and bits.
+static std::string staticText(KeyTag tag, uint32_t bytes, bool isUnsigned, const uint64_t *bits, std::string_view type) {
   std::string text(type);
   switch (tag) {
   case KeyTag::real: {
-    char digits[40];
-    std::snprintf(digits, sizeof digits, " %.17g", std::bit_cast<double>(bits));
+    char digits[48];
+    if (bytes <= 8) {
+      double value = bytes == 4 ? std::bit_cast<float>(static_cast<uint32_t>(*bits)) : std::bit_cast<double>(*bits);
+      std::snprintf(digits, sizeof digits, " %.17g", value);
+    } else {
+      long double value = 0;
+      std::memcpy(&value, bits, sizeof value);
+      std::snprintf(digits, sizeof digits, " %.21Lg", value);
+    }
     return text + digits;
   }
   case KeyTag::boolean:
-    return text + (bits ? " true" : " false");
-  case KeyTag::enumeration:
-    return "enum " + text + " " + std::to_string(static_cast<int64_t>(bits));
+    return text + (*bits ? " true" : " false");
   default:
-    return text + " " + (isUnsigned ? std::to_string(bits) : std::to_string(static_cast<int64_t>(bits)));
+    return (tag == KeyTag::enumeration ? "enum " : "") + text + " " +
+           (isUnsigned ? std::to_string(*bits) : std::to_string(static_cast<int64_t>(*bits)));
   }
+}
+
+/// A string as it is read in a message: control characters, which may end or break it, by their numbers.
+static std::string visible(const std::string &text) {
+  std::string seen;
+  for (char c : text)
+    if (auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte == 0x7f) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      seen += escaped;
+    } else {
+      seen += c;
+    }
+  return seen;
 }
 
 namespace {
@@ -75,6 +105,7 @@ struct Part {
 std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options) {
   std::vector<SignatureLeaf> leaves;
   std::vector<Part> parts; // the argument, and the elements of maps that are open
+  std::string place; // of the variable that follows
   auto add = [&](std::string text) {
     parts.back().leaves.push_back(leaves.size());
     leaves.push_back({parts.back().path, std::move(text)});
@@ -106,9 +137,12 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
     case KeyTag::tensor:
       add(readType(a, b & 0xff));
       break;
+    case KeyTag::place:
+      place = ", place " + std::to_string(a);
+      break;
     case KeyTag::variable: {
       std::string text = "variable " + readType(a & 0xff, a >> 8 & 0xff);
-      add(text + " (alias class " + std::to_string(b) + ")");
+      add(text + " (alias class " + std::to_string(b) + std::exchange(place, "") + ")");
       break;
     }
     case KeyTag::string:
@@ -117,9 +151,9 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
       for (uint32_t at = 0; at < a; at += 8, ++i)
         text.append(reinterpret_cast<const char *>(&key[i]), std::min<uint32_t>(8, a - at));
       if (tag == KeyTag::key)
-        parts.push_back({parts.back().path + "[\"" + text + "\"]"});
+        parts.push_back({parts.back().path + "[\"" + visible(text) + "\"]"});
       else
-        add("string \"" + text + "\"");
+        add("string \"" + visible(text) + "\"");
       break;
     }
     case KeyTag::endKey:
@@ -129,9 +163,11 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
       parts.back().several = true;
       leaves.push_back({parts.back().path, "length " + std::to_string(a)});
       break;
-    default:
-      add(staticText(tag, b != 0, key[i], *reinterpret_cast<const std::string_view *>(key[i + 1])));
-      i += 2;
+    default: {
+      size_t words = valueWords(a);
+      add(staticText(tag, a, (b & 1) != 0, &key[i], *reinterpret_cast<const std::string_view *>(key[i + words])));
+      i += words + 1;
+    }
     }
   }
   if (!parts.empty())

@@ -90,7 +90,9 @@ static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variab
                                       const std::shared_ptr<VariableState> &variable) {
   auto at = std::lower_bound(variables.begin(), variables.end(), variable->id,
                              [](const Tape::WatchedVariable &entry, int64_t id) { return entry.variable->id < id; });
-  if (at == variables.end() || at->variable->id != variable->id) // a formal parameter has the id of what it stands for
+  while (at != variables.end() && at->variable->id == variable->id && !isSamePlace(*at->variable, *variable))
+    ++at;
+  if (at == variables.end() || at->variable->id != variable->id)
     at = variables.insert(at, {variable, {}});
   return *at;
 }
@@ -106,8 +108,8 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
     return;
   }
   bool known = std::any_of(variables.begin(), variables.end(),
-                           [&](const WatchedVariable &entry) { return entry.variable->id == variable->id; });
-  if (!known && !(options.watch_accessed_variables && variable->trainable))
+                           [&](const WatchedVariable &entry) { return isSamePlace(*entry.variable, *variable); });
+  if (!known && !(options.watch_accessed_variables && variable->trainable && !variable->of))
     return;
   if (!runtime::isFloat(variable->type.dtype))
     return;
@@ -118,9 +120,23 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
     slotFor(value, true);
 }
 
-void Tape::watch(const Variable &variable) {
-  entryOf(variables, variable.state());
-  variableRead(variable.state(), currentValue(variable.state(), {})); // a read that no other tape hears of
+void Tape::watch(const Variable &handle, const Where &where) {
+  const std::shared_ptr<VariableState> &variable = variableBehind(handle.state());
+  Tensor value = currentValue(variable, where);
+  entryOf(variables, variable);
+  variableRead(variable, value); // a read that no other tape hears of
+}
+
+Variable Tape::placeOf(const Variable &variable) {
+  const std::shared_ptr<VariableState> &of = variable.state();
+  auto place = std::make_shared<VariableState>();
+  place->type = of->type;
+  place->name = of->name;
+  place->trainable = of->trainable;
+  place->id = of->id;
+  place->of = of;
+  entryOf(variables, place);
+  return Variable(place);
 }
 
 void Tape::reset() {
@@ -185,6 +201,11 @@ GradientTape::GradientTape(GradientTapeOptions options) : tape_(std::make_shared
   tape_->recording = options.recording;
 }
 
+Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Where &where) {
+  variable.dtype(where); // defined
+  return tape.tape(where).placeOf(variable);
+}
+
 GradientTape::~GradientTape() {
   if (tape_)
     tape_->recording = false;
@@ -239,7 +260,7 @@ void GradientTape::watchAll(const std::vector<detail::Source> &sources, const Wh
   for (const detail::Source &source : sources) {
     tape(where).checkLevel("watch", where);
     if (source.variable.defined())
-      tape_->watch(source.variable);
+      tape_->watch(source.variable, where);
     else
       tape_->watch(source.tensor, where);
   }

@@ -108,7 +108,9 @@ public:
   void variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value);
 
   void watch(const Tensor &tensor, const Where &where);
-  void watch(const Variable &variable);
+  void watch(const Variable &variable, const Where &where);
+  /// A handle to the variable whose reads are leaves of this tape, apart from all other reads of the variable. Watched.
+  Variable placeOf(const Variable &variable);
   void reset();
   /// Errors unless the tape belongs to the thread's present level.
   void checkLevel(const char *what, const Where &where) const;
@@ -133,10 +135,12 @@ public:
 
 private:
   int32_t slotFor(const Tensor &tensor, bool tracked);
-  std::vector<Grad> gradientEager(const Targets &targets, const std::vector<Source> &sources,
-                                  const GradientOptions &options);
-  std::vector<Grad> gradientTraced(const Targets &targets, const std::vector<Source> &sources,
-                                   const GradientOptions &options);
+  void checkUsable(const Tensor &tensor, const Where &where) const;
+  void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const;
+  std::vector<Grad> gradientEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
+                                  const GradientOptions &options, const Where &where);
+  std::vector<Grad> gradientTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
+                                   const GradientOptions &options, const Where &where);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.
   std::vector<Tensor> readsOf(const Source &source, std::string &reason) const;
 };

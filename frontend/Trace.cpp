@@ -227,7 +227,13 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
   state->trainable = actual.state()->trainable;
   state->id = actual.state()->id;
   state->birth = id_;
-  formals_[actual.id()] = state;
+  state->made = where;
+  // What a place of a derivative stands for is one value, and counts apart from the variable's other places.
+  state->separate = actual.state()->of != nullptr;
+  if (state->separate)
+    separate_.push_back(state->id);
+  else
+    formals_[actual.id()] = state;
   hold(state, where);
   inputs_.back().leaf = leaf;
   inputs_.back().formal = true;
@@ -235,28 +241,50 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
 }
 
 void Trace::noteCaptured(int64_t variable) {
-  if (formals_.contains(variable) && !llvm::is_contained(capturedArguments, variable))
+  if ((formals_.contains(variable) || llvm::is_contained(separate_, variable)) && !llvm::is_contained(capturedArguments, variable))
     capturedArguments.push_back(variable);
 }
 
 /// The entry of a variable; on first sight it becomes an input.
 Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const Where &where) {
-  if (auto formal = formals_.find(variable->id); formal != formals_.end() && formal->second != variable) {
+  if (variable->birth && variable->birth != id_ && !enclosing(outer_, variable->birth))
+    raiseOutOfScope(*variable, where);
+  bool own = variable->birth == id_;
+  if (auto formal = formals_.find(variable->id); !own && formal != formals_.end()) {
     noteCaptured(variable->id);
     return hold(formal->second, where);
   }
   auto [at, fresh] = held_.try_emplace(variable.get());
   if (fresh) {
-    if (variable->birth && variable->birth != id_ && !enclosing(outer_, variable->birth))
-      raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here",
-              "use the variable that was passed", {}, where, ErrorKind::type);
-    bound |= variable->birth && variable->birth != id_;
+    if (!own)
+      noteCaptured(variable->id);
+    bound |= variable->birth && !own;
     uint32_t input = static_cast<uint32_t>(inputs_.size());
     Value value = addInput({.kind = TraceInput::variable, .captured = {}, .state = variable},
                            ir::tensorTypeOf(ir::context(), variable->type), where);
     at->second = {input, tensorOf(value, where), false};
+    // One that was assigned at another of its places already.
+    for (Held *other : placesOf(variable->id))
+      if (other->assigned && other->input != input)
+        at->second.value = versionOf(other->value, at->second.value, where);
   }
   return at->second;
+}
+
+/// What a trace holds of a variable: one entry, or one for each of its places if these count on their own.
+SmallVector<Trace::Held *, 1> Trace::placesOf(int64_t id) {
+  SmallVector<Held *, 1> places;
+  for (const TraceInput &input : inputs_)
+    if (input.kind == TraceInput::variable && input.state->id == id)
+      places.push_back(&held_.find(input.state.get())->second);
+  return places;
+}
+
+/// `next` in the place of the value `before`: a leaf here, and a read of the variable to a tape outside.
+Tensor Trace::versionOf(const Tensor &next, const Tensor &before, const Where &where) {
+  Location loc = locationOf(where);
+  Value stopped = ir::StopGradientOp::create(builder_, loc, valueOf(next, "assign", where));
+  return tensorOf(ir::VersionOp::create(builder_, loc, stopped, valueOf(before, "assign", where)), where);
 }
 
 Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &where) {
@@ -265,12 +293,18 @@ Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &
 
 /// A state change stops gradients: later reads are leaves here, and to a tape outside of the function they are reads of the variable.
 void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {
-  Value next = valueOf(value, "assign", where);
+  valueOf(value, "assign", where);
   Held &held = hold(variable, where);
-  Location loc = locationOf(where);
-  Value stopped = ir::StopGradientOp::create(builder_, loc, next), before = valueOf(held.value, "assign", where);
-  held.value = tensorOf(ir::VersionOp::create(builder_, loc, stopped, before), where);
-  held.assigned = true;
+  if (separate_.empty()) {
+    held.value = versionOf(value, held.value, where);
+    held.assigned = true;
+    return;
+  }
+  // All places of the variable have the new value from here on; one of them returns it.
+  SmallVector<Held *, 1> places = placesOf(variable->id);
+  held.assigned |= llvm::none_of(places, [](Held *place) { return place->assigned; });
+  for (Held *place : places)
+    place->value = versionOf(value, place->value, where);
 }
 
 //===- Calls and gradients

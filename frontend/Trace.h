@@ -103,6 +103,8 @@ private:
   mlir::Location locationOf(const Where &where) { return ir::locationOf(function_.getContext(), where); }
   mlir::Value addInput(TraceInput input, mlir::Type type, const Where &where);
   Held &hold(const std::shared_ptr<VariableState> &variable, const Where &where);
+  llvm::SmallVector<Held *, 1> placesOf(int64_t id);
+  Tensor versionOf(const Tensor &next, const Tensor &before, const Where &where);
   void record(mlir::Operation *op);
 
   uint64_t id_;
@@ -118,6 +120,7 @@ private:
   llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id
   llvm::DenseMap<VariableState *, Held> held_;
   llvm::DenseMap<int64_t, std::shared_ptr<VariableState>> formals_; ///< by id: what stands for a variable that is an argument
+  llvm::SmallVector<int64_t> separate_; ///< ids of variables whose formal parameters count on their own
 };
 
 /// The name in `module` of a copy of `function` and of all that it calls, made if it is not there yet.

@@ -49,23 +49,42 @@ Tensor Variable::value(Where where) const { return detail::readVariable(checked(
 
 Located::Located(const Variable &variable, Where where) : held_(variable.value(where)), where_(where) {}
 
-Tensor detail::currentValue(const std::shared_ptr<VariableState> &variable, const Where &where) {
+void detail::raiseOutOfScope(const VariableState &variable, const Where &where) {
+  std::string made = toString(variable.made);
+  raiseOp("variable",
+          "the parameter of a traced function is out of scope and cannot be used here" +
+              (made.empty() ? "" : "; it was made for the call at " + made),
+          "use the variable that was passed", {variable.type}, where, ErrorKind::type);
+}
+
+Tensor detail::currentValue(const std::shared_ptr<VariableState> &place, const Where &where) {
+  const std::shared_ptr<VariableState> &variable = variableBehind(place);
   if (Trace *trace = level().trace)
     return trace->read(variable, where);
   if (variable->birth)
-    raiseOp("variable", "the parameter of a traced function is out of scope and cannot be used here",
-            "use the variable that was passed", {}, where, ErrorKind::type);
+    raiseOutOfScope(*variable, where);
   std::shared_lock lock(variable->mutex);
   return variable->current;
 }
 
-Tensor detail::readVariable(const std::shared_ptr<VariableState> &variable, const Where &where) {
-  Tensor value = currentValue(variable, where);
-  for (Tape *tape : level().tapes)
+/// The tapes of this level hear of a read.
+static Tensor told(const std::shared_ptr<VariableState> &variable, Tensor value) {
+  for (detail::Tape *tape : detail::level().tapes)
     if (tape->recording)
       tape->variableRead(variable, value);
   return value;
 }
+
+/// A place is read by reading the variable: who watches that one knows the value, and where it goes on from.
+Tensor detail::readVariable(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  return told(variable, variable->of ? fresh(readVariable(variable->of, where)) : currentValue(variable, where));
+}
+
+Tensor detail::readLocked(const std::shared_ptr<VariableState> &variable) {
+  return told(variable, variable->of ? fresh(readLocked(variable->of)) : variable->current);
+}
+
+bool detail::isSamePlace(const Variable &a, const Variable &b) { return isSamePlace(*a.state(), *b.state()); }
 
 void Variable::assign(const Located &value) const {
   const TensorType &type = checked(state_, value.where())->type;
@@ -82,13 +101,16 @@ void Variable::assign(const Located &value) const {
                     "the shape of a variable is fixed: it is " + toString(type) + ", the value " +
                         toString(next.body()->type),
                     "make a new variable for another shape", {type, next.body()->type}, value.where());
+  const std::shared_ptr<VariableState> &variable = detail::variableBehind(state_);
   if (detail::level().trace)
-    return detail::level().trace->assign(state_, next, value.where());
+    return detail::level().trace->assign(variable, next, value.where());
+  if (variable->birth)
+    detail::raiseOutOfScope(*variable, value.where());
   if (next.symbolic())
     detail::raiseOutOfScope("assign", next, value.where());
   Tensor own = ownCopy(next);
-  std::unique_lock lock(state_->mutex);
-  state_->current = std::move(own);
+  std::unique_lock lock(variable->mutex);
+  std::swap(variable->current, own); // the old value dies outside of the lock
 }
 
 void Variable::assign_add(const Located &delta) const {

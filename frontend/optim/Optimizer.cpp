@@ -40,6 +40,7 @@ void Optimizer::set_learning_rate(double rate, Where where) const {
 Tensor Optimizer::rate(DType dtype) const { return dtype == f64 ? rate_.value() : cast(rate_, dtype); }
 
 std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
+  std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, Variable>> named;
   for (const Variable &slot : slots_)
     named.emplace_back(slot.name(), slot);
@@ -81,6 +82,7 @@ static void check(const Grad &grad, const Variable &variable, const Where &where
   TensorType type{variable.dtype(where), variable.shape(where)};
   if (!grad.has_value())
     return;
+  detail::currentValue(variable.state(), where); // no parameter of a trace that has ended
   const Tensor &value = grad.value();
   const TensorType &given = value.body()->type;
   std::string name = "variable '" + variable.name() + "'";

@@ -8,6 +8,7 @@
 #include <wengert/GradientTape.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -110,7 +111,8 @@ enum class KeyTag : uint8_t {
   string,
   count,
   key,
-  endKey
+  endKey,
+  place
 };
 
 /// `unsigned int`, out of `... [T = unsigned int]` or `... [with T = unsigned int; ...]`.
@@ -146,22 +148,30 @@ public:
   void operator()(const std::string &text) { string(KeyTag::string, text); }
   void operator()(Key key) { key.key ? string(KeyTag::key, *key.key) : word(KeyTag::endKey, 0); }
   void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
+  /// A number or an enum: its own bits, so that -0 and 0 are two and a NaN is equal to itself.
   template <class T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+    requires isStatic<T>
   void operator()(const T &value) {
-    uint64_t bits = 0;
-    if constexpr (std::floating_point<T>) {
-      double wide = static_cast<double>(value);
-      __builtin_memcpy(&bits, &wide, sizeof bits);
+    constexpr bool isEnum = std::is_enum_v<T>, isReal = std::is_floating_point_v<T>;
+    uint64_t bits[(sizeof(T) + 7) / 8] = {};
+    bool isUnsigned = false;
+    if constexpr (isReal) {
+      // Of an x87 number's 16 bytes, 6 are padding and hold anything.
+      __builtin_memcpy(bits, &value, std::numeric_limits<T>::digits == 64 ? 10 : sizeof(T));
+    } else if constexpr (isEnum) {
+      bits[0] = static_cast<uint64_t>(static_cast<std::underlying_type_t<T>>(value));
+      isUnsigned = std::is_unsigned_v<std::underlying_type_t<T>>;
     } else {
-      bits = static_cast<uint64_t>(static_cast<int64_t>(value));
+      bits[0] = static_cast<uint64_t>(value);
+      isUnsigned = std::is_unsigned_v<T>;
     }
-    constexpr KeyTag tag = std::same_as<T, bool>    ? KeyTag::boolean
-                           : std::floating_point<T> ? KeyTag::real
-                           : std::is_enum_v<T>      ? KeyTag::enumeration
-                                                    : KeyTag::integer;
-    word(tag, sizeof(T), std::is_unsigned_v<T>);
-    key.push_back(bits);
+    constexpr KeyTag tag = std::same_as<T, bool> ? KeyTag::boolean
+                           : isReal              ? KeyTag::real
+                           : isEnum              ? KeyTag::enumeration
+                                                 : KeyTag::integer;
+    word(tag, sizeof(T), isUnsigned);
+    for (uint64_t part : bits)
+      key.push_back(part);
     key.push_back(reinterpret_cast<uint64_t>(&kTypeIdentity<T>));
   }
 

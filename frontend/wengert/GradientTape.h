@@ -11,6 +11,8 @@
 
 namespace wg {
 
+class GradientTape;
+
 /// A gradient that exists, or the reason why it does not.
 class Grad {
 public:
@@ -78,6 +80,8 @@ struct GradientTapeOptions {
 namespace detail {
 
 class Tape;
+/// A handle to the variable that counts as one of its own to this tape: what is read through it is read at this place.
+Variable placeOf(GradientTape &tape, const Variable &variable, const Where &where);
 
 /// A tensor or a variable among the sources of a gradient, or among what is watched.
 struct Source {
@@ -203,6 +207,7 @@ private:
     else
       return std::tuple<decltype(detail::mapTree(sources, take))...>{detail::mapTree(sources, take)...};
   }
+  friend Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Where &where);
   /// Errors if the tape was moved from.
   detail::Tape &tape(const Where &where) const;
   void watchAll(const std::vector<detail::Source> &sources, const Where &where);

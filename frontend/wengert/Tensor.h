@@ -22,9 +22,9 @@ namespace wg {
 class Variable;
 class Grad;
 
-/// A C++ number, as a literal in an expression.
+/// A C++ number, as a literal in an expression. A 128-bit integer, which no dtype holds, is none.
 template <class T>
-concept Arithmetic = std::is_arithmetic_v<T>;
+concept Arithmetic = std::is_floating_point_v<T> || (std::is_integral_v<T> && sizeof(T) <= 8);
 
 /// A dtype and a shape, for tracing without data: `{f32, {wg::dynamic, 784}}`. A size -1 is `?` too.
 struct TensorSpec {

@@ -3,6 +3,7 @@
 
 #include <wengert/Function.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -16,36 +17,32 @@ Tensor fresh(const Tensor &x);
 [[noreturn]] void raiseStaticPlace(int place);
 [[noreturn]] void raisePlace(int place, size_t count, const Where &where);
 
-template <class T> T freshTree(const T &tree) {
+/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and its variables are handles that
+/// the tape knows apart from all other handles to the same variables.
+template <class T> T independent(GradientTape &tape, const T &tree, bool chosen, const Where &where) {
   T copy = tree;
-  visit(copy, []<class L>(L &leaf) {
-    if constexpr (std::same_as<L, Tensor>)
-      leaf = fresh(leaf);
-  });
-  return copy;
-}
-template <class T> void watchTree(GradientTape &tape, const T &tree) {
-  std::vector<Source> sources;
-  visit(tree, [&]<class L>(const L &leaf) {
+  visit(copy, [&]<class L>(L &leaf) {
     if constexpr (std::same_as<L, Tensor>) {
-      if (runtime::isFloat(leaf.dtype()))
-        sources.emplace_back(leaf);
+      leaf = fresh(leaf);
+      if (chosen && runtime::isFloat(leaf.dtype()))
+        tape.watch(leaf);
     } else if constexpr (std::same_as<L, Variable>) {
-      sources.emplace_back(leaf);
+      if (chosen)
+        leaf = placeOf(tape, leaf, where);
     }
   });
-  for (const Source &source : sources)
-    source.variable.defined() ? tape.watch(source.variable) : tape.watch(source.tensor);
+  return copy;
 }
 } // namespace detail
 
 /// f's value and its gradient by the first argument, in the structure of that argument:
-/// `auto [value, g] = value_and_grad(f)(a, b);`. Arguments that are the same tensor count as independent.
+/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables that stand at several places
+/// are independent of one another, and of the same variable where f captures it, which is a constant. What f assigns is assigned to the variable,
+/// and every place reads it from then on.
 template <class F> auto value_and_grad(F f) {
   return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
-    A x = detail::freshTree(first);
     GradientTape tape({.watch_accessed_variables = false});
-    detail::watchTree(tape, x);
+    A x = detail::independent(tape, first, true, {});
     auto value = f(x, rest...);
     static_assert(!std::is_void_v<decltype(value)>,
                   "a function that returns nothing has no gradient; return a value from f");
@@ -58,19 +55,21 @@ template <class F> auto value_and_grad(F f) {
 /// argument is an error.
 template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
   return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
-    std::tuple<A...> fresh{detail::freshTree(args)...};
-    GradientTape tape({.watch_accessed_variables = false});
-    std::vector<detail::Source> sources;
-    for (int chosen : places) {
+    for (int chosen : places)
       if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
         detail::raisePlace(chosen, sizeof...(A), where);
+    GradientTape tape({.watch_accessed_variables = false});
+    int next = 0;
+    auto isChosen = [&] { return std::find(places.begin(), places.end(), next++) != places.end(); };
+    std::tuple<A...> fresh{detail::independent(tape, args, isChosen(), where)...};
+    std::vector<detail::Source> sources;
+    for (int chosen : places) {
       int place = 0;
       auto choose = [&]<class T>(const T &tree) {
         if (place++ != chosen)
           return;
         if constexpr (detail::isStatic<T>)
           detail::raiseStaticPlace(chosen);
-        detail::watchTree(tape, tree);
         detail::collectLeaves(tree, sources);
       };
       std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);

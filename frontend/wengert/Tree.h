@@ -27,8 +27,11 @@ namespace detail {
 struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
+/// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string. Pointers are none: what they
+/// point at may change.
 template <class T>
-inline constexpr bool isStatic = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string>;
+inline constexpr bool isStatic = ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= 8) || std::same_as<T, float> ||
+                                 std::same_as<T, double> || std::same_as<T, long double> || std::same_as<T, std::string>;
 template <class T>
 inline constexpr bool isLeaf = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> ||
                                std::same_as<T, Source> || isStatic<T>;

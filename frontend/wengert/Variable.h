@@ -13,8 +13,12 @@ struct VariableOptions {
   bool trainable = true; ///< watched by every tape that sees it read
 };
 
+class Variable;
+
 namespace detail {
 struct VariableState;
+/// Whether two handles are one to a derivative: `value_and_grad(f, {0, 1})(v, v)` has two places of v.
+bool isSamePlace(const Variable &a, const Variable &b);
 }
 
 /// A handle: copies name the same variable. Reading it on a thread with active tapes makes them watch it.

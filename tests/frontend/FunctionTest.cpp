@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -864,4 +866,113 @@ TEST(Function, UpdatesAreInPlace) {
   f();
   EXPECT_EQ(held.data<float>()[0], 2.0f);
   EXPECT_EQ(w.value().data<float>()[0], 3.0f);
+}
+
+// A later trace with fewer open sizes serves the calls that an older one has served as well.
+TEST(Function, TheMostSpecificTraceServesWhicheverWasFirst) {
+  std::vector<std::string> shapes;
+  auto f = wg::function("f", [&](const Tensor &x) {
+    shapes.push_back(toString(x.shape()));
+    return x * static_cast<float>(shapes.size());
+  });
+  auto valueOf = [&](int64_t rows, int64_t columns) { return reduce_max(f(ones({rows, columns}))).item<float>(); };
+  f.trace(TensorSpec{f32, {dynamic, dynamic}});
+  EXPECT_EQ(valueOf(1, 2), 1);
+  f.trace(TensorSpec{f32, {1, dynamic}});
+  EXPECT_EQ(valueOf(1, 2), 2);
+  EXPECT_EQ(valueOf(1, 3), 2);
+  EXPECT_EQ(valueOf(2, 2), 1);
+  f.trace(TensorSpec{f32, {dynamic, 2}}); // as specific as the second: the older one stays
+  EXPECT_EQ(valueOf(1, 2), 2);
+  EXPECT_EQ(valueOf(2, 2), 3);
+  f.trace(ones({1, 2}));
+  EXPECT_EQ(valueOf(1, 2), 4);
+  EXPECT_EQ(valueOf(1, 3), 2);
+  EXPECT_EQ(f.trace_count(), 4);
+}
+
+// The parameter of a traced function lives as long as its trace.
+TEST(Function, AVariableOfATraceDoesNotLeak) {
+  Variable leaked, v(2.0f), w(3.0f);
+  auto f = wg::function("f", [&](const Variable &x) {
+    if (!leaked.defined())
+      leaked = x;
+    return x * 2.0f;
+  });
+  f(v);
+  std::string where = "FunctionTest.cpp:", scope = "the parameter of a traced function is out of scope and cannot be used here; it was made for the call at ";
+  for (const auto &use : std::vector<std::function<void()>>{
+           [&] { leaked.assign(7.0f); },
+           [&] { leaked.assign_add(1.0f); },
+           [&] { leaked.value(); },
+           [&] { leaked.item<float>(); },
+           [&] { f(leaked); },
+           [&] { wg::function("g", [&] { return leaked * 1.0f; })(); },
+           [&] { wg::function("g", [&](const Variable &y) { return y * leaked; })(v); },
+           [&] { wg::function("g", [&] { leaked.assign(1.0f); })(); },
+           [&] { wg::function("g", [&](const Tensor &x) { return f(leaked) + x; })(Tensor(1.0f)); },
+           [&] { GradientTape().watch(leaked); },
+           [&] { grad([](const Variable &x) { return x * x; })(leaked); },
+           [&] { optim::SGD(0.1).apply(std::vector{Grad(Tensor(1.0f))}, std::vector{leaked}); },
+       }) {
+    std::string message = messageOf(use);
+    EXPECT_NE(message.find(scope), std::string::npos) << message;
+    EXPECT_NE(message.find(where), std::string::npos) << message;
+    EXPECT_EQ(f(v).item<float>(), 4.0f);
+    EXPECT_EQ(v.item<float>(), 2.0f);
+  }
+  // At trace time, outside of the trace.
+  auto g = wg::function("g", [&](const Variable &x) {
+    return at_trace_time([&] { return messageOf([&] { x.assign(1.0f); }).find(scope) != std::string::npos; }) ? x * 1.0f : x * 0.0f;
+  });
+  EXPECT_EQ(g(w).item<float>(), 3.0f);
+}
+
+enum class Wide : uint64_t { top = UINT64_MAX };
+enum class Narrow : signed char { minus = -1 };
+enum class Flag : bool { on = true };
+
+// A static is keyed by the bits that make its value, all of them and no others.
+TEST(Function, EveryStaticIsKeyedByItsOwnValue) {
+  auto count = [](auto... values) {
+    auto f = wg::function("f", [](const Tensor &x, auto) { return x; });
+    (f(Tensor(1.0f), values), ...);
+    (f(Tensor(1.0f), values), ...);
+    return f.trace_count();
+  };
+  EXPECT_EQ(count(0.1L, 0.1L + 1e-19L, 0.1L), 2);
+  EXPECT_EQ(count(0.0, -0.0, 0.0f, -0.0f, 0.0L, -0.0L), 6);
+  double quiet = std::nan("1"), other = std::nan("2");
+  EXPECT_EQ(count(quiet, other, std::nanf("1"), std::nanl("1")), 4);
+  EXPECT_EQ(count('a', static_cast<signed char>('a'), static_cast<unsigned char>('a'), u8'a', u'a', U'a', L'a'), 7);
+  EXPECT_EQ(count(true, 1, 1u, 1l, 1ul, 1ll, 1ull, short(1), uint8_t(1)), 9);
+  EXPECT_EQ(count(UINT64_MAX, UINT64_MAX - 1, INT64_MIN, int64_t(-1)), 4);
+  EXPECT_EQ(count(Wide::top, Wide(1), Narrow::minus, Narrow(1), Flag::on, Flag(), std::byte(1)), 7);
+  using namespace std::string_literals;
+  EXPECT_EQ(count("a"s, "a\0"s, "a\0b"s, "a\0c"s, ""s, "\0"s), 6);
+  // Padding is no part of a value.
+  long double a, b;
+  std::memset(&a, 0x00, sizeof a), std::memset(&b, 0xff, sizeof b);
+  a = b = 1.0L / 3;
+  volatile long double third = a;
+  a = third;
+  std::memcpy(&b, &a, 10);
+  EXPECT_EQ(count(a, b), 1);
+
+  auto textOf = [](auto value) {
+    auto f = wg::function("f", [](const Tensor &x, auto) { return x; });
+    return f.trace(Tensor(1.0f), value).signature();
+  };
+  EXPECT_NE(textOf(0.1L).find("long double 0.100000000000000000001"), std::string::npos) << textOf(0.1L);
+  EXPECT_NE(textOf(Wide::top).find("18446744073709551615"), std::string::npos) << textOf(Wide::top);
+  EXPECT_NE(textOf(Narrow::minus).find("Narrow -1"), std::string::npos) << textOf(Narrow::minus);
+  EXPECT_NE(textOf(-0.0f).find("float -0"), std::string::npos) << textOf(-0.0f);
+  EXPECT_NE(textOf("a\0b\n"s).find("\"a\\x00b\\x0a\""), std::string::npos) << textOf("a\0b\n"s);
+
+  // What has no value of its own, or more bits than a signature takes, is none.
+  static_assert(!detail::isStatic<const char *> && !detail::isStatic<std::nullptr_t> && !detail::isStatic<int *>);
+  static_assert(!detail::isStatic<void (*)()> && !detail::isStatic<std::string_view> && !detail::isStatic<std::u16string>);
+  static_assert(!detail::isStatic<std::chrono::seconds> && !detail::isStatic<std::vector<bool>>);
+  __extension__ typedef __int128 Huge;
+  static_assert(!detail::isStatic<Huge> && !Arithmetic<Huge>);
 }

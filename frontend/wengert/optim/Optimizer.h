@@ -87,7 +87,7 @@ private:
   std::vector<size_t> see(const std::vector<Variable> &variables, const Where &where);
   Variable makeSlot(const Tensor &initial, const std::string &name);
 
-  std::mutex mutex_; ///< held by apply and build
+  mutable std::mutex mutex_; ///< held by apply, build and named_slots
   std::vector<std::string> slotNames_;
   Variable rate_;
   std::vector<Seen> seen_;
