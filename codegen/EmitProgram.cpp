@@ -85,6 +85,9 @@ private:
   };
 
   LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
+    // What the emitters rely on. A kernel that was read from text has passed this already: here it is a mistake of the passes.
+    if (failed(kernel.verifyLoops([](Operation *op) { return op->emitError("internal error: emit: ") << op->getName() << " "; })))
+      return failure();
     Location loc = kernel.getLoc();
     unsigned pointers = kernel.getInputs().size() + kernel.getNumResults() + 1;
     SmallVector<Type> inputs(pointers, pointerType);

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 
 using namespace mlir;
 
@@ -103,20 +104,25 @@ static LogicalResult checkCompilable(func::FuncOp function) {
     }
   if (!function.getBody().hasOneBlock())
     return function.emitError() << "@" << function.getName() << " has " << function.getBody().getBlocks().size() << " blocks; a program of wg ops has one";
-  for (Operation &op : function.getBody().front()) {
-    if (!llvm::all_of(op.getResultTypes(), isStatic))
-      return op.emitOpError() << "has the type " << op.getResultTypes().front() << ", whose sizes do not follow from the arguments'";
-    for (Type type : op.getResultTypes())
-      if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
-        return op.emitOpError() << "has the type " << type << ": there is no machine code for f16 and bf16 yet";
-    bool returns = op.hasTrait<OpTrait::IsTerminator>();
-    if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::CallOp>(op)))
-      return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";
-    for (Value operand : op.getOperands())
-      if (!isa<RankedTensorType>(operand.getType()))
-        return op.emitOpError() << "reads a value of type " << operand.getType() << "; machine code is made of wg ops on tensors";
-  }
-  return success();
+  std::function<LogicalResult(Block &)> check = [&](Block &block) -> LogicalResult {
+    for (Operation &op : block) {
+      if (!llvm::all_of(op.getResultTypes(), isStatic))
+        return op.emitOpError() << "has the type " << op.getResultTypes().front() << ", whose sizes do not follow from the arguments'";
+      for (Type type : op.getResultTypes())
+        if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
+          return op.emitOpError() << "has the type " << type << ": there is no machine code for f16 and bf16 yet";
+      bool returns = op.hasTrait<OpTrait::IsTerminator>();
+      if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::CallOp>(op)))
+        return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";
+      for (Value operand : op.getOperands())
+        if (!isa<RankedTensorType>(operand.getType()))
+          return op.emitOpError() << "reads a value of type " << operand.getType() << "; machine code is made of wg ops on tensors";
+      if (auto kernel = dyn_cast<ir::KernelOp>(op); kernel && failed(check(*kernel.getBlock())))
+        return failure();
+    }
+    return success();
+  };
+  return check(function.getBody().front());
 }
 
 static int64_t countOps(Operation *root) {

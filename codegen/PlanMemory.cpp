@@ -38,9 +38,9 @@ bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
       if (user != kernel.getYield() && !isa<ir::Scalar>(user))
         return false; // a view, a product, a reduction: it reads other elements too
       if (kernel.getKind() == "reduce") {
-        // Rows are written after everything that reads them; whole elements may be read again in a later phase.
+        // Rows are written after everything that reads them; whole elements, of whatever dtype, may be read again in a later phase.
         auto reduction = llvm::find_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Reduction>(op); });
-        if (reduction->getOperand(0).getType() == yielded.getType())
+        if (cast<ShapedType>(reduction->getOperand(0).getType()).getShape() == cast<ShapedType>(yielded.getType()).getShape())
           return false;
       }
     }

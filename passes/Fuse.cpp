@@ -521,13 +521,15 @@ private:
 
   void emitKernel(OpBuilder &b, Group &group, ArrayRef<Operation *> ops) {
     llvm::SetVector<Operation *> members(ops.begin(), ops.end());
-    // What the body copies: members, and the cheap ops that they read, in program order.
+    auto isMember = [&](Value value) { return value.getDefiningOp() && members.contains(value.getDefiningOp()); };
+    // What the body copies: members, and the cheap ops that they read, in program order. A cheap value that one op reads element by element and
+    // another from memory (h + matmul(h, w), h a reshape) is both a copy and an input.
     llvm::SetVector<Operation *> body;
     llvm::SetVector<Value> inputs;
     std::function<void(Value)> read = [&](Value value) {
-      Operation *op = value.getDefiningOp();
-      if (op && members.contains(op))
+      if (isMember(value))
         return;
+      Operation *op = value.getDefiningOp();
       if (isCheap(op)) {
         for (Value operand : op->getOperands())
           isa<ir::Indexed>(op) ? void(inputs.insert(operand)) : read(operand);
@@ -538,7 +540,7 @@ private:
     };
     for (Operation *op : ops) {
       for (Value operand : op->getOperands()) {
-        if (readsMemory(group, op) && !(operand.getDefiningOp() && members.contains(operand.getDefiningOp())))
+        if (readsMemory(group, op) && !isMember(operand))
           inputs.insert(operand);
         else
           read(operand);
@@ -561,15 +563,22 @@ private:
     Location loc = ops.back()->getLoc();
     auto kernel = ir::KernelOp::create(b, loc, types, b.getStringAttr(kKindNames[static_cast<int>(group.kind)]), inputs.getArrayRef());
     Block *block = b.createBlock(&kernel.getBody());
-    IRMapping mapping;
-    for (Value input : inputs)
-      mapping.map(input, block->addArgument(input.getType(), loc));
+    IRMapping elements, memory; // what stands for a value where its elements are computed, and where it is read from memory
+    for (Value input : inputs) {
+      memory.map(input, block->addArgument(input.getType(), loc));
+      elements.map(input, memory.lookup(input));
+    }
     b.setInsertionPointToStart(block);
-    for (Operation *op : sorted)
-      b.clone(*op, mapping);
+    for (Operation *op : sorted) {
+      Operation *copy = b.clone(*op, elements);
+      if (readsMemory(group, op))
+        for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+          if (!isMember(operand))
+            copy->setOperand(i, memory.lookup(operand));
+    }
     SmallVector<Value> yielded;
     for (Value result : results)
-      yielded.push_back(mapping.lookup(result));
+      yielded.push_back(elements.lookup(result));
     ir::YieldOp::create(b, loc, yielded);
     b.setInsertionPoint(this->block.getTerminator());
     for (auto [result, replacement] : llvm::zip_equal(results, kernel.getResults()))

@@ -30,26 +30,11 @@ KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilde
 
 bool KernelEmitter::canFail() { return kernel.getKind() == "single"; }
 
-/// The iteration space: the operand of the reductions, the result of the contraction, or the largest value computed.
 void KernelEmitter::assignSpaces() {
   Block &body = *kernel.getBlock();
-  Value shaped;
-  for (Operation &op : body.without_terminator()) {
-    if (auto reduction = dyn_cast<ir::Reduction>(op)) {
-      shaped = op.getOperand(0);
-      reduced.assign(reduction.getAxes().begin(), reduction.getAxes().end());
-      break;
-    }
-    if (isa<ir::ContractOp>(op)) {
-      shaped = op.getResult(0);
-      break;
-    }
-  }
-  if (!shaped)
-    for (Value value : kernel.getYield().getValues())
-      if (!shaped || shapeOf(value).size() > shapeOf(shaped).size())
-        shaped = value;
-  sizes.assign(shapeOf(shaped).begin(), shapeOf(shaped).end());
+  ir::KernelOp::Space space = kernel.getSpace();
+  sizes = space.sizes;
+  reduced = space.reduced;
   SmallVector<int64_t> rowSizes;
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
     if (!llvm::is_contained(reduced, d)) {

@@ -76,9 +76,15 @@ private:
       auto saved = e.known;
       for (Operation *op : reductions)
         e.known[op->getResult(0)] = empty ? neutral(op, 0) : e.eval(point, op->getOperand(0));
+      // All before the first is stored: a result may take the place of an argument that another one reads.
+      SmallVector<unsigned> outputs;
       for (unsigned i = 0; i < e.outputs.size(); ++i)
         if (!empty || space(i) != Space::full)
-          e.store(point, i);
+          outputs.push_back(i);
+      for (unsigned i : outputs)
+        e.eval(point, e.kernel.getYield().getValues()[i]);
+      for (unsigned i : outputs)
+        e.store(point, i);
       e.known = saved;
     };
     nest(0);

@@ -28,7 +28,8 @@ def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, Isolat
   let description = [{
     A region of wg ops that becomes one loop nest; its meaning is its body. `kind` says which emitter makes it: `map` (elementwise and
     views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), or `single`
-    (one op that builds its own loops).
+    (one op that builds its own loops). Every value computed in it has the shape of the iteration space, or of its rows (a reduce kernel's
+    kept axes), and is read at its own place; contract, ops that are Indexed and single ones read inputs of the kernel, which lie in memory.
     Example: `%y = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> { %t = wg.tanh %a : tensor<4xf32>  wg.yield %t : tensor<4xf32> }`
   }];
   let arguments = (ins StrAttr:$kind, Variadic<AnyType>:$inputs);
@@ -38,8 +39,15 @@ def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, Isolat
   let hasVerifier = 1;
   let publicFunction = 0;
   let extraClassDeclaration = [{
+    /// The loops that it becomes, unless it is of kind single: their sizes, and which of them reductions combine.
+    struct Space {
+      ::llvm::SmallVector<int64_t> sizes, reduced;
+    };
     ::mlir::Block *getBlock() { return &getBody().front(); }
     YieldOp getYield();
+    Space getSpace();
+    /// Whether it is one loop nest that an emitter can write, its shapes being static; `error(op)` begins the message about one of its ops.
+    ::llvm::LogicalResult verifyLoops(::llvm::function_ref<::mlir::InFlightDiagnostic(::mlir::Operation *)> error);
   }];
 }
 

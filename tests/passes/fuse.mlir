@@ -92,3 +92,18 @@ func.func @thin(%a: tensor<4x6xf32>, %x: tensor<6xf32>) -> tensor<4xf32> {
   %p = wg.contract "mk,k->m" %a, %x : tensor<4x6xf32>, tensor<6xf32> -> tensor<4xf32>
   return %p : tensor<4xf32>
 }
+
+// A value that one op reads element by element and another from memory is both: %h is copied for the addition and an input of the product.
+// CHECK-LABEL: func.func @read_both_ways
+//  CHECK-SAME:   (%[[X:.*]]: tensor<5x1x7xf32>, %[[W:.*]]: tensor<7x7xf32>)
+func.func @read_both_ways(%x: tensor<5x1x7xf32>, %w: tensor<7x7xf32>) -> tensor<5x7xf32> {
+  // CHECK-NEXT: %[[H:.*]] = wg.reshape %[[X]]
+  // CHECK-NEXT: wg.kernel contract (%[[HM:.*]] = %[[H]] : tensor<5x7xf32>, %[[WM:.*]] = %[[W]] : tensor<7x7xf32>, %[[XM:.*]] = %[[X]] : tensor<5x1x7xf32>)
+  // CHECK-NEXT:   %[[HE:.*]] = wg.reshape %[[XM]]
+  // CHECK-NEXT:   %[[P:.*]] = wg.contract "mk,kn->mn" %[[HM]], %[[WM]]
+  // CHECK-NEXT:   wg.add %[[HE]], %[[P]]
+  %h = wg.reshape %x to [5, 7] : tensor<5x1x7xf32> -> tensor<5x7xf32>
+  %p = wg.contract "mk,kn->mn" %h, %w : tensor<5x7xf32>, tensor<7x7xf32> -> tensor<5x7xf32>
+  %y = wg.add %h, %p : tensor<5x7xf32>
+  return %y : tensor<5x7xf32>
+}

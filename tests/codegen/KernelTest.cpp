@@ -1,0 +1,71 @@
+// What the emitters rely on is checked before they run: a kernel that breaks it is an error at the user's line, not a crash.
+#include "codegen/Compile.h"
+#include "ir/Bridge.h"
+
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+
+namespace wg::codegen {
+namespace {
+
+/// Compiles a fused program as a pass would have left it: no verifier has seen it.
+runtime::Failure failureOf(const std::string &text) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(ir::context(), /*verifyAfterParse=*/false), "user.mlir");
+  if (!module) {
+    ADD_FAILURE() << text;
+    return {};
+  }
+  auto executable = compile(module.release(), "f", {}, Stage::fused);
+  if (executable.ok()) {
+    ADD_FAILURE() << "compiled: " << text;
+    return {};
+  }
+  return executable.take();
+}
+
+TEST(KernelTest, AProductOfWhatIsNotInMemoryIsAnInternalErrorAtItsLine) {
+  runtime::Failure failure = failureOf(R"(func.func @f(%x: tensor<5x1x7xf32>, %w: tensor<7x7xf32>) -> tensor<5x7xf32> {
+    %0 = wg.kernel contract (%a = %x : tensor<5x1x7xf32>, %b = %w : tensor<7x7xf32>) -> tensor<5x7xf32> {
+      %h = wg.reshape %a to [5, 7] : tensor<5x1x7xf32> -> tensor<5x7xf32>
+      %p = wg.contract "mk,kn->mn" %h, %b : tensor<5x7xf32>, tensor<7x7xf32> -> tensor<5x7xf32>
+      wg.yield %p : tensor<5x7xf32>
+    }
+    return %0 : tensor<5x7xf32>
+  })");
+  EXPECT_EQ(failure.kind, runtime::ErrorKind::internal);
+  EXPECT_EQ(failure.message, "emit: wg.contract stands in a kernel of kind contract, and reads the result of wg.reshape from memory, where only inputs of the kernel lie");
+  EXPECT_EQ(failure.where, "user.mlir:4");
+}
+
+TEST(KernelTest, AValueReadInAnotherPlaceIsAnInternalErrorAtItsLine) {
+  runtime::Failure failure = failureOf(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %0 = wg.kernel reduce (%a = %x : tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %s = wg.reduce_sum %a axes [1] : tensor<4x4xf32> -> tensor<4xf32>
+      %c = wg.broadcast %s to [4, 4] dims [1] : tensor<4xf32> -> tensor<4x4xf32>
+      %y = wg.sub %a, %c : tensor<4x4xf32>
+      wg.yield %y : tensor<4x4xf32>
+    }
+    return %0 : tensor<4x4xf32>
+  })");
+  EXPECT_EQ(failure.kind, runtime::ErrorKind::internal);
+  EXPECT_EQ(failure.message, "emit: wg.sub stands in a kernel of kind reduce, and reads wg.reduce_sum in another place than its own");
+  EXPECT_EQ(failure.where, "user.mlir:5");
+}
+
+TEST(KernelTest, SizesThatAreNotKnownInAKernelAreAnError) {
+  runtime::Failure failure = failureOf(R"(func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+      %n = wg.dim %a axis 0 : tensor<4xf32>
+      wg.yield %a : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  })");
+  EXPECT_NE(failure.message.find("machine code is made of wg ops on tensors"), std::string::npos) << failure.message;
+}
+
+} // namespace
+} // namespace wg::codegen
