@@ -39,8 +39,7 @@ constexpr const char *kKindNames[] = {"map", "reduce", "contract", "single"};
 
 /// Above so many elements a reduction to one value does not wait inside its kernel for what follows from it.
 constexpr int64_t kLargeReduction = 1 << 16;
-/// Ops in one kernel; bounds the search and the code of one function.
-constexpr size_t kMaxOps = 256;
+constexpr size_t kMaxOps = ir::KernelOp::kMaxOps;
 
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
@@ -75,19 +74,21 @@ struct Root {
   Value value;
   bool moved;
 };
-void rootsOf(Value value, bool moved, SmallVectorImpl<Root> &roots) {
-  Operation *op = value.getDefiningOp();
-  if (!isCheap(op)) {
-    roots.push_back({value, moved});
-    return;
+/// Nothing if it ends in a cheap op that reads nothing. Cheap ops have one operand at most, so what leads to a root is a chain, of any length.
+std::optional<Root> rootOf(Value value) {
+  Root root{value, false};
+  for (Operation *op = value.getDefiningOp(); isCheap(op); op = root.value.getDefiningOp()) {
+    if (op->getNumOperands() == 0)
+      return std::nullopt;
+    root = {op->getOperand(0), true};
   }
-  for (Value operand : op->getOperands())
-    rootsOf(operand, true, roots);
+  return root;
 }
 SmallVector<Root> rootsOf(Operation *op) {
   SmallVector<Root> roots;
   for (Value operand : op->getOperands())
-    rootsOf(operand, false, roots);
+    if (std::optional<Root> root = rootOf(operand))
+      roots.push_back(*root);
   return roots;
 }
 
@@ -235,19 +236,12 @@ private:
       return false;
     }
     bool opIsFull = reduction || group.isFull(op->getResult(0));
-    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      SmallVector<Root> roots;
-      rootsOf(operand, false, roots);
-      for (Root root : roots) {
-        if (groupOfValue(root.value) != &group)
-          continue;
-        if (!root.moved) {
-          if (opIsFull != group.isFull(root.value))
-            return false;
-        } else if (!opIsFull || !showsRow(group, operand, root.value)) {
-          return false;
-        }
-      }
+    for (Value operand : op->getOperands()) {
+      std::optional<Root> root = rootOf(operand);
+      if (!root || groupOfValue(root->value) != &group)
+        continue;
+      if (root->moved ? !opIsFull || !showsRow(group, operand, root->value) : opIsFull != group.isFull(root->value))
+        return false;
     }
     if (group.kind == Kind::reduce && group.rowShape.empty() && ShapedType::getNumElements(group.shape) > kLargeReduction && opIsFull && !reduction)
       return llvm::none_of(rootsOf(op), [&](Root root) { return root.moved && groupOfValue(root.value) == &group; });
@@ -328,17 +322,14 @@ private:
       Group *writer = reader == base ? other : base;
       for (Operation *op : reader->ops)
         for (Value operand : op->getOperands()) {
-          SmallVector<Root> roots;
-          rootsOf(operand, false, roots);
-          for (Root root : roots) {
-            if (groupOfValue(root.value) != writer)
-              continue;
-            if (readsMemory(*reader, op))
-              return;
-            bool opIsFull = isa<ir::Reduction>(op) || base->isFull(op->getResult(0));
-            if (root.moved ? !opIsFull || !showsRow(*base, operand, root.value) : opIsFull != base->isFull(root.value))
-              return;
-          }
+          std::optional<Root> root = rootOf(operand);
+          if (!root || groupOfValue(root->value) != writer)
+            continue;
+          if (readsMemory(*reader, op))
+            return;
+          bool opIsFull = isa<ir::Reduction>(op) || base->isFull(op->getResult(0));
+          if (root->moved ? !opIsFull || !showsRow(*base, operand, root->value) : opIsFull != base->isFull(root->value))
+            return;
         }
     }
     for (Operation *op : other->ops) {
@@ -404,14 +395,19 @@ private:
   }
 
   bool isReadFromMemory(Value value) {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      if (isa<ir::Indexed, ir::ContractOp>(user))
-        return true;
-      if (isCheap(user))
-        return isa<ir::ReshapeOp>(user) && isReadFromMemory(user->getResult(0));
-      Group *group = groupOf.lookup(user);
-      return !group || group->kind == Kind::single;
-    });
+    SmallVector<Value> pending{value}; // and what renames its memory
+    while (!pending.empty())
+      for (Operation *user : pending.pop_back_val().getUsers()) {
+        if (isa<ir::Indexed, ir::ContractOp>(user))
+          return true;
+        if (isCheap(user)) {
+          if (isa<ir::ReshapeOp>(user))
+            pending.push_back(user->getResult(0));
+        } else if (Group *group = groupOf.lookup(user); !group || group->kind == Kind::single) {
+          return true;
+        }
+      }
+    return false;
   }
 
   // ---- Kernels --------------------------------------------------------------------------------------------------------
@@ -456,19 +452,20 @@ private:
     SmallVector<size_t> waits(units.size(), 0);
     for (auto [i, unit] : llvm::enumerate(units)) {
       llvm::SmallSetVector<size_t, 8> &needs = unit.needs;
-      std::function<void(Value, bool)> need = [&](Value value, bool fromMemory) {
-        Operation *op = value.getDefiningOp();
-        if (!op)
-          return;
-        // What a kernel reads through cheap ops that it copies, it needs itself; also where one of them has a kernel of its own for other readers,
-        // which may well need this one.
-        if (auto it = unitOf.find(op); it != unitOf.end() && (fromMemory || !isCheap(op))) {
-          if (it->second != i)
-            needs.insert(it->second);
-          return;
+      auto need = [&, i = i](Value value, bool fromMemory) {
+        while (Operation *op = value.getDefiningOp()) {
+          // What a kernel reads through cheap ops that it copies, it needs itself; also where one of them has a kernel of its own for other readers,
+          // which may well need this one.
+          if (auto it = unitOf.find(op); it != unitOf.end() && (fromMemory || !isCheap(op))) {
+            if (it->second != i)
+              needs.insert(it->second);
+            return;
+          }
+          if (op->getNumOperands() == 0)
+            return;
+          value = op->getOperand(0);
+          fromMemory = isa<ir::Indexed>(op);
         }
-        for (Value operand : op->getOperands())
-          need(operand, isa<ir::Indexed>(op));
       };
       for (Operation *op : unit.ops) {
         Group *group = groupOf.lookup(op);
@@ -479,14 +476,13 @@ private:
       for (size_t n : needs)
         users[n].insert(i);
     }
-    std::function<void(Unit &)> hurry = [&](Unit &unit) {
-      if (!std::exchange(unit.urgent, true))
-        for (size_t n : unit.needs)
-          hurry(units[n]);
-    };
-    for (Unit &unit : units)
+    SmallVector<size_t> hurried;
+    for (auto [i, unit] : llvm::enumerate(units))
       if (isa<ir::Structured>(unit.ops.front()))
-        hurry(unit);
+        hurried.push_back(i);
+    while (!hurried.empty())
+      if (Unit &unit = units[hurried.pop_back_val()]; !std::exchange(unit.urgent, true))
+        hurried.append(unit.needs.begin(), unit.needs.end());
     auto rank = [&](size_t i) { return std::tuple(!units[i].urgent, units[i].last, i); };
     auto later = [&](size_t a, size_t b) { return rank(a) > rank(b); };
     std::vector<size_t> ready;
@@ -526,17 +522,17 @@ private:
     // another from memory (h + matmul(h, w), h a reshape) is both a copy and an input.
     llvm::SetVector<Operation *> body;
     llvm::SetVector<Value> inputs;
-    std::function<void(Value)> read = [&](Value value) {
-      if (isMember(value))
-        return;
-      Operation *op = value.getDefiningOp();
-      if (isCheap(op)) {
-        for (Value operand : op->getOperands())
-          isa<ir::Indexed>(op) ? void(inputs.insert(operand)) : read(operand);
-        body.insert(op);
-        return;
+    auto read = [&](Value value) {
+      while (!isMember(value) && isCheap(value.getDefiningOp())) {
+        Operation *op = value.getDefiningOp();
+        if (!body.insert(op) || op->getNumOperands() == 0)
+          return;
+        value = op->getOperand(0);
+        if (isa<ir::Indexed>(op))
+          break;
       }
-      inputs.insert(value);
+      if (!isMember(value))
+        inputs.insert(value);
     };
     for (Operation *op : ops) {
       for (Value operand : op->getOperands()) {
@@ -552,7 +548,7 @@ private:
     SmallVector<Value> results;
     for (Operation *op : ops)
       for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return readsFromOutside(user, members); }))
+        if (isReadOutside(result, members))
           results.push_back(result);
     SmallVector<Type> types;
     for (Value result : results)
@@ -585,13 +581,18 @@ private:
       result.replaceUsesWithIf(replacement, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
   }
 
-  /// A use by another unit, directly or through cheap ops that the unit copies.
-  bool readsFromOutside(Operation *user, const llvm::SetVector<Operation *> &members) {
-    if (members.contains(user))
-      return false;
-    if (isCheap(user) && !isMaterialised(user))
-      return llvm::any_of(user->getUsers(), [&](Operation *next) { return readsFromOutside(next, members); });
-    return true;
+  /// Whether another unit reads it, directly or through cheap ops that the unit copies.
+  bool isReadOutside(Value value, const llvm::SetVector<Operation *> &members) {
+    SmallVector<Value> pending{value};
+    while (!pending.empty())
+      for (Operation *user : pending.pop_back_val().getUsers()) {
+        if (members.contains(user))
+          continue;
+        if (!isCheap(user) || isMaterialised(user))
+          return true;
+        pending.push_back(user->getResult(0));
+      }
+    return false;
   }
 
   func::FuncOp function;

@@ -171,7 +171,10 @@ LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)
 
   // What each kind holds.
   Operation *main = nullptr; // the contraction, or the first reduction
+  size_t computing = 0;
   for (Operation &op : body.without_terminator()) {
+    if (isa<Scalar, Reduction, ContractOp>(op) && ++computing > kMaxOps)
+      return fail(&op) << "which holds at most " << kMaxOps << " ops that compute";
     if (auto constant = dyn_cast<ConstantOp>(op)) {
       if (!cast<ElementsAttr>(constant.getValue()).isSplat())
         return fail(&op) << "whose constants are splats; a larger one is an input";

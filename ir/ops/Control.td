@@ -43,6 +43,8 @@ def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, Isolat
     struct Space {
       ::llvm::SmallVector<int64_t> sizes, reduced;
     };
+    /// Ops that compute in one kernel; bounds the search for kernels and the code of one function.
+    static constexpr size_t kMaxOps = 256;
     ::mlir::Block *getBlock() { return &getBody().front(); }
     YieldOp getYield();
     Space getSpace();

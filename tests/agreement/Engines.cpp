@@ -155,7 +155,7 @@ void checkLoweredText(ModuleOp module, const std::string &function, const std::v
 
 } // namespace
 
-void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, Tolerance tolerance) {
+void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, Tolerance tolerance, std::optional<uint64_t> turn) {
   double ulps = tolerance.ulps;
   std::vector<Array> expected = interpreted(module, function, inputs);
   if (::testing::Test::HasFailure())
@@ -184,7 +184,9 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
     for (size_t r = 0; r < results.size(); ++r)
       expectClose(expected[r], results[r], expanded ? ulps : 0, terms, "fused, result " + std::to_string(r) + "\n" + text);
   }
-  for (const char *cpu : {"native", "x86-64-v3", "x86-64-v2"}) {
+  for (auto [level, cpu] : llvm::enumerate(std::initializer_list<const char *>{"native", "x86-64-v3", "x86-64-v2"})) {
+    if (turn && *turn % 3 != level)
+      continue;
     std::optional<codegen::Target> target = codegen::Target::named(cpu);
     ASSERT_TRUE(target) << cpu;
     if (!codegen::Target::hostCanRun(*target))
@@ -199,7 +201,7 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
       return;
     for (size_t r = 0; r < expected.size(); ++r)
       expectClose(expected[r], results[r], ulps, terms, std::string(cpu) + ", result " + std::to_string(r));
-    if (std::string_view(cpu) == "native" && !::testing::Test::HasFailure())
+    if (level == 0 && (!turn || *turn % 12 == 0) && !::testing::Test::HasFailure())
       checkLoweredText(module, function, inputs, results);
   }
 }

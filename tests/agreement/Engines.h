@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@ struct Tolerance {
 };
 
 /// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit, that compiled code agrees within docs/numbers.md (floats
-/// within `tolerance`, the rest exactly), and that the text of the lowered program, read back, compiles to code with the same bits.
-void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, Tolerance tolerance);
+/// within `tolerance`, the rest exactly), and that the text of the lowered program, read back, compiles to code with the same bits. With a `turn`, the
+/// number of this program among many, it compiles for one level of CPU, each in turn, and reads the text of each twelfth back.
+void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, Tolerance tolerance,
+                    std::optional<uint64_t> turn = {});
 
 /// What the interpreter makes of `function`; a failure of the test and nothing where it fails.
 std::vector<runtime::Array> interpreted(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs);

@@ -46,7 +46,7 @@ private:
   const Shape &shapeOf(int value) const { return typeOf(value).shape; }
   bool isRaw(int value) const { return raw_[static_cast<size_t>(value)]; }
 
-  int64_t size() { return sizes_[static_cast<size_t>(below(sizes_.size()))]; }
+  int64_t size() { return chance(0.12) ? 1 : sizes_[static_cast<size_t>(below(sizes_.size()))]; }
   Shape shape() {
     Shape shape;
     for (int64_t rank = below(4); rank > 0; --rank)
@@ -102,12 +102,18 @@ private:
     return axes;
   }
 
+  Maybe withUnitAxes(int x);
+  Maybe fitted(int x, const Shape &wanted);
+  Maybe view(int x);
   Maybe unary();
   Maybe binary();
   Maybe guarded();
   Maybe choice();
   Maybe place();
+  Maybe shared();
+  Maybe lookup();
   Maybe reduction();
+  Maybe kept();
   Maybe softmax();
   Maybe product();
   Maybe index();
@@ -208,6 +214,202 @@ int Generator::aCondition(const Shape &shape) {
   return found >= 0 ? found : input(DType::boolean, shape);
 }
 
+/// x with axes of size 1 dropped and added.
+Generator::Maybe Generator::withUnitAxes(int x) {
+  if (x < 0)
+    return -1;
+  Shape result;
+  size_t left = 6;
+  for (int64_t n : shapeOf(x)) {
+    if (left > shapeOf(x).size() && chance(0.3)) {
+      result.push_back(1);
+      --left;
+    }
+    if (n != 1 || chance(0.3))
+      result.push_back(n);
+  }
+  if (result == shapeOf(x) || chance(0.3))
+    result.push_back(1);
+  return result.size() > 5 ? -1 : step(OpId::reshape, ReshapeAttrs::make(result), {x}, true);
+}
+
+/// x, or as much of it as there is, as a value of this shape: by its axes of size 1, as part of it, padded, or reshaped.
+Generator::Maybe Generator::fitted(int x, const Shape &wanted) {
+  if (x < 0 || shapeOf(x) == wanted)
+    return x;
+  const Shape shape = shapeOf(x);
+  Ints trailing, zeros(shape.size(), 0), ones(shape.size(), 1);
+  bool spreads = shape.size() <= wanted.size(), inside = shape.size() == wanted.size(), around = inside;
+  size_t lead = spreads ? wanted.size() - shape.size() : 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    trailing.push_back(static_cast<int64_t>(lead + axis));
+    spreads = spreads && (shape[axis] == 1 || shape[axis] == wanted[lead + axis]);
+    inside = inside && shape[axis] >= wanted[axis];
+    around = around && shape[axis] <= wanted[axis];
+  }
+  if (spreads)
+    return step(OpId::broadcast, BroadcastAttrs::make(wanted, trailing), {x}, true);
+  if (shape.numElements() == wanted.numElements())
+    return step(OpId::reshape, ReshapeAttrs::make(wanted), {x}, true);
+  if (inside) {
+    Ints starts, limits;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      starts.push_back(below(static_cast<uint64_t>(shape[axis] - wanted[axis] + 1)));
+      limits.push_back(starts[axis] + wanted[axis]);
+    }
+    return step(OpId::slice, SliceAttrs::make(starts, limits, ones), {x}, true);
+  }
+  if (around) {
+    Ints low, high;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      low.push_back(below(static_cast<uint64_t>(wanted[axis] - shape[axis] + 1)));
+      high.push_back(wanted[axis] - shape[axis] - low[axis]);
+    }
+    return step(OpId::pad, PadAttrs::make(low, high, zeros), {x}, true);
+  }
+  if (shape.size() >= 2 && wanted.size() == 2) { // a transpose may do
+    Ints back;
+    for (size_t axis = shape.size(); axis-- > 0;)
+      back.push_back(static_cast<int64_t>(axis));
+    Shape turned;
+    for (int64_t axis : back)
+      turned.push_back(shape[static_cast<size_t>(axis)]);
+    if (turned == wanted)
+      return step(OpId::transpose, TransposeAttrs::make(back), {x}, true);
+  }
+  Ints axes;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    axes.push_back(axis);
+  int sum = step(OpId::reduce_sum, ReduceSumAttrs::make(axes), {x});
+  return sum < 0 ? -1 : step(OpId::broadcast, BroadcastAttrs::make(wanted, Ints()), {step(OpId::mul, {sum, fill(sum, 0.1)})}, true);
+}
+
+/// x in another place, now and then twice over.
+Generator::Maybe Generator::view(int x) {
+  for (int64_t more = 1 + below(2); more > 0 && x >= 0; --more) {
+    const Shape shape = shapeOf(x);
+    size_t rank = shape.size();
+    switch (below(5)) {
+    case 0: case 1: x = withUnitAxes(x); break;
+    case 2: {
+      Ints permutation;
+      for (size_t axis = 0; axis < rank; ++axis)
+        permutation.push_back(static_cast<int64_t>((axis + 1) % rank));
+      x = step(OpId::transpose, TransposeAttrs::make(permutation), {x}, true);
+      break;
+    }
+    case 3: {
+      Shape wide{chance(0.3) ? 1 : size()};
+      Ints dims;
+      for (size_t axis = 0; axis < rank; ++axis) {
+        wide.push_back(shape[axis]);
+        dims.push_back(static_cast<int64_t>(axis + 1));
+      }
+      x = rank > 3 ? x : step(OpId::broadcast, BroadcastAttrs::make(wide, dims), {x}, true);
+      break;
+    }
+    default: {
+      Ints starts, limits, strides;
+      for (int64_t n : shape) {
+        starts.push_back(n > 1 && chance(0.4) ? 1 : 0);
+        limits.push_back(n);
+        strides.push_back(chance(0.8) ? 1 : 2);
+      }
+      x = step(OpId::slice, SliceAttrs::make(starts, limits, strides), {x}, true);
+    }
+    }
+  }
+  return x;
+}
+
+/// A view that one op reads from memory and the next one element by element.
+Generator::Maybe Generator::shared() {
+  int v = chance(0.2) ? aFloat() : view(chance(0.2) ? lookup() : aFloat());
+  if (v < 0)
+    return -1;
+  const Shape shape = shapeOf(v);
+  int read = -1;
+  switch (below(5)) {
+  case 0: case 1: { // a product over its last axis
+    if (shape.empty() || shape.size() > 3 || shape.numElements() * shape[shape.size() - 1] > (options_.large ? 2000000 : 30000))
+      return -1;
+    std::string a = std::string("abc").substr(0, shape.size()), c = a.substr(0, a.size() - 1) + "n";
+    int64_t k = shape[shape.size() - 1], n = chance(0.6) ? k : size();
+    int w = ofType({options_.dtype, Shape{k, n}});
+    read = step(OpId::contract, ContractAttrs::make(a + "," + a.back() + "n->" + c), {v, w});
+    break;
+  }
+  case 2: {
+    Ints low, high, interior;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      low.push_back(below(3));
+      high.push_back(below(3));
+      interior.push_back(chance(0.8) ? 0 : 1);
+    }
+    read = step(OpId::pad, PadAttrs::make(low, high, interior), {v}, true);
+    break;
+  }
+  case 3: {
+    if (shape.empty())
+      return -1;
+    int64_t axis = below(shape.size());
+    TensorType type = typeOf(v);
+    type.shape[static_cast<size_t>(axis)] = chance(0.5) ? 1 : size();
+    std::vector<int> parts{v, chance(0.5) ? v : ofType(type)};
+    if (chance(0.5))
+      std::swap(parts[0], parts[1]);
+    read = step(OpId::concat, ConcatAttrs::make(axis), parts, true);
+    break;
+  }
+  default: {
+    if (shape.empty() || shape[0] == 0)
+      return -1;
+    int places = input(chance(0.5) ? DType::i64 : DType::i32, Shape{1 + below(4)}, 0, static_cast<double>(shape[0]));
+    hidden_[static_cast<size_t>(places)] = true;
+    read = step(OpId::gather, {v, places});
+  }
+  }
+  if (read < 0)
+    return -1;
+  static const OpId kOps[] = {OpId::add, OpId::sub, OpId::mul};
+  int both = step(kOps[below(std::size(kOps))], {read, fitted(v, shapeOf(read))});
+  return both >= 0 && chance(0.5) ? step(OpId::tanh, {both}) : both;
+}
+
+/// Rows of a table, by a product with one_hot; or coordinates, as one_hot and iota both are and are read.
+Generator::Maybe Generator::lookup() {
+  int64_t depth = chance(0.3) ? 1 + below(5) : size();
+  if (depth == 0)
+    return -1;
+  int hot;
+  if (chance(0.6)) {
+    Shape where = shape();
+    if (where.size() > 2 || where.numElements() * depth > 3000)
+      return -1;
+    int places = input(chance(0.5) ? DType::i64 : DType::i32, where, -1, static_cast<double>(depth));
+    if (chance(0.4))
+      places = withUnitAxes(places);
+    hot = places < 0 ? -1 : step(OpId::one_hot, OneHotAttrs::make(depth, options_.dtype), {places}, true);
+  } else {
+    Shape wanted = shape();
+    wanted.push_back(depth);
+    if (wanted.numElements() > 3000)
+      return -1;
+    int coordinate = step(OpId::iota, IotaAttrs::make(wanted, below(wanted.size()), options_.dtype), {}, true);
+    hot = chance(0.5) ? coordinate : step(OpId::mul, {coordinate, fill(coordinate, 0.05)});
+  }
+  if (hot < 0 || chance(0.3))
+    return hot;
+  std::string a = std::string("abcd").substr(0, shapeOf(hot).size());
+  int64_t n = chance(0.2) ? depth : size();
+  int table = ofType({options_.dtype, Shape{depth, n}});
+  int rows = step(OpId::contract, ContractAttrs::make(a + "," + a.back() + "n->" + a.substr(0, a.size() - 1) + "n"), {hot, table});
+  if (rows < 0)
+    return -1;
+  rows = step(OpId::mul, {rows, fill(rows, 0.1)});
+  return rows >= 0 && chance(0.5) ? step(OpId::add, {rows, fitted(hot, shapeOf(rows))}) : rows;
+}
+
 Generator::Maybe Generator::unary() {
   static const OpId kOps[] = {OpId::tanh, OpId::sigmoid, OpId::sin, OpId::cos, OpId::erf, OpId::softsign, OpId::neg, OpId::abs, OpId::relu, OpId::exp, OpId::expm1};
   OpId op = kOps[below(std::size(kOps))];
@@ -219,7 +421,7 @@ Generator::Maybe Generator::unary() {
 
 Generator::Maybe Generator::binary() {
   static const OpId kOps[] = {OpId::add, OpId::sub, OpId::mul, OpId::mul, OpId::maximum, OpId::minimum};
-  int a = aFloat(), b = ofType(typeOf(a));
+  int a = aFloat(), b = chance(0.2) ? fitted(aFloat(), shapeOf(a)) : ofType(typeOf(a));
   if (chance(0.5))
     std::swap(a, b);
   return step(kOps[below(std::size(kOps))], {a, b});
@@ -249,7 +451,12 @@ Generator::Maybe Generator::place() {
   int x = chance(0.8) ? aFloat() : anInteger();
   const Shape shape = shapeOf(x);
   size_t rank = shape.size();
-  switch (below(6)) {
+  switch (below(8)) {
+  case 6: {
+    Maybe condition = chance(0.2) ? pick([&](int v) { return typeOf(v).dtype == DType::boolean; }) : -1;
+    return withUnitAxes(condition >= 0 ? condition : x);
+  }
+  case 7: return view(x);
   case 0: {
     Shape wide;
     Ints dims;
@@ -342,6 +549,22 @@ Generator::Maybe Generator::reduction() {
     return sum >= 0 && isFloat(typeOf(sum).dtype) && chance(0.5) ? step(OpId::mul, {sum, fill(sum, 0.1)}) : sum;
   }
   }
+}
+
+/// A reduction whose axes stay, with size 1, and what is normalised by it.
+Generator::Maybe Generator::kept() {
+  int x = aFloat();
+  const Shape shape = shapeOf(x);
+  Ints axes = someAxes(shape.rank(), true);
+  Shape narrow = shape;
+  for (int64_t axis : axes)
+    narrow[static_cast<size_t>(axis)] = 1;
+  int sum = step(OpId::reduce_sum, ReduceSumAttrs::make(axes), {x});
+  int row = sum < 0 ? -1 : step(OpId::reshape, ReshapeAttrs::make(narrow), {step(OpId::mul, {sum, fill(sum, 0.1)})}, true);
+  if (row < 0 || chance(0.3))
+    return row;
+  int wide = fitted(row, shape);
+  return chance(0.5) ? step(OpId::sub, {x, wide}) : step(OpId::div, {x, step(OpId::add, {step(OpId::mul, {wide, wide}), fill(x, 0.5)})});
 }
 
 /// The pattern that fusion knows best: a row's maximum, exponentials, their sum, and the quotient.
@@ -506,7 +729,7 @@ RandomProgram Generator::run() {
   for (int attempt = 0; attempt < 20 * options_.steps && static_cast<int>(program_.steps.size()) < options_.steps; ++attempt) {
     size_t before = program_.steps.size();
     Maybe made = -1;
-    switch (int64_t idea = below(options_.smooth ? 18 : 24)) {
+    switch (int64_t idea = below(options_.smooth ? 23 : 29)) {
     case 0: case 1: case 2: made = unary(); break;
     case 3: case 4: case 5: made = binary(); break;
     case 6: made = guarded(); break;
@@ -517,9 +740,12 @@ RandomProgram Generator::run() {
     case 14: case 15: made = product(); break;
     case 16: made = index(); break;
     case 17: made = numbers(); break;
-    case 18: case 19: made = integers(); break;
-    case 20: case 21: made = jumps(); break;
-    default: made = idea == 22 ? choice() : reduction(); break;
+    case 18: case 19: case 20: made = shared(); break;
+    case 21: made = lookup(); break;
+    case 22: made = kept(); break;
+    case 23: case 24: made = integers(); break;
+    case 25: case 26: made = jumps(); break;
+    default: made = idea == 27 ? choice() : reduction(); break;
     }
     if (made < 0) { // as if it had not been tried
       program_.steps.resize(before);
@@ -555,7 +781,8 @@ RandomProgram Generator::run() {
   // What nobody reads is a result, and now and then something in between is one too.
   for (size_t v = 0; v < number.size(); ++v)
     if (program_.steps[v].op != OpId::call && (!read[v] || chance(0.1)))
-      program.outputs.push_back(number[v]);
+      for (int times = chance(0.04) ? 2 : 1; times > 0; --times)
+        program.outputs.push_back(number[v]);
   for (const Array &value : program.values)
     for (int64_t i = 0; isFloat(value.dtype()) && i < value.numElements(); ++i)
       program.largest = std::max(program.largest, std::fabs(value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i]));
@@ -565,5 +792,72 @@ RandomProgram Generator::run() {
 } // namespace
 
 RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options) { return Generator(seed, options).run(); }
+
+RandomProgram partOf(const RandomProgram &program, const std::vector<int> &outputs, const std::set<int> &cuts) {
+  int inputs = static_cast<int>(program.inputs.size()), count = static_cast<int>(program.values.size());
+  auto isInput = [&](int value) { return value < inputs || cuts.count(value); };
+  std::vector<bool> needed(static_cast<size_t>(count), false);
+  for (int output : outputs)
+    needed[static_cast<size_t>(output)] = true;
+  for (int value = count - 1; value >= inputs; --value)
+    if (needed[static_cast<size_t>(value)] && !isInput(value))
+      for (int operand : program.steps[static_cast<size_t>(value - inputs)].operands)
+        needed[static_cast<size_t>(operand)] = true;
+  RandomProgram part;
+  part.seed = program.seed;
+  part.largest = program.largest;
+  std::vector<int> number(static_cast<size_t>(count), -1);
+  for (bool wantInputs : {true, false})
+    for (int value = 0; value < count; ++value) {
+      size_t v = static_cast<size_t>(value);
+      if (!needed[v] || isInput(value) != wantInputs)
+        continue;
+      number[v] = static_cast<int>(part.values.size());
+      part.values.push_back(program.values[v]);
+      if (wantInputs) {
+        part.inputs.push_back(program.values[v]);
+        continue;
+      }
+      part.steps.push_back(program.steps[v - static_cast<size_t>(inputs)]);
+      for (int &operand : part.steps.back().operands)
+        operand = number[static_cast<size_t>(operand)];
+    }
+  for (int output : outputs)
+    part.outputs.push_back(number[static_cast<size_t>(output)]);
+  return part;
+}
+
+std::string toString(const RandomProgram &program) {
+  auto attribute = [](const AttrValue &value) {
+    struct {
+      std::string operator()(int64_t x) { return std::to_string(x); }
+      std::string operator()(double x) { return std::to_string(x); }
+      std::string operator()(DType x) { return std::string(nameOf(x)); }
+      std::string operator()(const Ints &x) { return runtime::toString(x); }
+      std::string operator()(const std::string &x) { return x; }
+      std::string operator()(const Array &x) { return runtime::toString(x); }
+    } print;
+    return std::visit(print, value);
+  };
+  std::string text;
+  for (size_t v = 0; v < program.values.size(); ++v) {
+    text += "  %" + std::to_string(v) + " : " + runtime::toString(program.values[v].type) + " = ";
+    if (v < program.inputs.size()) {
+      text += "input\n";
+      continue;
+    }
+    const RandomProgram::Step &step = program.steps[v - program.inputs.size()];
+    text += recordOf(step.op).name;
+    for (int operand : step.operands)
+      text += " %" + std::to_string(operand);
+    for (size_t i = 0; i < step.attrs.size(); ++i)
+      text += (i == 0 ? " | " : "; ") + attribute(step.attrs[i]);
+    text += "\n";
+  }
+  text += "  outputs";
+  for (int output : program.outputs)
+    text += " %" + std::to_string(output);
+  return text + "\n";
+}
 
 } // namespace wg::tests

@@ -4,7 +4,7 @@
 
 #include "runtime/Op.h"
 
-#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,5 +37,11 @@ struct RandomProgram {
 
 /// The same program for the same seed and options, on every machine. All values are finite and below 1e4 in size.
 RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options);
+
+/// What of `program` computes `outputs`, the values `cuts` being inputs. Values that are left keep their order, not their numbers.
+RandomProgram partOf(const RandomProgram &program, const std::vector<int> &outputs, const std::set<int> &cuts);
+
+/// One line for each input and step.
+std::string toString(const RandomProgram &program);
 
 } // namespace wg::tests

@@ -1,16 +1,20 @@
-// Random programs: compiled code against the interpreter, gradients against central differences, and the front end, eager and traced, against
-// both. WENGERT_RANDOM_PROGRAMS=N runs N of each kind instead of the usual number, WENGERT_RANDOM_SEED=S begins at seed S.
+// Random programs: compiled code against the interpreter, gradients against central differences, sizes `?` against those that are known.
+// WENGERT_RANDOM_PROGRAMS=N runs N of each kind instead of the usual number, WENGERT_RANDOM_SEED=S begins at seed S (RandomRun.h).
 #include "autodiff/Reverse.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
+#include "passes/Passes.h"
 #include "tests/agreement/Engines.h"
-#include "tests/agreement/RandomProgram.h"
+#include "tests/agreement/RandomRun.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 using namespace mlir;
 
@@ -20,22 +24,6 @@ namespace {
 using runtime::Array;
 using runtime::DType;
 using Arrays = std::vector<Array>;
-
-uint64_t fromEnvironment(const char *name, uint64_t usual) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : usual;
-}
-
-/// Calls `check(seed)` for each seed of a run, until one fails.
-template <class Check> void forSeeds(uint64_t usual, Check &&check) {
-  uint64_t first = fromEnvironment("WENGERT_RANDOM_SEED", 1), count = fromEnvironment("WENGERT_RANDOM_PROGRAMS", usual);
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    check(seed);
-    if (::testing::Test::HasFailure())
-      return;
-  }
-}
 
 /// The program as `f`: results are its outputs, then, if `order` is 1, the gradients of the sum of its float outputs by the float inputs; with
 /// order 2 the gradients of <first order, directions> instead, the directions being more arguments.
@@ -47,8 +35,91 @@ struct Emitted {
   std::vector<size_t> twice;        ///< of `sources`: those with a second gradient
 };
 
-Emitted emit(const RandomProgram &program, int order) {
+/// A program with sizes that are not known: the axes of this size of the inputs are `?`, and what follows from them.
+class Opened {
+public:
+  Opened(const RandomProgram &program, int64_t size) : program(program), size(size) {
+    for (const RandomProgram::Step &step : program.steps) // a key has two numbers
+      if (step.op == runtime::OpId::random_uniform || step.op == runtime::OpId::random_bits)
+        keys.insert(step.operands[0]);
+  }
+
+  runtime::TensorType typeOfInput(int input) const {
+    runtime::TensorType type = program.inputs[static_cast<size_t>(input)].type;
+    for (int64_t &n : type.shape)
+      if (n == size && !keys.count(input))
+        n = runtime::kDynamic;
+    return type;
+  }
+  bool opens(int input) const { return typeOfInput(input).shape.contains(runtime::kDynamic); }
+
+  /// The attributes of a step for operands of these types; sizes that are not known are operands too. Nothing where a `?` that is 1 would have to
+  /// be repeated, which only a size that is known to be 1 is.
+  std::optional<std::pair<runtime::Attrs, SmallVector<Value>>> step(OpBuilder &b, Location loc, const RandomProgram::Step &step, SmallVector<Value> operands, Block *body) const {
+    int shapeAt = runtime::recordOf(step.op).shapeAttr;
+    bool slices = step.op == runtime::OpId::slice;
+    if (shapeAt < 0 && !slices)
+      return std::pair(step.attrs, operands);
+    std::vector<runtime::AttrValue> values;
+    for (size_t i = 0; i < step.attrs.size(); ++i)
+      values.push_back(step.attrs[i]);
+    ArrayRef<int64_t> from;
+    if (!operands.empty())
+      from = cast<RankedTensorType>(operands[0].getType()).getShape();
+    if (slices) { // a dynamic axis is taken to its end
+      runtime::Ints &limits = std::get<runtime::Ints>(values[1]);
+      for (auto [axis, n] : llvm::enumerate(from))
+        if (ShapedType::isDynamic(n) && limits[axis] == size)
+          limits[axis] = runtime::kDynamic;
+      return std::pair(runtime::Attrs(std::move(values)), operands);
+    }
+    runtime::Ints &shape = std::get<runtime::Ints>(values[static_cast<size_t>(shapeAt)]);
+    SmallVector<bool> open;
+    for (int64_t n : shape)
+      open.push_back(n == size);
+    if (step.op == runtime::OpId::broadcast)
+      for (auto [axis, to] : llvm::enumerate(step.attrs.ints(1))) {
+        if (ShapedType::isDynamic(from[axis]) && shape[static_cast<size_t>(to)] != size)
+          return std::nullopt;
+        if (from[axis] != 1) // an axis that is there keeps what is known of it
+          open[static_cast<size_t>(to)] = ShapedType::isDynamic(from[axis]);
+      }
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (open[axis]) {
+        shape[axis] = runtime::kDynamic;
+        operands.push_back(sizeIn(b, loc, body));
+      }
+    return std::pair(runtime::Attrs(std::move(values)), operands);
+  }
+
+private:
+  /// The size, of the first axis that has it.
+  Value sizeIn(OpBuilder &b, Location loc, Block *body) const {
+    for (BlockArgument argument : body->getArguments())
+      for (auto [axis, n] : llvm::enumerate(cast<RankedTensorType>(argument.getType()).getShape()))
+        if (ShapedType::isDynamic(n))
+          return ir::DimOp::create(b, loc, argument, static_cast<int64_t>(axis));
+    return {};
+  }
+
+  const RandomProgram &program;
+  int64_t size;
+  std::set<int> keys;
+};
+
+/// Nothing where an op refuses sizes that are not known.
+std::optional<Emitted> emit(const RandomProgram &program, int order, const Opened *opened) {
   MLIRContext *context = ir::context();
+  std::string refusal;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    refusal += diagnostic.str() + "\n";
+    return success();
+  });
+  auto refused = [&]() -> std::optional<Emitted> {
+    if (!opened)
+      ADD_FAILURE() << refusal << toString(program);
+    return std::nullopt;
+  };
   OpBuilder b(context);
   Location loc = b.getUnknownLoc();
   Emitted emitted{ModuleOp::create(loc), {}, {}, 0, {}};
@@ -57,15 +128,23 @@ Emitted emit(const RandomProgram &program, int order) {
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
   SmallVector<Value> values, results, targets, sources;
-  for (const Array &input : program.inputs)
-    values.push_back(body->addArgument(ir::tensorTypeOf(context, input.type), loc));
+  for (auto [i, input] : llvm::enumerate(program.inputs))
+    values.push_back(body->addArgument(ir::tensorTypeOf(context, opened ? opened->typeOfInput(static_cast<int>(i)) : input.type), loc));
   size_t numInputs = values.size();
   for (const RandomProgram::Step &step : program.steps) {
     SmallVector<Value> operands;
     for (int operand : step.operands)
       operands.push_back(values[static_cast<size_t>(operand)]);
-    FailureOr<Operation *> op = ir::buildOp(b, loc, step.op, operands, step.attrs);
-    EXPECT_TRUE(succeeded(op));
+    runtime::Attrs attrs = step.attrs;
+    if (opened) {
+      auto opening = opened->step(b, loc, step, operands, body);
+      if (!opening)
+        return refused();
+      std::tie(attrs, operands) = std::move(*opening);
+    }
+    FailureOr<Operation *> op = ir::buildOp(b, loc, step.op, operands, attrs);
+    if (failed(op))
+      return refused();
     values.push_back((*op)->getResult(0));
   }
   for (int output : program.outputs) {
@@ -84,7 +163,8 @@ Emitted emit(const RandomProgram &program, int order) {
         places.push_back(i);
       }
     auto first = autodiff::reverse(b, loc, targets, {}, floats);
-    EXPECT_TRUE(succeeded(first));
+    if (failed(first))
+      return refused();
     SmallVector<Value> gradients, by, directions;
     for (auto [place, source, gradient] : llvm::zip_equal(places, floats, first->values))
       if (gradient) {
@@ -99,7 +179,8 @@ Emitted emit(const RandomProgram &program, int order) {
       for (Value source : by)
         directions.push_back(body->addArgument(source.getType(), loc));
       auto second = autodiff::reverse(b, loc, gradients, directions, by);
-      EXPECT_TRUE(succeeded(second));
+      if (failed(second))
+        return refused();
       results.clear();
       emitted.firstGradient = 0;
       for (auto [k, value] : llvm::enumerate(second->values))
@@ -111,10 +192,30 @@ Emitted emit(const RandomProgram &program, int order) {
   }
   func::ReturnOp::create(b, loc, results);
   function.setFunctionType(b.getFunctionType(body->getArgumentTypes(), ValueRange(results).getTypes()));
-  EXPECT_TRUE(succeeded(verify(*emitted.module)));
+  if (failed(verify(*emitted.module)))
+    return refused();
   if (std::getenv("WENGERT_SHOW"))
     emitted.module->dump();
   return emitted;
+}
+Emitted emit(const RandomProgram &program, int order) {
+  std::optional<Emitted> emitted = emit(program, order, nullptr);
+  return emitted ? std::move(*emitted) : Emitted{ModuleOp::create(UnknownLoc::get(ir::context())), {}, {}, 0, {}};
+}
+
+/// Now and then a result takes the place of an argument of its type, as an optimiser's update does.
+void donate(ModuleOp module, uint64_t seed) {
+  auto function = module.lookupSymbol<func::FuncOp>("f");
+  OpBuilder b(module.getContext());
+  llvm::DenseSet<unsigned> taken;
+  for (auto [r, type] : llvm::enumerate(function.getResultTypes())) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    for (unsigned i = 0; (seed >> 40) % 3 == 0 && i < function.getNumArguments(); ++i)
+      if (unsigned argument = static_cast<unsigned>(i + (seed >> 50)) % function.getNumArguments(); function.getArgument(argument).getType() == type && taken.insert(argument).second) {
+        function.setArgAttr(argument, "wg.result", b.getI64IntegerAttr(static_cast<int64_t>(r)));
+        break;
+      }
+  }
 }
 
 std::string textOf(ModuleOp module) {
@@ -164,20 +265,48 @@ template <class F> void expectSlope(double exact, double scale, F &&value, const
   ADD_FAILURE() << what << ": " << exact << ", by differences" << tried << ", scale " << scale;
 }
 
+/// Equal bits, or floats within `ulps` of `scale`.
+void expectSame(const Arrays &expected, const Arrays &actual, double ulps, double scale, const std::string &what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  for (size_t r = 0; r < expected.size(); ++r) {
+    ASSERT_EQ(toString(expected[r].type), toString(actual[r].type)) << what << ", result " << r;
+    if (std::memcmp(expected[r].buffer.data(), actual[r].buffer.data(), expected[r].numBytes()) == 0)
+      continue;
+    ASSERT_TRUE(ulps > 0 && runtime::isFloat(expected[r].dtype())) << what << ", result " << r << " differs";
+    bool single = expected[r].dtype() == DType::f32;
+    for (int64_t i = 0; i < expected[r].numElements(); ++i) {
+      double e = single ? expected[r].data<float>()[i] : expected[r].data<double>()[i], a = single ? actual[r].data<float>()[i] : actual[r].data<double>()[i];
+      ASSERT_LE(std::fabs(e - a), ulps * (single ? 0x1p-23 : 0x1p-52) * scale) << what << ", result " << r << ", element " << i << ": " << e << " against " << a;
+    }
+  }
+}
+
+/// A failure with the program that is at fault.
+void explain(ModuleOp module) {
+  if (::testing::Test::HasFailure())
+    ADD_FAILURE() << textOf(module);
+}
+
+RandomProgramOptions anyProgram(uint64_t seed) {
+  return {.dtype = seed % 2 ? DType::f32 : DType::f64, .steps = 6 + static_cast<int>(seed % 23), .large = seed % 10 == 3, .empty = seed % 10 == 6};
+}
+RandomProgramOptions smoothProgram(uint64_t seed) {
+  bool large = seed % 10 == 3, single = seed % 2 && !large; // long sums that cancel say little in f32
+  return {.dtype = single ? DType::f32 : DType::f64, .steps = 6 + static_cast<int>(seed % 19), .smooth = true, .large = large, .empty = seed % 10 == 6};
+}
+
 TEST(RandomPrograms, CompiledCodeAgreesWithTheInterpreter) {
-  forSeeds(60, [](uint64_t seed) {
-    bool single = seed % 2;
-    RandomProgram program = randomProgram(seed, {.dtype = single ? DType::f32 : DType::f64, .steps = 6 + static_cast<int>(seed % 23), .large = seed % 10 == 3, .empty = seed % 10 == 6});
+  forPrograms(90, anyProgram, [](const RandomProgram &program) {
     Emitted emitted = emit(program, 0);
-    checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 256, .atLeast = program.largest});
-    if (::testing::Test::HasFailure())
-      ADD_FAILURE() << textOf(*emitted.module);
+    donate(*emitted.module, program.seed);
+    checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 256, .atLeast = program.largest}, program.seed);
+    explain(*emitted.module);
   });
 }
 
 TEST(RandomPrograms, GradientsAreTheSlopes) {
-  forSeeds(60, [](uint64_t seed) {
-    RandomProgram program = randomProgram(seed, {.steps = 6 + static_cast<int>(seed % 19), .smooth = true});
+  auto optionsOf = [](uint64_t seed) { return RandomProgramOptions{.steps = 6 + static_cast<int>(seed % 19), .smooth = true}; };
+  forPrograms(90, optionsOf, [](const RandomProgram &program) {
     Emitted value = emit(program, 0), first = emit(program, 1), second = emit(program, 2);
     Arrays v, u;
     for (size_t k = 0; k < first.sources.size(); ++k) {
@@ -216,23 +345,78 @@ TEST(RandomPrograms, GradientsAreTheSlopes) {
     more.insert(more.end(), u.begin(), u.end());
     along(interpret(*second.module, more), 0, &second.twice, v);
     expectSlope(slope, scale, slopeAlongU, "second order");
-    if (::testing::Test::HasFailure())
-      ADD_FAILURE() << textOf(*first.module);
+    explain(*first.module);
   });
 }
 
 TEST(RandomPrograms, CompiledGradientsAgreeWithTheInterpreter) {
-  forSeeds(40, [](uint64_t seed) {
-    bool large = seed % 10 == 3, single = seed % 2 && !large; // long sums that cancel say little in f32
-    RandomProgram program = randomProgram(seed, {.dtype = single ? DType::f32 : DType::f64, .steps = 6 + static_cast<int>(seed % 19), .smooth = true, .large = large, .empty = seed % 10 == 6});
+  forPrograms(70, smoothProgram, [](const RandomProgram &program) {
     Emitted emitted = emit(program, 1);
+    donate(*emitted.module, program.seed);
     double atLeast = program.largest;
     for (const Array &result : interpret(*emitted.module, program.inputs))
       atLeast = std::max(atLeast, largest(result));
-    checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 1024, .atLeast = atLeast});
-    if (::testing::Test::HasFailure())
-      ADD_FAILURE() << textOf(*emitted.module);
+    checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 1024, .atLeast = atLeast}, program.seed);
+    explain(*emitted.module);
   });
+}
+
+/// The program with axes opened to `?`, and the same specialised to the sizes that they have.
+void checkOpened(const RandomProgram &program, int order, const Opened &opened) {
+  Emitted known = emit(program, order);
+  std::optional<Emitted> open = emit(program, order, &opened);
+  if (!open) {
+    tally(order ? "gradients refused" : "programs refused");
+    return;
+  }
+  tally(order ? "gradients opened" : "programs opened");
+  Arrays expected = interpret(*known.module, program.inputs), actual = interpret(*open->module, program.inputs);
+  double scale = program.largest;
+  for (const Array &array : expected)
+    scale = std::max(scale, largest(array));
+  expectSame(expected, actual, order ? 64 : 0, scale, "open");
+  OwningOpRef<ModuleOp> specialised(open->module->clone());
+  auto function = specialised->lookupSymbol<func::FuncOp>("f");
+  SmallVector<Type> types;
+  for (const Array &input : program.inputs)
+    types.push_back(ir::tensorTypeOf(ir::context(), input.type));
+  ASSERT_TRUE(succeeded(passes::inferShapes(function, types)));
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front()))) // sizes that have become attributes
+    if (isa<arith::ConstantOp>(op) && op.use_empty())
+      op.erase();
+  EXPECT_TRUE(succeeded(verify(*specialised)));
+  if (!::testing::Test::HasFailure())
+    checkAgreement(*specialised, "f", program.inputs, {.ulps = 1024, .atLeast = scale}, program.seed);
+  if (!::testing::Test::HasFailure())
+    expectSame(actual, interpret(*specialised, program.inputs), 0, scale, "specialised");
+  explain(*open->module);
+}
+
+TEST(RandomPrograms, SizesThatAreNotKnownChangeNothing) {
+  constexpr uint64_t kUsual = 60;
+  std::map<std::string, uint64_t> found = forPrograms(kUsual, smoothProgram, [](const RandomProgram &program) {
+    // A size that some input has, and whose axes the program's ops let open.
+    std::set<int64_t> sizes;
+    for (const Array &input : program.inputs)
+      sizes.insert(input.shape().begin(), input.shape().end());
+    std::vector<int64_t> order(sizes.begin(), sizes.end());
+    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(order.empty() ? 0 : program.seed / 7 % order.size()), order.end());
+    for (int64_t size : order) {
+      Opened opened(program, size);
+      bool opens = false;
+      for (size_t i = 0; i < program.inputs.size(); ++i)
+        opens = opens || opened.opens(static_cast<int>(i));
+      if (!opens || !emit(program, 0, &opened))
+        continue;
+      checkOpened(program, 0, opened);
+      if (!::testing::Test::HasFailure())
+        checkOpened(program, 1, opened);
+      return;
+    }
+    tally("programs refused");
+  });
+  if (!isChild() && found["programs opened"] + found["programs refused"] >= kUsual)
+    EXPECT_GE(found["programs opened"], found["programs refused"]) << "too few programs let a size open";
 }
 
 } // namespace
