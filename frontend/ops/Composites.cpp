@@ -105,14 +105,6 @@ Tensor log_softmax(const Located &x, int64_t axis) {
   return sub(Located(z, at), Located(log(Located(sum, at)), at));
 }
 
-/// max(x, 0) + log1p(exp(-|x|)): neither side overflows, and at 0 the halves of both slopes add up to 1/2.
-Tensor softplus(const Located &x) {
-  Where at = x.where();
-  Tensor tensor = floatOf("softplus", x);
-  Tensor tail = log1p(Located(exp(Located(neg(Located(abs(Located(tensor, at)), at)), at)), at));
-  return add(Located(maximum(Located(tensor, at), Located(0, at)), at), Located(tail, at));
-}
-
 Tensor gelu(const Located &x) {
   Where at = x.where();
   Tensor tensor = floatOf("gelu", x);

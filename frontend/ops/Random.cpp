@@ -1,6 +1,7 @@
 // Random numbers from keys.
 #include "frontend/ops/Operands.h"
 
+#include <cmath>
 #include <mutex>
 #include <numbers>
 
@@ -39,7 +40,10 @@ Tensor random_uniform(const Located &key, const Shape &shape, double low, double
   Tensor u = applyOne(OpId::random_uniform, runtime::RandomUniformAttrs::make(shape, dtype), {&k}, at);
   if (low == 0 && high == 1)
     return u;
-  return add(Located(mul(Located(u, at), Located(high - low, at)), at), Located(low, at));
+  Tensor x = add(Located(mul(Located(u, at), Located(high - low, at)), at), Located(low, at));
+  // 1 + (1 - 2^-24) rounds to 2: the interval is open there.
+  double below = dtype == f32 ? std::nextafter(static_cast<float>(high), static_cast<float>(low)) : std::nextafter(high, low);
+  return low < high ? minimum(Located(x, at), Located(below, at)) : x;
 }
 
 /// sqrt(-2 log u) cos(2 pi v) with u in (0, 1] and v in [0, 1).

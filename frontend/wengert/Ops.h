@@ -162,8 +162,6 @@ Tensor variance(const Located &x, const Axes &axes = Axes::all(), bool keepdims 
 Tensor logsumexp(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 Tensor softmax(const Located &x, int64_t axis = -1);
 Tensor log_softmax(const Located &x, int64_t axis = -1);
-/// log(1 + exp(x)), stable on both sides.
-Tensor softplus(const Located &x);
 /// x Phi(x), exact, by erf (Hendrycks and Gimpel 2016).
 Tensor gelu(const Located &x);
 /// x sigmoid(x)

@@ -96,6 +96,12 @@ Value SigmoidOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   return arith::DivFOp::create(b, loc, numerator, arith::AddFOp::create(b, loc, one(b, loc, x[0]), e));
 }
 
+/// max(x, 0) + log(1 + e^-|x|): neither side overflows, and the lower tail keeps its accuracy.
+Value SoftplusOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
+  Value e = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, math::AbsFOp::create(b, loc, x[0])));
+  return arith::AddFOp::create(b, loc, maximum(b, loc, x[0], zero(b, loc, x[0])), math::Log1pOp::create(b, loc, e));
+}
+
 /// At an infinity the quotient would be NaN: there it is the sign.
 Value SoftsignOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   Value size = math::AbsFOp::create(b, loc, x[0]), unit = one(b, loc, x[0]);
@@ -273,9 +279,15 @@ FailureOr<Cotangents> SigmoidOp::vjp(OpBuilder &b, Location loc, ValueRange ct) 
   return Cotangents{mul(b, loc, ct[0], mul(b, loc, getY(), sub(b, loc, onesLike(b, loc, getY()), getY())))};
 }
 
-/// y = x / (1 + |x|), so dx = ct / (1 + |x|)^2 = ct * (1 - |y|)^2. Reads y.
+/// y = log(1 + exp(x)), so dx = ct * sigmoid(x): smooth at 0, where the formula of the element has two kinks that cancel.
+FailureOr<Cotangents> SoftplusOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], SigmoidOp::create(b, loc, getX()))};
+}
+
+/// y = x / (1 + |x|), so dx = ct / (1 + |x|)^2. Reads x: 1 - |y| would cancel in the tails, which are those of a power.
 FailureOr<Cotangents> SoftsignOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value rest = sub(b, loc, onesLike(b, loc, getY()), AbsOp::create(b, loc, getY()));
+  Value one = onesLike(b, loc, getX());
+  Value rest = DivOp::create(b, loc, one, add(b, loc, one, AbsOp::create(b, loc, getX())));
   return Cotangents{mul(b, loc, ct[0], mul(b, loc, rest, rest))};
 }
 

@@ -63,9 +63,16 @@ def WG_SigmoidOp : WG_UnaryOp<"sigmoid", "y = 1 / (1 + exp(-x))"> {
   let samples = ["f64[2,3] in [-4, 4]"];
 }
 
+def WG_SoftplusOp : WG_UnaryOp<"softplus", "y = log(1 + exp(x))"> {
+  let description = [{
+    Softplus, the smooth rectifier: neither side overflows. Its slope is sigmoid(x). Shapes: x float[...] -> y float[...].
+  }];
+  let samples = ["f64[2,3] in [-4, 4]", "f64[7] = [-800, -40, -1, 0, 1, 40, 800]"];
+}
+
 def WG_SoftsignOp : WG_UnaryOp<"softsign", "y = x / (1 + |x|)"> {
   let description = [{Softsign; tends to -1 and 1 as a power does, and is -1 and 1 at the infinities. Shapes: x float[...] -> y float[...].}];
-  let samples = ["f64[2,3] in [-3, 3]", "f64[4] = [-1e300, -0.001, 0.001, 1e300]"];
+  let samples = ["f64[2,3] in [-3, 3]", "f64[6] = [-1e300, -1e9, -0.001, 0.001, 1e9, 1e300]"];
 }
 
 def WG_ReluOp : WG_UnaryOp<"relu", "y = max(x, 0)"> {

@@ -105,6 +105,9 @@ template <class T> static T sigmoidOf(T x) {
   return (x >= 0 ? T(1) : x != x ? x : e) / (1 + e);
 }
 
+/// max(x, 0) + log(1 + e^-|x|)
+template <class T> static T softplusOf(T x) { return (x > 0 || x != x ? x : T(0)) + std::log1p(std::exp(-std::abs(x))); }
+
 // ---- Kernels of more than one dtype ----------------------------------------------------------------------------------------
 static Status selectKernel(std::span<const Array> operands, const Attrs &, std::span<Array> results) {
   const bool *c = operands[0].data<bool>();
@@ -144,6 +147,7 @@ std::span<const KernelRow> elementwiseKernels() {
       unary<Floats>("rsqrt", [](auto x) { return 1 / std::sqrt(x); }),
       unary<Floats>("tanh", [](auto x) { return std::tanh(x); }),
       unary<Floats>("sigmoid", [](auto x) { return sigmoidOf(x); }),
+      unary<Floats>("softplus", [](auto x) { return softplusOf(x); }),
       unary<Floats>("softsign", []<class T>(T x) { return std::isinf(x) ? std::copysign(T(1), x) : x / (1 + std::fabs(x)); }),
       unary<Floats>("relu", []<class T>(T x) { return x > 0 || x != x ? x : T(0); }),
       unary<Floats>("sin", [](auto x) { return std::sin(x); }),

@@ -86,6 +86,7 @@ TYPED_TEST(FloatTest, FunctionsAtTheEdges) {
   EXPECT_TRUE(same(unary<T>("rsqrt", {4, 0, -1, inf, nan}), {0.5, inf, nan, 0, nan}));
   EXPECT_TRUE(same(unary<T>("tanh", {0, -0.0, inf, -inf, 100, nan}), {0, -0.0, 1, -1, 1, nan}));
   EXPECT_TRUE(same(unary<T>("sigmoid", {0, inf, -inf, big, -big, nan}), {0.5, 1, 0, 1, 0, nan}));
+  EXPECT_TRUE(same(unary<T>("softplus", {inf, -inf, big, -big, nan}), {inf, 0, big, 0, nan}));
   EXPECT_TRUE(same(unary<T>("sin", {-0.0, inf, nan}), {-0.0, nan, nan}));
   EXPECT_TRUE(same(unary<T>("cos", {0, -inf, nan}), {1, nan, nan}));
   EXPECT_TRUE(same(unary<T>("erf", {-0.0, inf, -inf, nan}), {-0.0, 1, -1, nan}));
@@ -98,6 +99,7 @@ TYPED_TEST(FloatTest, FunctionsAtTheEdges) {
   EXPECT_GT(unary<T>("exp", {gradual})[0], 0);
   EXPECT_LT(unary<T>("exp", {gradual})[0], Limits::min());
   EXPECT_GT(unary<T>("sigmoid", {gradual})[0], 0);
+  EXPECT_GT(unary<T>("softplus", {gradual})[0], 0);
   EXPECT_TRUE(same(values<bool>(run("is_nan", {vec<T>({nan, inf, 0})})), std::vector<bool>{true, false, false}));
 }
 
@@ -113,6 +115,7 @@ TYPED_TEST(FloatTest, FunctionsAreAccurate) {
       {"exp", [](long double x) { return std::exp(x); }, -80, 80},      {"expm1", [](long double x) { return std::expm1(x); }, -3, 3},
       {"log", [](long double x) { return std::log(x); }, 1e-6, 100},    {"log1p", [](long double x) { return std::log1p(x); }, -0.99, 10},
       {"tanh", [](long double x) { return std::tanh(x); }, -9, 9},      {"sigmoid", [](long double x) { return 1 / (1 + std::exp(-x)); }, -50, 50},
+      {"softplus", [](long double x) { return std::log1p(std::exp(x)); }, -50, 50},
       {"sin", [](long double x) { return std::sin(x); }, -100, 100},    {"cos", [](long double x) { return std::cos(x); }, -100, 100},
       {"erf", [](long double x) { return std::erf(x); }, -4, 4},        {"sqrt", [](long double x) { return std::sqrt(x); }, 0, 10},
       {"rsqrt", [](long double x) { return 1 / std::sqrt(x); }, 1e-3, 10}};
