@@ -98,12 +98,18 @@ inline runtime::AttrValue attribute(std::string_view text, runtime::AttrKind kin
 
 } // namespace detail
 
+/// Reads `operand; operand`. Operands written in f64 are made in `dtype`.
+inline std::vector<runtime::Array> parseOperands(std::string_view text, int64_t seed = 1, runtime::DType dtype = runtime::DType::f64) {
+  std::vector<runtime::Array> operands;
+  for (std::string_view part : detail::split(text, ';'))
+    operands.push_back(detail::operand(part, seed, static_cast<int64_t>(operands.size()), dtype));
+  return operands;
+}
+
 /// Reads `operand; operand | attribute = value; attribute = value`. Operands written in f64 are made in `dtype`.
 inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1, runtime::DType dtype = runtime::DType::f64) {
-  Sample sample{op, std::string(text), {}, {}};
   size_t bar = std::min(text.find('|'), text.size());
-  for (std::string_view part : detail::split(text.substr(0, bar), ';'))
-    sample.operands.push_back(detail::operand(part, seed, static_cast<int64_t>(sample.operands.size()), dtype));
+  Sample sample{op, std::string(text), {}, parseOperands(text.substr(0, bar), seed, dtype)};
   std::vector<runtime::AttrValue> values;
   std::vector<std::string_view> given = detail::split(text.substr(std::min(bar + 1, text.size())), ';');
   for (const runtime::AttrRecord &attr : runtime::recordOf(op).attrs)

@@ -1,6 +1,6 @@
 // Interpreter and compiled code agree: on every sample of every op, and on the programs of programs/*.mlir.
 #include "ir/Bridge.h"
-#include "tests/Samples.h"
+#include "tests/Composites.h"
 #include "tests/agreement/Engines.h"
 
 #include "mlir/Parser/Parser.h"
@@ -47,6 +47,14 @@ const SampleText kSamples[] = {
 #undef WG_SAMPLE
 };
 
+/// The same type and the same numbers; a NaN equals a NaN.
+void checkEqual(const runtime::Array &eager, const runtime::Array &interpreted) {
+  ASSERT_EQ(runtime::toString(eager.type), runtime::toString(interpreted.type));
+  Tensor a = wg::detail::makeTensor(eager), b = wg::detail::makeTensor(interpreted);
+  Tensor same = runtime::isFloat(eager.dtype()) ? (a == b) || (is_nan(a) && is_nan(b)) : a == b;
+  EXPECT_TRUE(reduce_all(same).item<bool>()) << "eager " << a << "\ninterpreted " << b;
+}
+
 /// The dtypes in which a sample runs: those that the op accepts where its data are written in f64, else the one it is written in.
 std::vector<DType> dtypesOf(const SampleText &sample) {
   std::string_view text = sample.text;
@@ -83,6 +91,34 @@ std::string nameOfSample(const ::testing::TestParamInfo<SampleText> &info) {
   return std::string(runtime::recordOf(info.param.op).name) + "_" + std::to_string(info.index);
 }
 INSTANTIATE_TEST_SUITE_P(Every, Samples, ::testing::ValuesIn(kSamples), nameOfSample);
+
+class Composites : public ::testing::TestWithParam<Composite> {};
+
+/// Eagerly, interpreted and compiled, before and after a derivative is taken.
+TEST_P(Composites, EagerTracedInterpretedAndCompiledAgree) {
+  const Composite &composite = GetParam();
+  for (DType dtype : {DType::f64, DType::f32}) {
+    std::vector<runtime::Array> operands = parseOperands(composite.text, 1, dtype);
+    SCOPED_TRACE(std::string(composite.name) + " on " + composite.text + " in " + std::string(nameOf(dtype)));
+    auto agree = [&](auto f) {
+      OwningOpRef<ModuleOp> module = tracedModule(f, operands);
+      std::string entry = (*module->getOps<func::FuncOp>().begin()).getName().str();
+      checkEqual(wg::detail::arrayOf(f(tensorsOf(operands))), interpreted(*module, entry, operands)[0]);
+      if (!HasFailure())
+        checkAgreement(*module, entry, operands, {.ulps = 32, .atLeast = 1});
+    };
+    agree(composite.call);
+    if (composite.kind != Composite::none)
+      agree([&](const std::vector<Tensor> &x) { return gradientOf(composite, x); });
+    if (HasFailure() || std::string_view(composite.text).find("f64") == std::string_view::npos)
+      return;
+  }
+}
+
+std::string nameOfComposite(const ::testing::TestParamInfo<Composite> &info) {
+  return std::string(info.param.name) + "_" + std::to_string(info.index);
+}
+INSTANTIATE_TEST_SUITE_P(Every, Composites, ::testing::ValuesIn(allComposites().begin(), allComposites().end()), nameOfComposite);
 
 class Programs : public ::testing::TestWithParam<std::string> {};
 

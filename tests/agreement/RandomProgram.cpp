@@ -411,7 +411,7 @@ Generator::Maybe Generator::lookup() {
 }
 
 Generator::Maybe Generator::unary() {
-  static const OpId kOps[] = {OpId::tanh, OpId::sigmoid, OpId::sin, OpId::cos, OpId::erf, OpId::softsign, OpId::neg, OpId::abs, OpId::relu, OpId::exp, OpId::expm1};
+  static const OpId kOps[] = {OpId::tanh, OpId::sigmoid, OpId::softplus, OpId::sin, OpId::cos, OpId::erf, OpId::softsign, OpId::neg, OpId::abs, OpId::relu, OpId::exp, OpId::expm1};
   OpId op = kOps[below(std::size(kOps))];
   int x = aFloat();
   if (op == OpId::exp || op == OpId::expm1)

@@ -129,6 +129,24 @@ def ops_are_complete(root, build):
             yield f"{name}: no samples"
 
 
+def composites_are_sampled(root):
+    """Every public function that no record generates has samples in tests/Composites.inc, or a reason there, and no row names a function that is gone."""
+    table = open(os.path.join(root, "tests/Composites.inc"), encoding="utf-8").read() if os.path.exists(os.path.join(root, "tests/Composites.inc")) else ""
+    sampled = set(re.findall(r"^WG_(?:NO_)?COMPOSITE\((\w+),", table, re.M))
+    declared = set()
+    for header in ("Ops.h", "nn/Module.h", "optim/Optimizer.h"):
+        path = os.path.join(root, "frontend/wengert", header)
+        if not os.path.exists(path):
+            continue
+        text = re.sub(r"\n(namespace detail \{|class |struct ).*?\n\}", "", open(path, encoding="utf-8").read(), flags=re.S)
+        for name in re.findall(r"^(?:Tensor|std::vector<Tensor>|std::pair<[^;(]*>) (\w+)\(", text, re.M):
+            declared.add(name)
+            if name not in sampled:
+                yield f"frontend/wengert/{header}: {name} has no row in tests/Composites.inc"
+    for name in sorted(sampled - declared):
+        yield f"tests/Composites.inc: {name} is declared nowhere"
+
+
 def public_headers_stand_alone(root, build, compiler):
     """Each public header compiles alone, with nothing on the include path that is not installed, and reaches no MLIR, LLVM or Eigen header."""
     headers = sorted(files(root, (".h",), "frontend/wengert"))
@@ -155,6 +173,7 @@ BAD = {
     runtime_knows_no_mlir: {"runtime/Bad.cpp": '#include "mlir/IR/Value.h"\n'},
     rooms_have_readmes: {"passes/Bad.cpp": "\n"},
     check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
+    composites_are_sampled: {"frontend/wengert/Ops.h": "Tensor gelu(const Located &x);\n"},
     no_machine_paths: {"runtime/Bad.cpp": "// /home/somebody/file\n"},
 }
 
