@@ -6,54 +6,26 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 
 namespace wg::codegen {
 
-static runtime::Status compile(mlir::ModuleOp module, const Target &target, bool assembly,
-                               SmallVectorImpl<char> &code) {
+static runtime::Result<std::string> compile(mlir::ModuleOp module, const Target &target, bool assembly) {
   LLVMContext context;
   auto ir = translate(module, target, context, isLibrarySymbol);
-  return ir.ok() ? generate(**ir, target, assembly, code) : runtime::Status(ir.take());
-}
-
-static runtime::Failure ioError(const std::string &path, std::error_code error) {
-  return {.kind = runtime::ErrorKind::io,
-          .message = "cannot write " + path + ": " + error.message(),
-          .remedy = "name a directory that exists and may be written"};
-}
-
-runtime::Status writeObject(mlir::ModuleOp module, const Target &target, const std::string &path) {
+  if (!ir.ok())
+    return ir.take();
   SmallVector<char, 0> code;
-  if (runtime::Status status = compile(module, target, /*assembly=*/false, code); !status.ok())
-    return status;
-  int file;
-  SmallString<128> temporary;
-  if (std::error_code error = sys::fs::createUniqueFile(path + ".%%%%%%", file, temporary, sys::fs::OF_None,
-                                                        sys::fs::all_read | sys::fs::owner_write))
-    return ioError(path, error);
-  raw_fd_ostream stream(file, /*shouldClose=*/true);
-  stream.write(code.data(), code.size());
-  stream.close();
-  std::error_code error = stream.error();
-  stream.clear_error();
-  if (!error)
-    error = sys::fs::rename(temporary, path);
-  if (!error)
-    return {};
-  sys::fs::remove(temporary);
-  return ioError(path, error);
-}
-
-runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target) {
-  SmallVector<char, 0> code;
-  if (runtime::Status status = compile(module, target, /*assembly=*/true, code); !status.ok())
+  if (runtime::Status status = generate(**ir, target, assembly, code); !status.ok())
     return status;
   return std::string(code.begin(), code.end());
 }
+
+runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target) { return compile(module, target, /*assembly=*/false); }
+runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target) { return compile(module, target, /*assembly=*/true); }
 
 // ---- The header
 // ---------------------------------------------------------------------------------------------------------

@@ -11,9 +11,8 @@
 
 namespace wg::codegen {
 
-/// Writes a module of the llvm dialect as a position-independent ELF object: to a temporary name beside `path`, then
-/// renamed. An undefined symbol outside libm and libc is an error that names it.
-runtime::Status writeObject(mlir::ModuleOp module, const Target &target, const std::string &path);
+/// A module of the llvm dialect as a position-independent ELF object. An undefined symbol outside libm and libc is an error that names it.
+runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target);
 /// The same as assembly text.
 runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target);
 

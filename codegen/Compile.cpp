@@ -5,6 +5,7 @@
 #include "ir/Bridge.h"
 #include "runtime/Arena.h"
 #include "runtime/abi.h"
+#include "runtime/io/File.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -15,7 +16,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 using namespace mlir;
 
@@ -241,15 +241,12 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   if (code)
     return runtime::Failure{.kind = runtime::ErrorKind::io, .message = "cannot make the directory " + directory + ": " + code.message()};
   std::string base = directory + "/" + name;
-  if (runtime::Status status = writeObject(module, target, base + ".o"); !status.ok())
-    return status;
-  std::ofstream header(base + ".h.tmp");
-  header << cHeader(entry);
-  header.close();
-  std::filesystem::rename(base + ".h.tmp", base + ".h", code);
-  if (!header || code)
-    return runtime::Failure{.kind = runtime::ErrorKind::io, .message = "cannot write " + base + ".h"};
-  return {};
+  runtime::Result<std::string> object = emitObject(module, target);
+  if (!object.ok())
+    return object.take();
+  std::string header = cHeader(entry);
+  runtime::FileContents files[] = {{base + ".o", {std::as_bytes(std::span(*object))}}, {base + ".h", {std::as_bytes(std::span(header))}}};
+  return runtime::writeFiles(files);
 }
 
 } // namespace wg::codegen

@@ -47,7 +47,7 @@ public:
 runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module, llvm::StringRef function, const CompileOptions &options = {},
                                                            Stage from = Stage::traced);
 
-/// Writes `<directory>/<name>.o` and `.h` for `function` of `module`, which is consumed.
+/// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is consumed.
 runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function, const Target &target, const std::string &directory,
                                 const std::string &name, llvm::ArrayRef<std::string> inputNames = {}, llvm::ArrayRef<std::string> resultNames = {},
                                 Stage from = Stage::traced);

@@ -14,4 +14,17 @@ void addTrain(CLI::App &app, Action &action);
 void addRun(CLI::App &app, Action &action);
 void addCompile(CLI::App &app, Action &action);
 
+// ---- What the value of an option may be; anything else is an error of usage that names the option and the range -----------
+
+/// A whole number in decimal digits, from `least` to `most`; `range` is the text of both where `most` is known later only.
+CLI::Validator whole(int64_t least, int64_t most, std::string range = {});
+/// A decimal number from `least` to `most`.
+CLI::Validator number(double least, double most);
+/// Anything but the empty text, which would be taken for the option's absence.
+CLI::Validator given();
+/// The path of something that is there and no directory, or `-`.
+CLI::Validator fileOrInput();
+/// A flag that is given once and without a value.
+CLI::Option *addFlag(CLI::App &command, const std::string &name, bool &value, const std::string &help);
+
 } // namespace wg::tools

@@ -54,12 +54,12 @@ int compile(const Options &options) {
 void addCompile(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("compile", "compile a program in the dialect's text to an object file and a C header");
-  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered")->required()->check(CLI::ExistingFile);
-  command->add_option("--entry", options->entry, "the function to compile [the only public one]");
-  command->add_option("-o,--output", options->directory, "directory of the two files")->capture_default_str();
-  command->add_option("--name", options->name, "of the C function and of the files [the entry's]");
-  command->add_option("--types", options->types, "what the arguments are, where the text says `?`: f32[8,3];f32[3]");
-  command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")->capture_default_str();
+  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered, of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
+  command->add_option("--entry", options->entry, "the function to compile [the only public one]")->check(given());
+  command->add_option("-o,--output", options->directory, "directory of the two files, of which both are written or none")->capture_default_str()->check(given());
+  command->add_option("--name", options->name, "of the C function and of the files [the entry's]")->check(given());
+  command->add_option("--types", options->types, "what the arguments are, where the text says `?`: f32[8,3];f32[3]")->check(given());
+  command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")->capture_default_str()->check(given());
   command->callback([options, &action] { action = [options] { return compile(*options); }; });
 }
 

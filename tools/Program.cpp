@@ -4,6 +4,7 @@
 #include "codegen/Compile.h"
 #include "ir/Bridge.h"
 #include "ir/Dialect.h"
+#include "runtime/io/File.h"
 
 #include <wengert/Error.h>
 
@@ -25,10 +26,17 @@ static codegen::Stage stageOf(func::FuncOp function) {
   return fused ? codegen::Stage::fused : codegen::Stage::traced;
 }
 
-runtime::Result<Program> readProgram(const std::string &path, std::string entry) {
+runtime::Result<Program> readProgram(const std::string &argument, std::string entry) {
+  runtime::Result<runtime::InputFile> file = runtime::InputFile::openArgument(argument, runtime::kLongestText);
+  if (!file.ok())
+    return file.take();
+  const std::string &path = file->path();
+  runtime::Result<std::string> text = file->text();
+  if (!text.ok())
+    return text.take();
   codegen::DiagnosticScope diagnostics(ir::context());
   ParserConfig config(ir::context());
-  Program program{parseSourceFile<ModuleOp>(path, config), std::move(entry), codegen::Stage::traced};
+  Program program{parseSourceString<ModuleOp>(*text, config, path), std::move(entry), codegen::Stage::traced};
   if (!program.module)
     return diagnostics.take("the file is no program in MLIR's text");
   std::vector<std::string> names;

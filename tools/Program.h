@@ -17,8 +17,9 @@ struct Program {
   mlir::func::FuncOp function() { return module->lookupSymbol<mlir::func::FuncOp>(entry); }
 };
 
-/// Parses and verifies. Without a name, the entry is the file's only function that is not private.
-runtime::Result<Program> readProgram(const std::string &path, std::string entry);
+/// Reads (`-` is standard input), parses and verifies; runtime::kLongestText bytes are the most. Without a name, the entry is the file's only function
+/// that is not private.
+runtime::Result<Program> readProgram(const std::string &argument, std::string entry);
 
 /// Throws wg::Error.
 [[noreturn]] void fail(runtime::Failure failure);

@@ -67,10 +67,12 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
 }
 
 int run(const Options &options) {
+  if ((options.file == "-") + std::count(options.in.begin(), options.in.end(), "-") > 1)
+    throw CLI::ValidationError("-", "standard input can be read once");
   Program program = orFail(readProgram(options.file, options.entry));
   std::vector<Array> inputs, outputs;
   for (const std::string &path : options.in)
-    inputs.push_back(orFail(runtime::readNpy(path)));
+    inputs.push_back(orFail(runtime::readNpy(orFail(runtime::InputFile::openArgument(path)))));
   if (mlir::func::FuncOp function = program.function(); function && program.stage != codegen::Stage::lowered) {
     std::vector<runtime::TensorType> taken;
     for (mlir::Type type : function.getArgumentTypes())
@@ -94,8 +96,7 @@ int run(const Options &options) {
   else if (options.out.size() != outputs.size())
     fail({.op = program.entry, .message = "has " + std::to_string(outputs.size()) + " results, got " + std::to_string(options.out.size()) + " --out files",
           .remedy = "give one --out file for each result, or none to print them"});
-  for (size_t i = 0; i < options.out.size(); ++i)
-    orFail(runtime::writeNpy(options.out[i], outputs[i]));
+  orFail(runtime::writeNpy(options.out, outputs));
   return 0;
 }
 
@@ -104,11 +105,12 @@ int run(const Options &options) {
 void addRun(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("run", "run a program in the dialect's text on arrays");
-  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered")->required()->check(CLI::ExistingFile);
-  command->add_option("--entry", options->entry, "the function to run [the only public one]");
-  command->add_option("--in", options->in, ".npy files, one for each argument");
-  command->add_option("--out", options->out, ".npy files, one for each result [printed]");
-  command->add_flag("--interpret", options->interpret, "run op by op instead of compiling");
+  command->footer("Files that are read are regular files: the program up to 256 MiB, an array up to 64 GiB. Standard input is read up to 1 GiB.");
+  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered, of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
+  command->add_option("--entry", options->entry, "the function to run [the only public one]")->check(given());
+  command->add_option("--in", options->in, ".npy files, one for each argument; `-` is standard input")->check(given());
+  command->add_option("--out", options->out, ".npy files, one for each result [printed]; all are written or none")->check(given());
+  addFlag(*command, "--interpret", options->interpret, "run op by op instead of compiling");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -1,6 +1,8 @@
 // `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and compiled step; and what
 // became of that step on the way.
+#include "runtime/io/File.h"
 #include "tools/Commands.h"
+#include "tools/Streams.h"
 
 #include <wengert/wengert.h>
 
@@ -8,9 +10,8 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <map>
+#include <limits>
 
 namespace wg::tools {
 namespace {
@@ -86,7 +87,7 @@ void train(Trainer &trainer, const Options &options, const data::Split &split) {
     double left = (seconds() - start) / epoch * (options.epochs - epoch);
     fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs, sum / static_cast<double>(batches.size()),
                100 * hits, grouped(rate), left);
-    std::fflush(stdout);
+    flushOutput();
   }
   fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
 }
@@ -131,13 +132,12 @@ void report(Trainer &trainer, const data::Examples &batch) {
   fmt::print("\neager {} steps/s, compiled {} steps/s: {:.1f} times\n", grouped(eager), grouped(compiled), compiled / eager);
 }
 
-void append(std::ofstream &out, const Tensor &tensor) {
-  auto put = [&]<class T>(std::span<const T> data) { out.write(reinterpret_cast<const char *>(data.data()), static_cast<std::streamsize>(data.size_bytes())); };
+std::span<const std::byte> bytesOf(const Tensor &tensor) {
   switch (tensor.dtype()) {
-  case DType::f64: return put(tensor.data<double>());
-  case DType::f32: return put(tensor.data<float>());
-  case DType::i64: return put(tensor.data<int64_t>());
-  default: return put(tensor.data<int32_t>());
+  case DType::f64: return std::as_bytes(tensor.data<double>());
+  case DType::f32: return std::as_bytes(tensor.data<float>());
+  case DType::i64: return std::as_bytes(tensor.data<int64_t>());
+  default: return std::as_bytes(tensor.data<int32_t>());
   }
 }
 
@@ -155,12 +155,14 @@ void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &
   }, {.argument_names = {"x", "y"}});
   auto write = [&](const ConcreteFunction &concrete, const std::string &name) {
     concrete.write_object(options.objects, {.name = name, .cpu = options.cpu});
-    std::ofstream out(fs::path(options.objects) / (name + ".bin"), std::ios::binary);
-    append(out, batch.x), append(out, batch.y);
+    std::vector<Tensor> inputs = {batch.x, batch.y};
     for (const Variable &variable : concrete.variables())
-      append(out, variable.value());
-    if (!out.flush())
-      detail::raise({.kind = ErrorKind::io, .message = "could not write " + (fs::path(options.objects) / (name + ".bin")).string()});
+      inputs.push_back(variable.value());
+    std::vector<std::span<const std::byte>> pieces;
+    for (const Tensor &input : inputs)
+      pieces.push_back(bytesOf(input));
+    if (runtime::Status status = runtime::writeFile(fs::path(options.objects) / (name + ".bin"), pieces); !status.ok())
+      detail::raise(status.take());
     fmt::print("wrote {}/{}.o ({} bytes), .h, .bin\n", options.objects, name, grouped(static_cast<double>(fs::file_size(fs::path(options.objects) / (name + ".o")))));
   };
   write(both.trace(batch.x, batch.y), options.what + "_gradient");
@@ -186,8 +188,10 @@ int run(Options options) {
   if (options.dtype == "f64")
     for (data::Examples *part : {&split.train, &split.test})
       part->x = cast(part->x, f64);
+  if (options.batch > split.train.size())
+    throw CLI::ValidationError("--batch", fmt::format("`{}` is not a whole number from 1 to {}, the number of training examples", options.batch, split.train.size()));
   Trainer trainer(options, split.train.x.shape()[1]);
-  data::Examples batch = *data::Dataset(split.train).batch(std::min(options.batch, split.train.size())).begin();
+  data::Examples batch = *data::Dataset(split.train).batch(options.batch).begin();
 
   if (!options.dumpIr.empty()) {
     for (Stage stage : {Stage::traced, Stage::dropped, Stage::simplified, Stage::fused, Stage::lowered, Stage::llvm, Stage::assembly})
@@ -207,35 +211,27 @@ int run(Options options) {
   return 0;
 }
 
-/// A number above 0, said in one line.
-CLI::Validator positive() {
-  return CLI::Validator([](std::string &text) -> std::string {
-    double number = 0;
-    return CLI::detail::lexical_cast(text, number) && number > 0 ? "" : text + " is not a number above 0";
-  }, "");
-}
-
 } // namespace
 
 void addTrain(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("train", "train a classifier of handwritten digits");
   command->add_option("what", options->what, "digits (8x8, carried by the program) or mnist")->required()->check(CLI::IsMember({"digits", "mnist"}));
-  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")->check(positive());
-  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")->check(positive());
-  command->add_option("--hidden", options->hidden, "hidden units [32, mnist: 128]")->check(positive());
+  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")->transform(whole(1, 1'000'000));
+  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")->transform(whole(1, std::numeric_limits<int64_t>::max(), "1 to the number of training examples"));
+  command->add_option("--hidden", options->hidden, "hidden units [32, mnist: 128]")->transform(whole(1, 65536));
   command->add_option("--optimizer", options->optimizer, "sgd, momentum or adam")->check(CLI::IsMember({"sgd", "momentum", "adam"}))->capture_default_str();
-  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")->check(positive());
-  command->add_option("--seed", options->seed, "of the weights and of the order of the examples")->capture_default_str();
+  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")->check(number(1e-30, 1e30));
+  command->add_option("--seed", options->seed, "of the weights and of the order of the examples")->transform(whole(0, (int64_t(1) << 62) - 1))->capture_default_str();
   command->add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
-  command->add_option("--threads", options->threads, "threads that a kernel may use")->check(positive())->capture_default_str();
-  command->add_option("--data", options->data, "directory of MNIST's four IDX files");
-  command->add_flag("--eager", options->eager, "run op by op instead of compiling");
+  command->add_option("--threads", options->threads, "threads that a kernel may use")->transform(whole(1, 256))->capture_default_str();
+  command->add_option("--data", options->data, "directory of MNIST's four IDX files")->check(given());
+  addFlag(*command, "--eager", options->eager, "run op by op instead of compiling");
   command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
       ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
-  command->add_flag("--report", options->report, "tell what happened to the train step");
-  command->add_option("--write-object", options->objects, "compile gradient and train step ahead of time into this directory");
-  command->add_option("--cpu", options->cpu, "with --write-object: LLVM's name of the processor, or `native` [x86-64-v2]");
+  addFlag(*command, "--report", options->report, "tell what happened to the train step");
+  CLI::Option *objects = command->add_option("--write-object", options->objects, "compile gradient and train step ahead of time into this directory")->check(given());
+  command->add_option("--cpu", options->cpu, "with --write-object: LLVM's name of the processor, or `native` [x86-64-v2]")->check(given())->needs(objects);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -2,6 +2,8 @@
 #include "autodiff/Passes.h"
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
+#include "runtime/io/File.h"
+#include "tools/Streams.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -11,10 +13,41 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <iostream>
 
-int main(int argc, char **argv) try {
+/// As upstream's driver does, but for the files: they are read and written by the runtime's two functions.
+static mlir::LogicalResult optimise(int argc, char **argv, mlir::DialectRegistry &registry) {
+  llvm::InitLLVM crashes(argc, argv);
+  auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Wengert's optimiser driver\n", registry);
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::MlirOptMain(argc, argv, input, output, registry); // which reads and writes no file
+  auto said = [](const wg::runtime::Failure &failure) {
+    llvm::errs() << toString(failure) << "\n";
+    return mlir::failure();
+  };
+  wg::runtime::Result<wg::runtime::InputFile> file = wg::runtime::InputFile::openArgument(input, wg::runtime::kLongestText);
+  if (!file.ok())
+    return said(file.failure());
+  wg::runtime::Result<std::string> text = file->text();
+  if (!text.ok())
+    return said(text.failure());
+  std::string written;
+  llvm::raw_string_ostream stream(written);
+  auto buffer = llvm::MemoryBuffer::getMemBuffer(*text, file->path());
+  mlir::LogicalResult result = mlir::MlirOptMain(stream, std::move(buffer), registry, config);
+  if (output == "-")
+    std::cout << written;
+  else if (mlir::succeeded(result))
+    if (wg::runtime::Status status = wg::runtime::writeFile(output, written); !status.ok())
+      return said(status.failure());
+  return result;
+}
+
+static int run(int argc, char **argv) try {
   mlir::DialectRegistry registry;
   registry.insert<wg::ir::WGDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
                   mlir::scf::SCFDialect, mlir::cf::ControlFlowDialect, mlir::vector::VectorDialect,
@@ -22,8 +55,13 @@ int main(int argc, char **argv) try {
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, inline, ...
   wg::passes::registerPasses();
   wg::autodiff::registerAutodiffPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Wengert's optimiser driver\n", registry));
+  return mlir::asMainReturnCode(optimise(argc, argv, registry));
 } catch (const std::exception &error) {
   std::cerr << "error: " << error.what() << "\n";
   return 1;
+}
+
+int main(int argc, char **argv) {
+  wg::tools::holdStandardStreams();
+  return wg::tools::finish(run(argc, argv));
 }

@@ -1,12 +1,13 @@
 // `wengert`: trains the digit classifiers, runs and compiles programs in the dialect's text. An error of usage is one line and exit status 2;
 // any other error is printed with its place and remedy, exit status 1.
 #include "tools/Commands.h"
+#include "tools/Streams.h"
 
 #include <wengert/Error.h>
 
 #include <iostream>
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   CLI::App app("Wengert: tapes and traced functions, differentiated and compiled", "wengert");
   app.set_version_flag("--version", "wengert " WENGERT_VERSION);
   app.require_subcommand(1);
@@ -44,4 +45,9 @@ int main(int argc, char **argv) {
     std::cerr << "error: " << error.what() << "\n";
   }
   return 1;
+}
+
+int main(int argc, char **argv) {
+  wg::tools::holdStandardStreams();
+  return wg::tools::finish(run(argc, argv));
 }

@@ -33,7 +33,7 @@ Dataset Dataset::batch(int64_t count, bool drop_last, Where where) const {
   return batched;
 }
 
-int64_t Dataset::batches() const { return dropLast_ ? size() / batch_ : (size() + batch_ - 1) / batch_; }
+int64_t Dataset::batches() const { return size() / batch_ + (!dropLast_ && size() % batch_ != 0); }
 
 /// splitmix64 (Steele, Lea, Flood 2014).
 static uint64_t nextRandom(uint64_t &state) {

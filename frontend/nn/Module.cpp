@@ -4,7 +4,6 @@
 #include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
 
-#include <algorithm>
 
 namespace wg::nn {
 
@@ -15,8 +14,10 @@ Variable Module::add(const std::string &name, const Tensor &initial, bool traina
 }
 
 void Module::add(const std::string &name, const Variable &variable) {
-  if (std::none_of(variables_.begin(), variables_.end(), [&](const Named &known) { return known.second.is(variable); }))
+  if (!known_.contains(variable.id())) {
     variables_.emplace_back(name, variable);
+    known_.insert(variable.id());
+  }
 }
 
 void Module::add(const std::string &name, const Module &layer) {

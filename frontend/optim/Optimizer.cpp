@@ -26,7 +26,7 @@ static double within(const char *name, double value, bool fits, const char *rang
 }
 
 static double checkedRate(double rate, const Where &where) {
-  return within("learning_rate", rate, rate >= 0, "0 or more", where);
+  return within("learning_rate", rate, rate >= 0 && std::isfinite(rate), "finite and 0 or more", where);
 }
 
 Optimizer::Optimizer(double learning_rate, std::vector<std::string> slots, Where where)
@@ -61,8 +61,8 @@ std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const
   std::vector<size_t> places;
   for (const Variable &variable : variables) {
     const TensorType type{variable.dtype(where), variable.shape(where)};
-    auto known = std::find_if(seen_.begin(), seen_.end(), [&](const Seen &seen) { return seen.id == variable.id(); });
-    if (known == seen_.end())
+    auto known = places_.find(variable.id());
+    if (known == places_.end())
       known = at_trace_time([&] {
         if (!step.defined())
           step = makeSlot(Tensor(int64_t(0)), "step");
@@ -70,9 +70,10 @@ std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const
         for (const std::string &name : slotNames_)
           if (runtime::isFloat(type.dtype))
             fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), variable.name() + "." + name));
-        return seen_.insert(seen_.end(), std::move(fresh));
+        seen_.push_back(std::move(fresh));
+        return places_.emplace(variable.id(), seen_.size() - 1).first;
       });
-    places.push_back(static_cast<size_t>(known - seen_.begin()));
+    places.push_back(known->second);
   }
   return places;
 }
@@ -160,7 +161,7 @@ Adam::Adam(double learning_rate, AdamOptions options, Where where)
     : Optimizer(learning_rate, {"m", "v"}, where), options_(options) {
   within("beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
   within("beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)", where);
-  within("epsilon", options.epsilon, options.epsilon >= 0, "0 or more", where);
+  within("epsilon", options.epsilon, options.epsilon >= 0 && std::isfinite(options.epsilon), "finite and 0 or more", where);
 }
 
 /// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose 1e-5 of the first steps in f32.

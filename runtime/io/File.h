@@ -1,4 +1,4 @@
-// Files for the readers and writers of io/: sizes are known before anything is read, a written file is whole or absent.
+// Files for the readers and writers of io/, codegen and tools: sizes are known before anything is read, a written file is whole or absent.
 #pragma once
 
 #include "runtime/Status.h"
@@ -6,16 +6,23 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace wg::runtime {
+
+/// The most bytes that are read: of a file with arrays, of standard input, and of a program's text.
+inline constexpr uint64_t kLargestFile = uint64_t(64) << 30, kLargestInput = uint64_t(1) << 30, kLongestText = uint64_t(256) << 20;
 
 /// Kind io; the message opens with the path: `weights.npy: truncated: ...`.
 Failure fileError(const std::string &path, const std::string &message, std::string remedy = {});
 
-/// A regular file, open for reading.
+/// A regular file, open for reading; or standard input, which was read to its end when it was opened.
 class InputFile {
 public:
-  static Result<InputFile> open(const std::string &path);
+  /// A regular file of at most `most` bytes.
+  static Result<InputFile> open(const std::string &path, uint64_t most = kLargestFile);
+  /// What a command line names: `-` is standard input, up to kLargestInput bytes. Its path() is `<stdin>`.
+  static Result<InputFile> openArgument(const std::string &argument, uint64_t most = kLargestFile);
   InputFile(InputFile &&other) noexcept;
   InputFile &operator=(InputFile &&) = delete;
   ~InputFile();
@@ -23,17 +30,35 @@ public:
   uint64_t size() const { return size_; }
   /// `size` bytes from `offset`, all of them.
   Status read(uint64_t offset, void *data, size_t size) const;
+  /// All of it.
+  Result<std::string> text() const;
   Failure error(const std::string &message, std::string remedy = {}) const { return fileError(path_, message, std::move(remedy)); }
 
 private:
   InputFile(std::string path, int descriptor, uint64_t size) : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
   std::string path_;
-  int descriptor_;
+  int descriptor_; ///< -1: `held_` has the bytes
   uint64_t size_;
+  std::string held_;
 };
 
-/// Writes the pieces one after the other to a temporary name beside `path`, syncs, renames to `path`, syncs the directory. On
-/// failure `path` is as it was and the temporary file is gone.
+/// What a file shall hold: the pieces, one after the other.
+struct FileContents {
+  std::string path;
+  std::vector<std::span<const std::byte>> pieces;
+};
+
+/// Writes files, all of them or none: after a failure each path is as it was, and no temporary file is left.
+///
+/// A regular file, or one that is not there yet, is written under a temporary name beside it, synced and renamed. It keeps its mode, and its owner
+/// and group where the process may set them; a symbolic link stays, and what it points to is replaced. Character devices and FIFOs are written
+/// as they are, before the first renaming. Directories, block devices, sockets, files that may not be written and one file named twice are refused.
+/// What killed writers left behind in the directory is removed: temporary files are locked while their writer lives.
+///
+/// A crash between two of the renamings leaves the first file new and the second old.
+Status writeFiles(std::span<const FileContents> files);
+/// One file.
 Status writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
+Status writeFile(const std::string &path, std::string_view text);
 
 } // namespace wg::runtime

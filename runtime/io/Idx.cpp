@@ -3,7 +3,7 @@
 #include "runtime/io/File.h"
 
 #include <bit>
-#include <memory>
+#include <new>
 #include <vector>
 
 #include <zlib.h>
@@ -12,45 +12,81 @@ namespace wg::runtime {
 
 namespace {
 
-/// zlib reads compressed and plain files alike.
-class GzReader {
+/// The bytes of a file, unpacked if it is gzip data of one or several members. What is left over after them is an error.
+class Unpacked {
 public:
-  static Result<std::unique_ptr<GzReader>> open(const std::string &path) {
-    Result<InputFile> file = InputFile::open(path); // says what is wrong with the path
-    if (!file.ok())
-      return file.take();
-    gzFile opened = ::gzopen(path.c_str(), "rb");
-    if (!opened)
-      return fileError(path, "cannot open");
-    return std::unique_ptr<GzReader>(new GzReader(path, opened));
+  explicit Unpacked(const InputFile &file) : file_(file) {}
+  Unpacked(const Unpacked &) = delete;
+  ~Unpacked() {
+    if (packed_)
+      ::inflateEnd(&stream_);
   }
-  ~GzReader() { ::gzclose_r(file_); }
 
-  /// Up to `size` bytes; fewer only at the end of the file.
+  /// Up to `size` bytes; fewer only at the end.
   Result<size_t> read(void *data, size_t size) {
+    if (at_ == 0 && !packed_)
+      if (Status status = begin(); !status.ok())
+        return status;
+    auto *out = static_cast<uint8_t *>(data);
     size_t total = 0;
-    while (total < size) {
-      int got = ::gzread(file_, static_cast<char *>(data) + total, static_cast<unsigned>(std::min(size - total, size_t(1) << 20)));
-      if (got < 0) {
-        int code;
-        return fileError(path_, std::string("damaged gzip data: ") + ::gzerror(file_, &code));
-      }
-      if (got == 0) {
-        int code; // zlib reports a cut stream as the end plus this
-        ::gzerror(file_, &code);
-        if (code == Z_BUF_ERROR)
-          return fileError(path_, "truncated: the gzip data ends early", "download it again");
-        break;
-      }
-      total += static_cast<size_t>(got);
+    if (!packed_) {
+      total = std::min<uint64_t>(size, file_.size() - at_);
+      Status status = file_.read(at_, out, total);
+      at_ += total;
+      return status.ok() ? Result<size_t>(total) : status.take();
+    }
+    while (total < size && !ended_) {
+      auto room = static_cast<uInt>(std::min(size - total, size_t(1) << 30));
+      stream_.next_out = out + total;
+      stream_.avail_out = room;
+      if (stream_.avail_in == 0)
+        if (Status status = fill(); !status.ok())
+          return status;
+      uInt before = stream_.avail_in;
+      int code = ::inflate(&stream_, Z_NO_FLUSH);
+      total += room - stream_.avail_out;
+      if (code == Z_MEM_ERROR)
+        throw std::bad_alloc();
+      if (code == Z_STREAM_END)
+        ended_ = stream_.avail_in == 0 && at_ == file_.size();
+      if (code == Z_STREAM_END && !ended_ && ::inflateReset(&stream_) == Z_OK)
+        continue; // the next member
+      if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+        return file_.error(std::string("damaged gzip data: ") + (stream_.msg ? stream_.msg : "not as the format asks"));
+      if (!ended_ && before == 0 && stream_.avail_out == room)
+        return file_.error("truncated: the gzip data ends early", "download it again");
     }
     return total;
   }
 
 private:
-  GzReader(std::string path, gzFile file) : path_(std::move(path)), file_(file) {}
-  std::string path_;
-  gzFile file_;
+  Status begin() {
+    uint8_t magic[2] = {};
+    if (file_.size() >= 2)
+      if (Status status = file_.read(0, magic, 2); !status.ok())
+        return status;
+    if (magic[0] != 0x1f || magic[1] != 0x8b)
+      return {};
+    if (::inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK)
+      throw std::bad_alloc();
+    packed_ = true;
+    return {};
+  }
+  Status fill() {
+    auto size = static_cast<uInt>(std::min<uint64_t>(sizeof input_, file_.size() - at_));
+    if (Status status = file_.read(at_, input_, size); !status.ok())
+      return status;
+    at_ += size;
+    stream_.next_in = input_;
+    stream_.avail_in = size;
+    return {};
+  }
+
+  const InputFile &file_;
+  uint64_t at_ = 0; ///< the next byte of the file
+  bool packed_ = false, ended_ = false;
+  z_stream stream_ = {};
+  uint8_t input_[size_t(16) << 10];
 };
 
 template <class T> T bigEndian(const uint8_t *bytes) {
@@ -76,10 +112,10 @@ template <class From, class To> Array decode(const std::vector<uint8_t> &bytes, 
 } // namespace
 
 Result<Array> readIdx(const std::string &path) {
-  Result<std::unique_ptr<GzReader>> opened = GzReader::open(path);
+  Result<InputFile> opened = InputFile::open(path);
   if (!opened.ok())
     return opened.take();
-  GzReader &file = **opened;
+  Unpacked file(*opened);
 
   uint8_t header[4 + 4 * kMaxRank];
   Result<size_t> got = file.read(header, 4);

@@ -135,11 +135,11 @@ void swapBytes(Array &array) {
 } // namespace
 
 Result<Array> readNpy(const std::string &path) {
-  Result<InputFile> opened = InputFile::open(path);
-  if (!opened.ok())
-    return opened.take();
-  const InputFile &file = *opened;
+  Result<InputFile> file = InputFile::open(path);
+  return file.ok() ? readNpy(*file) : file.take();
+}
 
+Result<Array> readNpy(const InputFile &file) {
   uint8_t start[12] = {};
   if (file.size() < 10)
     return file.error("is not a .npy file: it has " + std::to_string(file.size()) + " bytes");
@@ -205,10 +205,11 @@ Result<Array> readNpy(const std::string &path) {
   return array;
 }
 
-Status writeNpy(const std::string &path, const Array &array) {
+/// Magic, version and header of an array; empty for a dtype that the format lacks.
+static std::string startOf(const Array &array) {
   const Code *code = std::find_if(std::begin(kCodes), std::end(kCodes), [&](const Code &c) { return c.dtype == array.dtype(); });
   if (code == std::end(kCodes))
-    return Failure{.kind = ErrorKind::unimplemented, .message = path + ": .npy has no " + std::string(nameOf(array.dtype())), .remedy = "cast to f32: cast(x, f32)"};
+    return {};
   std::string text = std::string("{'descr': '") + (sizeOf(array.dtype()) == 1 ? '|' : '<') + code->code + "', 'fortran_order': False, 'shape': " +
                      toString(array.shape()) + ", }";
   // The elements start at a multiple of 64; the header ends with a newline.
@@ -217,9 +218,22 @@ Status writeNpy(const std::string &path, const Array &array) {
   std::string start("\x93NUMPY\x01\x00", 8);
   start += static_cast<char>(text.size() & 255);
   start += static_cast<char>(text.size() >> 8);
-  start += text;
-  std::span<const std::byte> pieces[] = {std::as_bytes(std::span(start)), {static_cast<const std::byte *>(array.buffer.data()), array.numBytes()}};
-  return writeFile(path, pieces);
+  return start + text;
 }
+
+Status writeNpy(std::span<const std::string> paths, std::span<const Array> arrays) {
+  std::vector<std::string> starts(paths.size());
+  std::vector<FileContents> files;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const Array &array = arrays[i];
+    starts[i] = startOf(array);
+    if (starts[i].empty())
+      return Failure{.kind = ErrorKind::unimplemented, .message = paths[i] + ": .npy has no " + std::string(nameOf(array.dtype())), .remedy = "cast to f32: cast(x, f32)"};
+    files.push_back({paths[i], {std::as_bytes(std::span(starts[i])), {static_cast<const std::byte *>(array.buffer.data()), array.numBytes()}}});
+  }
+  return writeFiles(files);
+}
+
+Status writeNpy(const std::string &path, const Array &array) { return writeNpy(std::span(&path, 1), std::span(&array, 1)); }
 
 } // namespace wg::runtime

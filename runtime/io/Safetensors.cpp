@@ -5,70 +5,234 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <optional>
-#include <set>
 #include <tuple>
 
 namespace wg::runtime {
 
 using Json = nlohmann::json;
 
-static constexpr const char *kMetadata = "__metadata__";
+static constexpr std::string_view kMetadata = "__metadata__";
 static constexpr uint64_t kLongestHeader = 100'000'000; // as in the reference implementation
 static constexpr const char *kDTypes[kNumDTypes] = {"F64", "F32", "BF16", "F16", "I64", "I32", "U8", "BOOL"};
 
-static std::optional<uint64_t> unsignedOf(const Json &value) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
-    return std::nullopt;
-  return value.get<uint64_t>();
-}
-
 namespace {
-/// One entry of the header, checked.
+
+/// One entry of the header.
 struct Entry {
   std::string name;
   TensorType type;
   uint64_t begin, end;
-  std::string otherDType; ///< one that is not ours; then `type` has no meaning
+  std::string otherDType = {}; ///< one that is not ours; then `type` has no meaning
 };
+
+/// Takes the header's tokens as they are read, so that nothing but the entries is held; stops at the first that is wrong. Lists and objects nest
+/// three deep at most, so the stack of places is one of a few enumerators.
+class HeaderReader : public nlohmann::json_sax<Json> {
+public:
+  std::vector<Entry> entries;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::string wrong; ///< empty, or what is wrong
+
+  bool null() override { return scalar("null"); }
+  bool boolean(bool value) override { return scalar(value ? "true" : "false"); }
+  bool number_integer(int64_t value) override { return scalar(std::to_string(value)); }
+  bool number_float(double, const std::string &text) override { return scalar(text); }
+  bool number_unsigned(uint64_t value) override {
+    if (place_ == Place::shape || place_ == Place::offsets) {
+      if (value > uint64_t(std::numeric_limits<int64_t>::max()))
+        return scalar(std::to_string(value));
+      if (place_ == Place::shape && shape_.size() == kMaxRank)
+        return fail(rankMessage());
+      if (place_ == Place::offsets && count_ == 2)
+        return fail("its data_offsets are not a begin and an end: there are more than two");
+      place_ == Place::shape ? shape_.push_back(static_cast<int64_t>(value)) : void(offsets_[count_++] = value);
+      return true;
+    }
+    return scalar(std::to_string(value));
+  }
+  bool binary(Json::binary_t &) override { return scalar("binary data"); }
+
+  bool string(std::string &value) override {
+    if (place_ == Place::metadata) {
+      metadata.emplace_back(std::move(name_), std::move(value));
+      return true;
+    }
+    if (place_ == Place::entry && field_ == dtype) {
+      dtype_ = std::move(value);
+      return true;
+    }
+    return scalar(Json(value.substr(0, 40)).dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  bool start_object(size_t) override {
+    if (place_ == Place::start)
+      place_ = Place::header;
+    else if (place_ == Place::header && name_ == kMetadata) {
+      if (std::exchange(sawMetadata_, true))
+        return fail("the header names '__metadata__' twice");
+      place_ = Place::metadata;
+    } else if (place_ == Place::header) {
+      place_ = Place::entry;
+      seen_ = 0;
+    } else {
+      return scalar("an object");
+    }
+    return true;
+  }
+  bool key(std::string &value) override {
+    if (place_ != Place::entry) {
+      name_ = std::move(value);
+      return true;
+    }
+    field_ = value == "dtype" ? dtype : value == "shape" ? shape : value == "data_offsets" ? offsets : other;
+    if (field_ == other)
+      return fail("is not an object of dtype, shape and data_offsets");
+    if (seen_ & field_)
+      return fail("names '" + value + "' twice");
+    seen_ |= field_;
+    return true;
+  }
+  bool end_object() override {
+    if (place_ == Place::entry) {
+      if (seen_ != (dtype | shape | offsets))
+        return fail("is not an object of dtype, shape and data_offsets");
+      if (std::string problem = finishEntry(); !problem.empty())
+        return fail(problem);
+    }
+    place_ = place_ == Place::header ? Place::end : Place::header;
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (place_ != Place::entry || field_ == dtype)
+      return scalar("a list");
+    place_ = field_ == shape ? Place::shape : Place::offsets;
+    count_ = 0;
+    if (field_ == shape)
+      shape_ = {};
+    return true;
+  }
+  bool end_array() override {
+    if (place_ == Place::offsets && count_ != 2)
+      return fail("its data_offsets are not a begin and an end: there is " + std::to_string(count_) + " of two");
+    place_ = Place::entry;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string &, const Json::exception &) override {
+    wrong = "the header is not a JSON object: its text is damaged at byte " + std::to_string(position);
+    return false;
+  }
+
+private:
+  enum class Place : uint8_t { start, header, metadata, entry, shape, offsets, end };
+  enum Field : uint8_t { other = 0, dtype = 1, shape = 2, offsets = 4 };
+
+  bool fail(const std::string &problem) {
+    wrong = place_ == Place::shape || place_ == Place::offsets || place_ == Place::entry ? "tensor '" + name_ + "': " + problem : problem;
+    return false;
+  }
+  static std::string rankMessage() { return "its shape is not a list of at most " + std::to_string(kMaxRank) + " sizes"; }
+
+  /// A value where none of its kind may be.
+  bool scalar(const std::string &value) {
+    switch (place_) {
+    case Place::header:
+      return fail(name_ == kMetadata ? "__metadata__ is not an object" : "tensor '" + name_ + "': is not an object of dtype, shape and data_offsets");
+    case Place::metadata: return fail("__metadata__ holds '" + name_ + "', which is not a string");
+    case Place::entry:
+      return fail(field_ == dtype ? "its dtype is not a string" : field_ == shape ? rankMessage() : "its data_offsets are not a begin and an end: " + value);
+    case Place::shape: return fail("has a size that is no natural number: " + value);
+    case Place::offsets: return fail("its data_offsets are not a begin and an end: " + value);
+    default: return fail("the header is not a JSON object");
+    }
+  }
+
+  /// The entry is kept; or what is wrong with it.
+  std::string finishEntry() {
+    Entry entry{std::move(name_), {DType::u8, shape_}, offsets_[0], offsets_[1]};
+    auto found = std::find(std::begin(kDTypes), std::end(kDTypes), dtype_);
+    bool ours = found != std::end(kDTypes);
+    if (ours)
+      entry.type.dtype = static_cast<DType>(found - std::begin(kDTypes));
+    else
+      entry.otherDType = std::move(dtype_);
+    std::string problem;
+    uint64_t bytes = sizeOf(entry.type.dtype);
+    bool beyond = false, empty = false;
+    for (int64_t size : shape_) {
+      empty |= size == 0;
+      beyond |= __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(size, 1)), &bytes);
+    }
+    if (empty)
+      bytes = 0;
+    if (ours && beyond)
+      problem = toString(entry.type) + " is larger than any file";
+    else if (entry.begin > entry.end)
+      problem = "its data_offsets are not a begin and an end: [" + std::to_string(entry.begin) + "," + std::to_string(entry.end) + "]";
+    else if (ours && entry.end - entry.begin != bytes)
+      problem = toString(entry.type) + " has " + std::to_string(bytes) + " bytes, its data_offsets hold " + std::to_string(entry.end - entry.begin);
+    if (!problem.empty())
+      name_ = std::move(entry.name); // for the message
+    else
+      entries.push_back(std::move(entry));
+    return problem;
+  }
+
+  Place place_ = Place::start;
+  Field field_ = other;
+  uint8_t seen_ = 0;   ///< fields of the entry
+  size_t count_ = 0;   ///< of its offsets
+  bool sawMetadata_ = false;
+  std::string name_, dtype_;
+  Shape shape_;
+  uint64_t offsets_[2] = {};
+};
+
+/// The first name that is there twice, or null. Sorted rather than hashed: no choice of names makes it slow.
+template <class List, class NameOf> const std::string *twice(const List &list, NameOf &&nameOf) {
+  std::vector<const std::string *> names;
+  names.reserve(list.size());
+  for (const auto &each : list)
+    names.push_back(&nameOf(each));
+  auto less = [](const std::string *a, const std::string *b) { return *a < *b; };
+  std::sort(names.begin(), names.end(), less);
+  auto found = std::adjacent_find(names.begin(), names.end(), [](const std::string *a, const std::string *b) { return *a == *b; });
+  return found == names.end() ? nullptr : *found;
+}
+
 } // namespace
 
-/// The empty string, or what is wrong with an entry.
-static std::string parseEntry(const Json &json, Entry &entry) {
-  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets"))
-    return "is not an object of dtype, shape and data_offsets";
-  const Json &dtype = json["dtype"], &shape = json["shape"], &offsets = json["data_offsets"];
-  if (!dtype.is_string())
-    return "its dtype is not a string";
-  auto found = std::find(std::begin(kDTypes), std::end(kDTypes), dtype.get<std::string>());
-  if (found == std::end(kDTypes))
-    entry.otherDType = dtype.get<std::string>();
-  else
-    entry.type.dtype = static_cast<DType>(found - std::begin(kDTypes));
-  if (!shape.is_array() || shape.size() > kMaxRank)
-    return "its shape is not a list of at most " + std::to_string(kMaxRank) + " sizes";
-  uint64_t bytes = sizeOf(entry.type.dtype);
-  bool beyond = false, empty = false;
-  for (const Json &element : shape) {
-    std::optional<uint64_t> size = unsignedOf(element);
-    if (!size)
-      return "has a size that is no natural number: " + element.dump();
-    entry.type.shape.push_back(static_cast<int64_t>(*size));
-    empty |= *size == 0;
-    beyond |= __builtin_mul_overflow(bytes, std::max<uint64_t>(*size, 1), &bytes);
+/// Appends `text` as a JSON string; false if it is not valid UTF-8.
+static bool appendQuoted(std::string &out, std::string_view text) {
+  out += '"';
+  for (size_t i = 0; i < text.size();) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) {
+      if (byte == '"' || byte == '\\')
+        (out += '\\') += text[i];
+      else if (byte < 0x20)
+        for (char c : {'\\', 'u', '0', '0', "01"[byte >> 4], "0123456789abcdef"[byte & 15]})
+          out += c;
+      else
+        out += text[i];
+      ++i;
+      continue;
+    }
+    // Unicode 15, table 3-7: the length follows from the first byte, and the second byte's range too.
+    size_t length = byte >= 0xC2 && byte <= 0xDF ? 2 : byte >= 0xE0 && byte <= 0xEF ? 3 : byte >= 0xF0 && byte <= 0xF4 ? 4 : 0;
+    if (length == 0 || text.size() - i < length)
+      return false;
+    auto second = static_cast<unsigned char>(text[i + 1]);
+    unsigned low = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80, high = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
+    if (second < low || second > high)
+      return false;
+    for (size_t k = 2; k < length; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80)
+        return false;
+    out.append(text, i, length);
+    i += length;
   }
-  if (beyond && entry.otherDType.empty())
-    return toString(entry.type) + " is larger than any file";
-  std::optional<uint64_t> begin, end;
-  if (offsets.is_array() && offsets.size() == 2)
-    begin = unsignedOf(offsets[0]), end = unsignedOf(offsets[1]);
-  if (!begin || !end || *begin > *end)
-    return "its data_offsets are not a begin and an end: " + offsets.dump();
-  entry.begin = *begin;
-  entry.end = *end;
-  if (entry.otherDType.empty() && entry.end - entry.begin != (empty ? 0 : bytes))
-    return toString(entry.type) + " has " + std::to_string(empty ? 0 : bytes) + " bytes, its data_offsets hold " + std::to_string(entry.end - entry.begin);
-  return {};
+  out += '"';
+  return true;
 }
 
 Result<NamedArrays> readSafetensors(const std::string &path) {
@@ -89,42 +253,28 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
                       std::to_string(file.size()));
   if (headerSize > kLongestHeader)
     return file.error("the header has " + std::to_string(headerSize) + " bytes; " + std::to_string(kLongestHeader) + " are the most");
-  std::string text(headerSize, ' ');
-  if (Status status = file.read(8, text.data(), headerSize); !status.ok())
-    return status;
 
-  // The parser keeps the last of equal keys; here they are an error.
-  std::set<std::string> names;
-  std::string twice;
-  auto watch = [&](int depth, Json::parse_event_t event, Json &parsed) {
-    if (event == Json::parse_event_t::key && depth == 1 && !names.insert(parsed.get<std::string>()).second)
-      twice = parsed.get<std::string>();
-    return true;
-  };
-  Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object() || text[0] != '{')
-    return file.error("the header is not a JSON object");
-  if (!twice.empty())
-    return file.error("the header names '" + twice + "' twice");
+  HeaderReader header;
+  {
+    std::string text(headerSize, ' ');
+    if (Status status = file.read(8, text.data(), headerSize); !status.ok())
+      return status;
+    if (text.empty() || text[0] != '{')
+      return file.error("the header is not a JSON object");
+    Json::sax_parse(text, &header);
+  }
+  if (!header.wrong.empty())
+    return file.error(header.wrong);
+  std::vector<Entry> &entries = header.entries;
+  if (const std::string *name = twice(entries, [](const Entry &entry) -> const std::string & { return entry.name; }))
+    return file.error("the header names '" + *name + "' twice");
+  if (const std::string *key = twice(header.metadata, [](const auto &each) -> const std::string & { return each.first; }))
+    return file.error("__metadata__ names '" + *key + "' twice");
 
   NamedArrays contents;
-  std::vector<Entry> entries;
-  for (const auto &[name, json] : header.items()) {
-    if (name == kMetadata) {
-      if (!json.is_object())
-        return file.error("__metadata__ is not an object");
-      for (const auto &[key, value] : json.items()) {
-        if (!value.is_string())
-          return file.error("__metadata__ holds '" + key + "', which is not a string");
-        contents.metadata[key] = value.get<std::string>();
-      }
-      continue;
-    }
-    Entry entry{name, {}, 0, 0, {}};
-    if (std::string wrong = parseEntry(json, entry); !wrong.empty())
-      return file.error("tensor '" + name + "': " + wrong);
-    entries.push_back(std::move(entry));
-  }
+  for (auto &[key, value] : header.metadata)
+    contents.metadata.emplace(std::move(key), std::move(value));
+  std::vector<std::pair<std::string, std::string>>().swap(header.metadata);
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
   uint64_t at = 0, present = file.size() - 8 - headerSize;
   for (const Entry &entry : entries) {
@@ -138,9 +288,10 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
   if (at != present)
     return file.error("bytes are left over: the tensors end at byte " + std::to_string(at) + ", the data at " + std::to_string(present));
 
+  contents.arrays.reserve(entries.size());
   for (Entry &entry : entries) {
     if (!entry.otherDType.empty()) {
-      contents.unread[entry.name] = entry.otherDType;
+      contents.unread.emplace(std::move(entry.name), std::move(entry.otherDType));
       continue;
     }
     Array array = Array::empty(entry.type.dtype, entry.type.shape);
@@ -155,11 +306,13 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
 }
 
 Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
+  if (const std::string *name = twice(contents.arrays, [](const auto &named) -> const std::string & { return named.first; }))
+    return fileError(path, "name '" + *name + "' stands twice", "give each tensor its own name");
   std::vector<const std::pair<std::string, Array> *> order;
-  std::set<std::string> names;
+  order.reserve(contents.arrays.size());
   for (const auto &named : contents.arrays) {
-    if (named.first == kMetadata || !names.insert(named.first).second)
-      return fileError(path, "name '" + named.first + "' " + (named.first == kMetadata ? "is reserved" : "stands twice"), "give each tensor its own name");
+    if (named.first == kMetadata)
+      return fileError(path, "name '" + named.first + "' is reserved", "give each tensor its own name");
     order.push_back(&named);
   }
   // Of one width in the order given: the pointers run through one vector.
@@ -167,24 +320,35 @@ Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
     size_t sizeA = sizeOf(a->second.dtype()), sizeB = sizeOf(b->second.dtype());
     return sizeA != sizeB ? sizeA > sizeB : a < b;
   });
-  Json header = Json::object();
-  if (!contents.metadata.empty())
-    header[kMetadata] = contents.metadata;
+
+  std::string text = "{";
+  bool valid = true;
+  if (!contents.metadata.empty()) {
+    text += "\"__metadata__\":{";
+    for (const auto &[key, value] : contents.metadata) {
+      valid &= appendQuoted(text, key);
+      text += ':';
+      valid &= appendQuoted(text, value);
+      text += ',';
+    }
+    text.back() = '}';
+    text += ',';
+  }
   uint64_t at = 0;
   for (const auto *named : order) {
     const Array &array = named->second;
-    Json &entry = header[named->first];
-    entry["dtype"] = kDTypes[static_cast<int>(array.dtype())];
-    entry["shape"] = std::vector<int64_t>(array.shape().begin(), array.shape().end());
-    entry["data_offsets"] = {at, at + array.numBytes()};
+    valid &= appendQuoted(text, named->first);
+    text += std::string(":{\"dtype\":\"") + kDTypes[static_cast<int>(array.dtype())] + "\",\"shape\":[";
+    for (int64_t size : array.shape())
+      text += std::to_string(size) + ",";
+    if (text.back() == ',')
+      text.pop_back();
+    text += "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + array.numBytes()) + "]},";
     at += array.numBytes();
   }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (const Json::exception &) { // the only reason: a name that is no text
+  if (!valid)
     return fileError(path, "a name or metadata entry is not valid UTF-8");
-  }
+  text.back() == ',' ? void(text.back() = '}') : void(text += '}');
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > kLongestHeader)
     return fileError(path, "the header would have " + std::to_string(text.size()) + " bytes; " + std::to_string(kLongestHeader) + " are the most");

@@ -34,7 +34,8 @@ public:
   /// In an order that follows from the seed and the number of the epoch: each loop over the data set is the next epoch
   /// and has its own order (Fisher and Yates 1938). Copies of a data set count their epochs together.
   Dataset shuffle(uint64_t seed) const;
-  /// `count` examples at a time. The last batch holds what is left, unless `drop_last`.
+  /// `count` examples at a time. The last batch holds what is left, unless `drop_last`; a count above size() makes one batch of all, or none.
+  /// Errors: a count below 1.
   Dataset batch(int64_t count, bool drop_last = false, Where where = Where::current()) const;
 
   /// Examples, and batches of one epoch.

@@ -5,6 +5,7 @@
 #include <wengert/nn/Initializers.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ protected:
 
 private:
   std::vector<Named> variables_;
+  std::set<int64_t> known_; ///< their ids
 };
 
 /// An elementwise function at the end of a layer: one of the library's, `wg::relu`, or any callable on a tensor.

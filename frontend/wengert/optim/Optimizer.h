@@ -8,6 +8,7 @@
 
 #include <wengert/GradientTape.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -42,7 +43,7 @@ public:
   }
 
   double learning_rate() const { return rate_.item<double>(); }
-  /// An error below 0 or for NaN.
+  /// An error below 0 and for what is not finite.
   void set_learning_rate(double rate, Where where = Where::current()) const;
   /// Everything that a step changes beside the parameters: step counts and slots, in the order of their making. Their
   /// names differ. To be read while no thread applies.
@@ -91,6 +92,7 @@ private:
   std::vector<std::string> slotNames_;
   Variable rate_;
   std::vector<Seen> seen_;
+  std::map<int64_t, size_t> places_; ///< in `seen_`, by the variable's id
   std::vector<Variable> slots_;
   std::set<std::string> names_; ///< of the slots
 };
