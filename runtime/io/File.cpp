@@ -25,6 +25,18 @@ Failure fileError(const std::string &path, const std::string &message, std::stri
   return {.kind = ErrorKind::io, .message = path + ": " + message, .remedy = std::move(remedy)};
 }
 
+std::optional<uint64_t> bytesOf(DType dtype, std::span<const int64_t> sizes) {
+  constexpr uint64_t kMost = uint64_t(1) << 56;
+  uint64_t bytes = sizeOf(dtype);
+  bool empty = false;
+  for (int64_t size : sizes) {
+    empty |= size == 0;
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(size, 1)), &bytes) || bytes > kMost)
+      return std::nullopt;
+  }
+  return empty ? 0 : bytes;
+}
+
 static std::string systemMessage(const char *what) { return std::string(what) + ": " + std::strerror(errno); }
 
 namespace {

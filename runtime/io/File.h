@@ -4,6 +4,7 @@
 #include "runtime/Status.h"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@ namespace wg::runtime {
 
 /// The most bytes that are read: of a file with arrays, of standard input, and of a program's text.
 inline constexpr uint64_t kLargestFile = uint64_t(64) << 30, kLargestInput = uint64_t(1) << 30, kLongestText = uint64_t(256) << 20;
+
+/// The bytes of an array of these sizes; none where they are more than any memory holds. A size 0 counts as 1 for that, so that the other sizes and
+/// their products are bounded too.
+std::optional<uint64_t> bytesOf(DType dtype, std::span<const int64_t> sizes);
 
 /// Kind io; the message opens with the path: `weights.npy: truncated: ...`.
 Failure fileError(const std::string &path, const std::string &message, std::string remedy = {});

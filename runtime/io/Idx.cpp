@@ -143,18 +143,14 @@ Result<Array> readIdx(const std::string &path) {
     return fileError(path, "truncated: the header has " + std::to_string(4 + *got) + " of " + std::to_string(4 + 4 * rank) + " bytes",
                      "download it again");
   Shape shape;
-  size_t bytes = elementSize;
-  bool beyond = false, empty = false;
   for (size_t axis = 0; axis < rank; ++axis) {
     uint32_t size = bigEndian<uint32_t>(header + 4 + 4 * axis);
     shape.push_back(size);
-    empty |= size == 0;
-    beyond |= __builtin_mul_overflow(bytes, static_cast<size_t>(std::max(size, 1u)), &bytes);
   }
-  if (beyond || bytes > (size_t(1) << 47))
+  // i8 and i16 become i32, so four bytes are the least.
+  if (!bytesOf(elementSize == 8 ? DType::f64 : DType::f32, shape))
     return fileError(path, "the header's sizes " + toString(shape) + " are more than any file holds");
-  if (empty)
-    bytes = 0;
+  size_t bytes = static_cast<size_t>(shape.numElements()) * elementSize;
 
   // One byte more than promised is asked for, to see what is left over.
   std::vector<uint8_t> data;

@@ -168,19 +168,12 @@ Result<Array> readNpy(const InputFile &file) {
   });
   if (code == std::end(kCodes))
     return file.error("has dtype '" + *header.descr + "'; f8, f4, f2, i8, i4, u1 and b1 are read", "convert it: array.astype('float32')");
-  size_t bytes = sizeOf(code->dtype);
-  bool beyond = false, empty = false;
-  for (int64_t size : *header.shape) {
-    empty |= size == 0;
-    beyond |= __builtin_mul_overflow(bytes, static_cast<size_t>(std::max<int64_t>(size, 1)), &bytes);
-  }
-  if (empty)
-    bytes = 0;
+  std::optional<uint64_t> needed = bytesOf(code->dtype, *header.shape);
   uint64_t present = file.size() - headerAt - headerSize;
-  if (beyond || bytes != present)
-    return file.error((beyond || bytes > present ? "truncated: shape " : "bytes are left over: shape ") + toString(Shape(*header.shape)) + " of " +
-                      std::string(nameOf(code->dtype)) + " needs " + (beyond ? "more than 2^64" : std::to_string(bytes)) + " bytes, there are " +
-                      std::to_string(present));
+  if (!needed || *needed != present)
+    return file.error((!needed || *needed > present ? "truncated: shape " : "bytes are left over: shape ") + toString(Shape(*header.shape)) + " of " +
+                      std::string(nameOf(code->dtype)) + " needs " + (needed ? std::to_string(*needed) : "more than 2^56") + " bytes, there are " + std::to_string(present));
+  size_t bytes = *needed;
 
   bool transposed = *header.fortranOrder && header.shape->size() > 1;
   if (transposed)

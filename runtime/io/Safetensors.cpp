@@ -22,7 +22,8 @@ struct Entry {
   std::string name;
   TensorType type;
   uint64_t begin, end;
-  std::string otherDType = {}; ///< one that is not ours; then `type` has no meaning
+  bool ours = true;            ///< the dtype is one of ours; else `type` has no meaning
+  std::string otherDType = {};
 };
 
 /// Takes the header's tokens as they are read, so that nothing but the entries is held; stops at the first that is wrong. Lists and objects nest
@@ -150,26 +151,19 @@ private:
   std::string finishEntry() {
     Entry entry{std::move(name_), {DType::u8, shape_}, offsets_[0], offsets_[1]};
     auto found = std::find(std::begin(kDTypes), std::end(kDTypes), dtype_);
-    bool ours = found != std::end(kDTypes);
-    if (ours)
+    entry.ours = found != std::end(kDTypes);
+    if (entry.ours)
       entry.type.dtype = static_cast<DType>(found - std::begin(kDTypes));
     else
       entry.otherDType = std::move(dtype_);
     std::string problem;
-    uint64_t bytes = sizeOf(entry.type.dtype);
-    bool beyond = false, empty = false;
-    for (int64_t size : shape_) {
-      empty |= size == 0;
-      beyond |= __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(size, 1)), &bytes);
-    }
-    if (empty)
-      bytes = 0;
-    if (ours && beyond)
+    std::optional<uint64_t> bytes = bytesOf(entry.type.dtype, shape_);
+    if (entry.ours && !bytes)
       problem = toString(entry.type) + " is larger than any file";
     else if (entry.begin > entry.end)
       problem = "its data_offsets are not a begin and an end: [" + std::to_string(entry.begin) + "," + std::to_string(entry.end) + "]";
-    else if (ours && entry.end - entry.begin != bytes)
-      problem = toString(entry.type) + " has " + std::to_string(bytes) + " bytes, its data_offsets hold " + std::to_string(entry.end - entry.begin);
+    else if (entry.ours && entry.end - entry.begin != *bytes)
+      problem = toString(entry.type) + " has " + std::to_string(*bytes) + " bytes, its data_offsets hold " + std::to_string(entry.end - entry.begin);
     if (!problem.empty())
       name_ = std::move(entry.name); // for the message
     else
@@ -290,7 +284,7 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
 
   contents.arrays.reserve(entries.size());
   for (Entry &entry : entries) {
-    if (!entry.otherDType.empty()) {
+    if (!entry.ours) {
       contents.unread.emplace(std::move(entry.name), std::move(entry.otherDType));
       continue;
     }

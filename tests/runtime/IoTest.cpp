@@ -75,6 +75,8 @@ TEST_F(IoTest, IdxPlainAndCompressed) {
     EXPECT_EQ(toString(read->type), "u8[2,3]");
     EXPECT_EQ(values<uint8_t>(read), (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
   }
+  // Several members are one file, as gzip has it.
+  EXPECT_EQ(values<uint8_t>(readIdx(put(gzip(kIdx.substr(0, 7)) + gzip("") + gzip(kIdx.substr(7))))), (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(values<int32_t>(readIdx(put("\0\0\x0c\x01\0\0\0\x02\xff\xff\xff\xfe\0\0\1\0"s))), (std::vector<int32_t>{-2, 256}));
   EXPECT_EQ(values<int32_t>(readIdx(put("\0\0\x09\x01\0\0\0\x01\xff"s))), (std::vector<int32_t>{-1}));
   EXPECT_EQ(values<int32_t>(readIdx(put("\0\0\x0b\x01\0\0\0\x01\xff\xfe"s))), (std::vector<int32_t>{-2}));
@@ -95,6 +97,8 @@ TEST_F(IoTest, IdxSaysWhatIsWrong) {
       << "and 1 TiB were not allocated";
   std::string packed = gzip(kIdx);
   EXPECT_EQ(why(readIdx(put(packed.substr(0, packed.size() - 6)))), "file: truncated: the gzip data ends early");
+  EXPECT_EQ(why(readIdx(put(packed + "x"))), "file: truncated: the gzip data ends early");
+  EXPECT_EQ(why(readIdx(put(packed + "something else"))).substr(0, 25), "file: damaged gzip data: ");
   packed[packed.size() - 6] ^= 1;
   EXPECT_EQ(why(readIdx(put(packed))).substr(0, 25), "file: damaged gzip data: ");
   EXPECT_EQ(why(readIdx(directory_ / "absent")), "absent: cannot open: No such file or directory");
@@ -158,7 +162,9 @@ TEST_F(IoTest, NpySaysWhatIsWrong) {
             "file: the header is damaged: descr is not a string: structured dtypes are not read");
   EXPECT_EQ(why(readNpy(put(npy("{'descr': '<f4', 'shape': (1,)}", "")))), "file: the header is damaged: descr, fortran_order or shape is missing");
   EXPECT_EQ(why(readNpy(put(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "")))),
-            "file: truncated: shape (4611686018427387904, 4) of f64 needs more than 2^64 bytes, there are 0");
+            "file: truncated: shape (4611686018427387904, 4) of f64 needs more than 2^56 bytes, there are 0");
+  EXPECT_EQ(why(readNpy(put(npy("{'descr': '<f2', 'fortran_order': True, 'shape': (2305843009213693952, 2, 0)}", "")))),
+            "file: truncated: shape (2305843009213693952, 2, 0) of f16 needs more than 2^56 bytes, there are 0");
   EXPECT_EQ(why(readNpy(put(npy("", "", 9)))), "file: has version 9.0; 1.0, 2.0 and 3.0 are read");
 }
 
@@ -217,7 +223,21 @@ TEST_F(IoTest, SafetensorsSaysWhatIsWrong) {
   EXPECT_EQ(why(readSafetensors(put("\xff\xff\xff\xff\xff\xff\xff\xff{}"s))),
             "file: is truncated or not a safetensors file: the header has 18446744073709551615 bytes, the file 10");
   EXPECT_EQ(read("[]", ""), "file: the header is not a JSON object");
-  EXPECT_EQ(read("{\"a\":", ""), "file: the header is not a JSON object");
+  EXPECT_EQ(read("{\"a\":", ""), "file: the header is not a JSON object: its text is damaged at byte 6");
+  EXPECT_EQ(read("{} {}", ""), "file: the header is not a JSON object: its text is damaged at byte 4");
+  EXPECT_EQ(read("{\"\xff\":{}}", ""), "file: the header is not a JSON object: its text is damaged at byte 3");
+  EXPECT_EQ(read(R"({"a":[1]})", ""), "file: tensor 'a': is not an object of dtype, shape and data_offsets");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[]}})", ""), "file: tensor 'a': is not an object of dtype, shape and data_offsets");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","dtype":"I8","shape":[],"data_offsets":[0,1]}})", "x"), "file: tensor 'a': names 'dtype' twice");
+  EXPECT_EQ(read(R"({"a":{"dtype":8,"shape":[],"data_offsets":[0,1]}})", "x"), "file: tensor 'a': its dtype is not a string");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})", "x"), "file: tensor 'a': has a size that is no natural number: a list");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", "x"), "file: tensor 'a': its shape is not a list of at most 8 sizes");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]}})", "x"), "file: tensor 'a': has a size that is no natural number: 1.5");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,1]}})", "x"),
+            "file: tensor 'a': has a size that is no natural number: 18446744073709551615");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[],"data_offsets":[0,1,2]}})", "x"), "file: tensor 'a': its data_offsets are not a begin and an end: there are more than two");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[],"data_offsets":[1]}})", "x"), "file: tensor 'a': its data_offsets are not a begin and an end: there is 1 of two");
+  EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[],"data_offsets":[1,0]}})", "x"), "file: tensor 'a': its data_offsets are not a begin and an end: [1,0]");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x"),
             "file: the header names 'a' twice");
   EXPECT_EQ(read(R"({"a":{"dtype":"I8","shape":[1],"data_offsets":[0,2]}})", "x"),
@@ -225,6 +245,8 @@ TEST_F(IoTest, SafetensorsSaysWhatIsWrong) {
   EXPECT_EQ(read(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "wxyz"), "file: tensor 'a': f32[2] has 8 bytes, its data_offsets hold 4");
   EXPECT_EQ(read(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", ""),
             "file: tensor 'a': f32[4611686018427387904,4] is larger than any file");
+  EXPECT_EQ(read(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}})", ""),
+            "file: tensor 'a': f32[4611686018427387904,4,0] is larger than any file");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", "x"), "file: tensor 'a': has a size that is no natural number: -1");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", "xyz"),
             "file: tensor 'b' begins at byte 1 and overlaps the one before, which ends at 2");
@@ -232,6 +254,63 @@ TEST_F(IoTest, SafetensorsSaysWhatIsWrong) {
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", "xyz"), "file: truncated: tensor 'a' ends at byte 4, the data at 3");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "xyz"), "file: bytes are left over: the tensors end at byte 2, the data at 3");
   EXPECT_EQ(read(R"({"__metadata__":{"a":1}})", ""), "file: __metadata__ holds 'a', which is not a string");
+  EXPECT_EQ(read(R"({"__metadata__":{"a":"1","a":"2"}})", ""), "file: __metadata__ names 'a' twice");
+  EXPECT_EQ(read(R"({"__metadata__":{},"__metadata__":{}})", ""), "file: the header names '__metadata__' twice");
+  EXPECT_EQ(read(R"({"__metadata__":"a"})", ""), "file: __metadata__ is not an object");
+}
+
+TEST_F(IoTest, ADTypeThatIsNotOursIsLeftOutEvenIfItHasNoName) {
+  for (std::string dtype : {"I8", "", "f32"}) {
+    Result<NamedArrays> read = readSafetensors(put(safetensors(R"({"a":{"dtype":")" + dtype + R"(","shape":[9],"data_offsets":[0,36]}})", std::string(36, 'x'))));
+    ASSERT_TRUE(read.ok()) << toString(read.failure());
+    EXPECT_TRUE(read->arrays.empty());
+    EXPECT_EQ(read->unread, (std::map<std::string, std::string>{{"a", dtype}}));
+  }
+}
+
+TEST_F(IoTest, NestingOfAHeaderNeedsNoStack) {
+  std::string deep(5'000'000, '[');
+  EXPECT_EQ(why(readSafetensors(put(safetensors("{\"a\":" + deep, "")))), "file: tensor 'a': is not an object of dtype, shape and data_offsets");
+  EXPECT_EQ(why(readSafetensors(put(safetensors("{\"a\":{\"shape\":" + deep, "")))), "file: tensor 'a': has a size that is no natural number: a list");
+}
+
+TEST_F(IoTest, ManyTensorsAreReadAndAnyNameThatIsThereTwiceIsFound) {
+  constexpr int kMany = 50'000;
+  NamedArrays contents;
+  for (int i = 0; i < kMany; ++i)
+    contents.arrays.emplace_back("layer." + std::to_string(i) + ".weight", vec<int32_t>({i}));
+  std::string path = directory_ / "many";
+  ASSERT_TRUE(writeSafetensors(path, contents).ok());
+  Result<NamedArrays> read = readSafetensors(path);
+  ASSERT_TRUE(read.ok()) << toString(read.failure());
+  ASSERT_EQ(read->arrays.size(), size_t(kMany));
+  for (int i = 0; i < kMany; ++i) {
+    const auto &[name, array] = read->arrays[static_cast<size_t>(i)];
+    ASSERT_EQ(name, contents.arrays[static_cast<size_t>(i)].first);
+    ASSERT_EQ(*array.data<int32_t>(), i);
+  }
+  std::string bytes = get(path);
+  bytes.replace(bytes.find("layer.12345."), 12, "layer.23456.");
+  EXPECT_EQ(why(readSafetensors(put(bytes))), "file: the header names 'layer.23456.weight' twice");
+}
+
+TEST_F(IoTest, NamesAreEscapedAsJsonAsks) {
+  NamedArrays contents;
+  for (std::string name : {"", "\"\\/", "\x01\n\x1f", "\x7f", "\xc2\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
+    contents.arrays.emplace_back(name, vec<uint8_t>({1}));
+  contents.arrays.emplace_back("null\0inside"s, vec<uint8_t>({2}));
+  std::string path = directory_ / "names";
+  ASSERT_TRUE(writeSafetensors(path, contents).ok());
+  Result<NamedArrays> read = readSafetensors(path);
+  ASSERT_TRUE(read.ok()) << toString(read.failure());
+  ASSERT_EQ(read->arrays.size(), contents.arrays.size());
+  for (size_t i = 0; i < contents.arrays.size(); ++i)
+    EXPECT_EQ(read->arrays[i].first, contents.arrays[i].first);
+  for (std::string name : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe1\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3("}) {
+    NamedArrays wrong;
+    wrong.metadata[name] = "a";
+    EXPECT_EQ(why(Result<int>(writeSafetensors(path, wrong))), "names: a name or metadata entry is not valid UTF-8") << testing::PrintToString(name);
+  }
 }
 
 TEST_F(IoTest, SafetensorsMutations) {

@@ -293,6 +293,130 @@ def test_compile_for_an_unknown_processor_is_an_error(folder):
     failure(wengert("compile", program(folder, PRODUCT.replace("?", "3")), "-o", folder, "--cpu", "z80"), "z80", "x86-64-v3")
 
 
+def test_every_number_has_a_range(folder):
+    """Whatever is no decimal number in the option's range is a usage error that names the option and the range."""
+    wrong = ["", " ", "x", "-1", "0x10", "1e3", "1.5", "5x", "+5", "9223372036854775808", "99999999999999999999", "nan", "1_000", "5 "]
+    ranges = {"--epochs": "1 to 1000000", "--batch": "1 to the number of training examples", "--hidden": "1 to 65536", "--threads": "1 to 256",
+              "--seed": "0 to 4611686018427387903"}
+    for option, accepted in ranges.items():
+        for text in wrong + ([] if option == "--seed" else ["0"]) + ([] if option == "--batch" else ["9223372036854775807"]):
+            usage(wengert("train", "digits", f"{option}={text}"), f"{option}: `{text}` is not a whole number from {accepted}")
+    for text in ["", "inf", "-inf", "nan", "1e400", "1e31", "1e-400", "1e-31", "0", "-0.1", "0x1p-3", "0.1x", "0,1", " 0.1"]:
+        usage(wengert("train", "digits", f"--lr={text}"), f"--lr: `{text}` is not a number from 1e-30 to 1e+30")
+
+
+def test_a_batch_larger_than_the_training_set_is_a_usage_error(folder):
+    for text in ("1439", "9223372036854775807"):
+        usage(wengert("train", "digits", "--batch", text), f"--batch: `{text}` is not a whole number from 1 to 1438")
+    run = wengert("train", "digits", "--batch", "1438", "--epochs", "1")
+    assert run.returncode == 0 and "batches of 1438" in run.stdout, run
+
+
+def test_leading_zeros_are_no_octal_number(folder):
+    run = wengert("train", "digits", "--batch", "0100", "--epochs", "01")
+    assert run.returncode == 0 and "batches of 100\n" in run.stdout, run
+
+
+def test_an_option_is_given_once_and_with_a_value(folder):
+    path = program(folder)
+    for option, value in [("--epochs", "3"), ("--batch", "3"), ("--hidden", "3"), ("--lr", "0.1"), ("--seed", "3"), ("--threads", "1"), ("--optimizer", "sgd"), ("--dtype", "f32"),
+                          ("--data", folder), ("--dump-ir", "fused"), ("--write-object", folder)]:
+        usage(wengert("train", "digits", option, value, option, value), option)
+    for option in ("--epochs", "--batch", "--hidden", "--lr", "--seed", "--threads", "--optimizer", "--dtype", "--data", "--dump-ir", "--write-object", "--cpu"):
+        usage(wengert("train", "digits", f"{option}="), option)
+        usage(wengert("train", "digits", option), option)
+    for option in ("--entry", "--in", "--out"):
+        usage(wengert("run", path, option, ""), option)
+    for option in ("--entry", "-o", "--name", "--types", "--cpu"):
+        usage(wengert("compile", path, option, ""), "--output" if option == "-o" else option)
+    for flag in ("--eager", "--report"):
+        usage(wengert("train", "digits", flag, flag), flag)
+        usage(wengert("train", "digits", f"{flag}=no"), flag)
+    usage(wengert("run", path, "--interpret", "--interpret"), "--interpret")
+    usage(wengert("train", "digits", "--cpu", "native"), "--cpu", "--write-object")
+
+
+FULL_OUTPUT = ["/dev/full", None]  # a full device; closed
+
+
+def lost(full, *args, program=WENGERT, **more):
+    """Runs with standard output that takes nothing: a file on a full device (opened, not replaced), or none."""
+    redirected = ">/dev/full" if full else ">&-"
+    return subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirected}', program, *args], stderr=subprocess.PIPE, text=True, timeout=300, **more)
+
+
+def test_output_that_is_lost_is_an_error(folder):
+    path, a = program(folder), os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2])
+    opt = os.path.join(os.path.dirname(WENGERT), "wengert-opt")
+    for full in FULL_OUTPUT:
+        for args in (["run", path, "--in", a, a], ["train", "digits", "--epochs", "2"], ["train", "digits", "--dump-ir", "fused"], ["train", "digits", "--epochs", "1", "--report"],
+                     ["compile", path, "-o", folder, "--types", "f64[3];f64[3]"], ["--help"], ["--version"]):
+            run = lost(full, *args)
+            assert run.returncode == 1 and run.stderr.startswith("error: ") and ("No space left" if full else "Bad file") in run.stderr, run
+        run = lost(full, path, program=opt)
+        assert run.returncode == 1 and run.stderr.startswith("error: standard output: cannot write"), run
+        # Where nothing is printed nothing is lost; and what is closed is not the next file that is opened.
+        out = os.path.join(folder, "c.npy")
+        run = lost(full, "run", path, "--in", a, a, "--out", out)
+        assert run.returncode == 0 and read_npy(out) == [1, 4], run
+
+
+def test_only_files_are_read_and_a_minus_is_standard_input(folder):
+    path, a, fifo, large = program(folder), os.path.join(folder, "a.npy"), os.path.join(folder, "fifo"), os.path.join(folder, "large")
+    write_npy(a, [1, 2])
+    os.mkfifo(fifo)
+    with open(large, "wb") as out:
+        out.truncate(3 << 30)
+    opt = os.path.join(os.path.dirname(WENGERT), "wengert-opt")
+    for source, why in ((fifo, "fifo: is not a regular file"), ("/dev/zero", "/dev/zero: is not a regular file"), (large, "large: is larger than 256 MiB")):
+        for command in ("run", "compile"):
+            failure(wengert(command, source), why)
+        failure(subprocess.run([opt, source], capture_output=True, text=True, timeout=300), why)
+    for source in (fifo, "/dev/zero"):
+        failure(wengert("run", path, "--in", a, source), "is not a regular file")
+    run = subprocess.run([WENGERT, "run", "-", "--in", a, a], input=PRODUCT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and run.stdout.startswith("f64[2] [1"), run
+    run = subprocess.run([WENGERT, "run", path, "--in", a, "-"], stdin=open(a, "rb"), capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0 and run.stdout.startswith("f64[2] [1"), run
+    failure(subprocess.run([WENGERT, "run", "-"], input="func.func @f( {", capture_output=True, text=True, timeout=300), "<stdin>:1")
+    usage(subprocess.run([WENGERT, "run", "-", "--in", "-", a], input="", capture_output=True, text=True, timeout=300), "standard input can be read once")
+    run = subprocess.run(["sh", "-c", 'exec "$0" run - <&-', WENGERT], capture_output=True, text=True, timeout=300)
+    failure(run, "<stdin>: cannot read")
+    for limit in ("256 MiB", "64 GiB", "1 GiB"):
+        assert limit in wengert("run", "--help").stdout, limit
+
+
+def test_written_files_keep_what_they_are(folder):
+    path, a, out, link = program(folder), os.path.join(folder, "a.npy"), os.path.join(folder, "c.npy"), os.path.join(folder, "link.npy")
+    write_npy(a, [1, 2])
+    open(out, "w").write("old")
+    os.chmod(out, 0o600)
+    os.symlink("c.npy", link)
+    assert wengert("run", path, "--in", a, a, "--out", link).returncode == 0
+    assert os.path.islink(link) and read_npy(out) == [1, 4] and os.stat(out).st_mode & 0o777 == 0o600
+    failure(wengert("run", path, "--in", a, a, "--out", folder), "is a directory")
+    assert not [name for name in os.listdir(folder) if "wengert-" in name], os.listdir(folder)
+
+
+def test_object_and_header_are_both_new_or_both_old(folder):
+    """On a disk that is full: one of 16 KiB, where this process may mount one, and a limit on the size of a file."""
+    path, out = program(folder, PRODUCT.replace("?xf64", "3xf64")), os.path.join(folder, "out")
+    assert wengert("compile", path, "-o", out).returncode == 0
+    before = {name: open(os.path.join(out, name), "rb").read() for name in ("product.o", "product.h")}
+    assert all(before.values())
+    other = program(folder, PRODUCT.replace("?xf64", "4xf64"))
+    for blocks in (0, 1):  # of 512 bytes, or of 1,024: the object fits neither
+        run = subprocess.run(["sh", "-c", f'ulimit -f {blocks}; exec "$0" compile {other} -o {out}', WENGERT], capture_output=True, text=True, timeout=300)
+        failure(run, "product.o: cannot write: File too large")
+        assert {name: open(os.path.join(out, name), "rb").read() for name in os.listdir(out)} == before
+    mounted = subprocess.run(["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=16k none {out} && cp "$1" {out} && cp "$2" {out} && rm "$1" "$2" || exit 77; '
+                              f'head -c 100000 /dev/zero > {out}/filler; "$0" compile {other} -o {out} --name product; echo $?; ls -A {out}; wc -c < {out}/product.h', WENGERT,
+                              shutil.copy(os.path.join(out, "product.o"), folder), shutil.copy(os.path.join(out, "product.h"), folder)], capture_output=True, text=True, timeout=300)
+    if mounted.returncode != 77 and "unshare" not in mounted.stderr:
+        assert "error: " in mounted.stderr and "product.o: cannot" in mounted.stderr and mounted.stdout == f"1\nfiller\nproduct.h\nproduct.o\n{len(before['product.h'])}\n", mounted
+
+
 def test_train_learns_the_digits(folder):
     run = wengert("train", "digits", "--epochs", "12", "--seed", "3")
     assert run.returncode == 0, run

@@ -1,0 +1,395 @@
+// Damaged files: whatever a reader of .npy, IDX or safetensors meets, the outcome is a value that the file holds, or a Failure; and the memory that it
+// asks for is bounded by the file's size. Each seed makes a valid file and damages it as somebody would who knows the format.
+//
+// WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
+#include "runtime/io/Idx.h"
+#include "runtime/io/Npy.h"
+#include "runtime/io/Safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+// ---- What a reader asks for --------------------------------------------------------------------------------------------------
+// All that operator new gives, and buffers that are kept: what is freed in between counts too, so the bound is on the work as well.
+static std::atomic<size_t> asked = 0;
+
+static void *counted(size_t bytes, size_t alignment) {
+  asked.fetch_add(bytes, std::memory_order_relaxed);
+  void *memory = nullptr;
+  if (::posix_memalign(&memory, std::max(alignment, sizeof(void *)), bytes) != 0)
+    throw std::bad_alloc();
+  return memory;
+}
+void *operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void *operator new[](size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void *operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
+void operator delete(void *memory) noexcept { ::free(memory); }
+void operator delete[](void *memory) noexcept { ::free(memory); }
+void operator delete(void *memory, size_t) noexcept { ::free(memory); }
+void operator delete[](void *memory, size_t) noexcept { ::free(memory); }
+void operator delete(void *memory, std::align_val_t) noexcept { ::free(memory); }
+void operator delete(void *memory, size_t, std::align_val_t) noexcept { ::free(memory); }
+
+namespace wg::runtime {
+namespace {
+
+using namespace std::string_literals;
+
+uint64_t fromEnvironment(const char *name, uint64_t usual) {
+  const char *text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : usual;
+}
+
+/// splitmix64 (Steele, Lea, Flood 2014).
+class Random {
+public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+  }
+  /// In [0, count), which is above 0.
+  size_t below(size_t count) { return next() % count; }
+  bool oneIn(size_t count) { return below(count) == 0; }
+  template <class T, size_t n> const T &of(const T (&list)[n]) { return list[below(n)]; }
+
+private:
+  uint64_t state_;
+};
+
+/// A file in memory, which readers open by a path.
+class MemoryFile {
+public:
+  MemoryFile() : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(descriptor_)) {}
+  MemoryFile(const MemoryFile &) = delete;
+  ~MemoryFile() { ::close(descriptor_); }
+  const std::string &path() const { return path_; }
+  void put(const std::string &bytes) {
+    ASSERT_EQ(::ftruncate(descriptor_, static_cast<off_t>(bytes.size())), 0);
+    ASSERT_EQ(::pwrite(descriptor_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+
+private:
+  int descriptor_;
+  std::string path_;
+};
+
+// ---- Valid files ---------------------------------------------------------------------------------------------------------------
+
+std::string integer(uint64_t value, size_t bytes, bool bigEndian) {
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i)
+    text += static_cast<char>(value >> 8 * (bigEndian ? bytes - 1 - i : i));
+  return text;
+}
+
+Shape randomShape(Random &random, size_t most = 5) {
+  Shape shape;
+  for (size_t rank = random.below(5); shape.size() < rank;)
+    shape.push_back(static_cast<int64_t>(random.oneIn(12) ? 0 : 1 + random.below(most)));
+  return shape;
+}
+
+std::string randomBytes(Random &random, size_t count) {
+  std::string bytes(count, '\0');
+  for (char &byte : bytes)
+    byte = static_cast<char>(random.next());
+  return bytes;
+}
+
+/// What the mutations need to know of a file.
+struct Sample {
+  std::string bytes;
+  size_t text = 0, textSize = 0;     ///< where the header's text is, if it has one
+  size_t length = 0, lengthSize = 0; ///< where the length of that text is, little-endian
+  std::vector<size_t> fields = {};   ///< places of binary numbers
+};
+
+Sample npySample(Random &random) {
+  static const char *const codes[] = {"<f8", "<f4", "<f2", "<i8", "<i4", "|u1", "|b1", ">f8", ">i4", ">f2", "=f4"};
+  std::string code = random.of(codes);
+  Shape shape = randomShape(random);
+  bool fortran = random.oneIn(3);
+  std::string header = "{'descr': '" + code + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + toString(shape) + ", }";
+  size_t version = 1 + random.below(3), lengthSize = version == 1 ? 2 : 4;
+  header.append(random.below(70), ' ');
+  header += '\n';
+  Sample sample{"\x93NUMPY"s + static_cast<char>(version) + '\0' + integer(header.size(), lengthSize, false) + header, 8 + lengthSize, header.size(), 8, lengthSize, {6, 7, 8}};
+  sample.bytes += randomBytes(random, static_cast<size_t>(shape.numElements()) * static_cast<size_t>(code[2] - '0'));
+  return sample;
+}
+
+Sample idxSample(Random &random) {
+  struct Type {
+    int code;
+    size_t bytes;
+  };
+  static constexpr Type types[] = {{0x08, 1}, {0x09, 1}, {0x0B, 2}, {0x0C, 4}, {0x0D, 4}, {0x0E, 8}};
+  Type type = random.of(types);
+  Shape shape = randomShape(random, 9);
+  Sample sample{"\0\0"s + static_cast<char>(type.code) + static_cast<char>(shape.size())};
+  sample.fields = {0, 2, 3};
+  for (int64_t size : shape) {
+    sample.fields.push_back(sample.bytes.size());
+    sample.bytes += integer(static_cast<uint64_t>(size), 4, true);
+  }
+  sample.bytes += randomBytes(random, static_cast<size_t>(shape.numElements()) * type.bytes);
+  return sample;
+}
+
+Sample safetensorsSample(Random &random) {
+  static const char *const names[] = {"a", "dense.weight", "\\u00fc\\n", "layer/0/b", "", "\xc3\xbc", "\\\"", "very long name of a tensor that needs the heap"};
+  struct Type {
+    const char *name;
+    size_t bytes;
+  };
+  static constexpr Type types[] = {{"F64", 8}, {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}, {"BOOL", 1}, {"I8", 1}, {"F8_E4M3", 1}};
+  std::string header = "{";
+  if (random.oneIn(3))
+    header += R"("__metadata__":{"format":"pt","step":"12"},)";
+  size_t at = 0, tensors = random.below(6);
+  for (size_t i = 0; i < tensors; ++i) {
+    Type type = random.of(types);
+    Shape shape = randomShape(random);
+    size_t bytes = static_cast<size_t>(shape.numElements()) * type.bytes;
+    std::string sizes;
+    for (int64_t size : shape)
+      sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+    header += "\"" + std::string(random.of(names)) + std::to_string(i) + R"(":{"dtype":")" + type.name + R"(","shape":[)" + sizes + R"(],"data_offsets":[)" + std::to_string(at) + "," +
+              std::to_string(at + bytes) + "]},";
+    at += bytes;
+  }
+  header.back() == ',' ? void(header.back() = '}') : void(header += '}');
+  header.append(random.below(9), ' ');
+  Sample sample{integer(header.size(), 8, false) + header, 8, header.size(), 0, 8, {0, 3, 7}};
+  sample.bytes += randomBytes(random, at);
+  return sample;
+}
+
+// ---- Damage --------------------------------------------------------------------------------------------------------------------
+
+/// Numbers where sizes overflow, wrap or change sign.
+constexpr uint64_t kNumbers[] = {0,       1,       2,           7,           8,           9,           127,          128,           255,           256,
+                                 65535,   65536,   0x7fffffff,  0x80000000,  0xffffffff,  0x100000000, 100'000'000, 100'000'001,   1ull << 40,    1ull << 47,
+                                 1ull << 61, 1ull << 62, (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63, (1ull << 63) + 1, ~0ull - 8, ~0ull};
+
+void damageText(Sample &sample, Random &random) {
+  static const char *const words[] = {"{", "}", "[", "]", "(", ")", ",", ":", "'", "\"", "\\", "\\u", "\\ud800", "\\u0000", "null", "true", "True", "-1", "-0", "1.5", "1e308", "1e400", "0x10",
+                                      "99999999999999999999999", "'descr'", "'<V8'", "'|O'", "'>u8'", "\"dtype\"", "\"shape\"", "\"data_offsets\"", "\"__metadata__\"", "\"a0\"", "\xff", "\xed\xa0\x80", "\0"};
+  std::string text = sample.bytes.substr(sample.text, sample.textSize);
+  size_t at = text.empty() ? 0 : random.below(text.size());
+  switch (random.below(7)) {
+  case 0: { // another number
+    size_t digit = text.find_first_of("0123456789", at), end = digit == std::string::npos ? digit : text.find_first_not_of("0123456789", digit);
+    if (digit != std::string::npos)
+      text.replace(digit, end == std::string::npos ? end : end - digit, std::to_string(random.of(kNumbers)));
+    break;
+  }
+  case 1: text.insert(at, random.of(words)); break;
+  case 2: text.replace(at, 1 + random.below(4), random.of(words)); break;
+  case 3: text.erase(at, 1 + random.below(30)); break;
+  case 4: { // a piece twice: keys, entries, sizes
+    std::string piece = text.substr(at, 1 + random.below(80));
+    for (size_t times = random.oneIn(10) ? 40 : 1; times-- > 0;)
+      text.insert(random.below(text.size() + 1), piece);
+    break;
+  }
+  case 5: text.insert(at, std::string(1 + random.below(random.oneIn(20) ? 20000 : 12), "[{(\" 9"[random.below(6)])); break;
+  default: { // two pieces change places
+    if (text.size() < 4)
+      break;
+    size_t half = text.size() / 2, first = random.below(half), second = half + random.below(half);
+    std::swap_ranges(text.begin() + static_cast<std::ptrdiff_t>(first), text.begin() + static_cast<std::ptrdiff_t>(first + std::min(half - first, text.size() - second)),
+                     text.begin() + static_cast<std::ptrdiff_t>(second));
+  }
+  }
+  sample.bytes.replace(sample.text, sample.textSize, text);
+  sample.textSize = text.size();
+  if (!random.oneIn(8)) // the length tells of the new text, so that it is read
+    sample.bytes.replace(sample.length, sample.lengthSize, integer(text.size(), sample.lengthSize, false));
+}
+
+void damageBytes(std::string &bytes, Random &random) {
+  if (bytes.empty())
+    return;
+  size_t at = random.below(bytes.size());
+  switch (random.below(7)) {
+  case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << random.below(8)); break;
+  case 1: bytes[at] = static_cast<char>(random.of(kNumbers)); break;
+  case 2: bytes.resize(at); break;
+  case 3: bytes += randomBytes(random, 1 + random.below(40)); break;
+  case 4: bytes.erase(at, 1 + random.below(16)); break;
+  case 5: bytes.insert(at, bytes.substr(random.below(bytes.size()), 1 + random.below(40))); break;
+  default: bytes.replace(at, std::min<size_t>(8, bytes.size() - at), integer(random.of(kNumbers), 8, random.oneIn(2)).substr(0, bytes.size() - at)); break;
+  }
+}
+
+void damage(Sample &sample, Random &random) {
+  for (size_t times = random.below(4); times-- > 0;) {
+    size_t kind = random.below(10);
+    if (kind < 6 && sample.textSize > 0) {
+      damageText(sample, random);
+    } else if (kind < 8 && !sample.fields.empty()) {
+      size_t at = sample.fields[random.below(sample.fields.size())], size = size_t(1) << random.below(4);
+      if (at + size <= sample.bytes.size())
+        sample.bytes.replace(at, size, integer(random.of(kNumbers), size, random.oneIn(2)));
+    } else {
+      damageBytes(sample.bytes, random);
+      break; // places may have moved
+    }
+  }
+}
+
+/// As gzip writes it, in one member or two.
+std::string packed(const std::string &bytes, Random &random) {
+  std::string all;
+  size_t cut = random.oneIn(4) && !bytes.empty() ? random.below(bytes.size()) : bytes.size();
+  for (std::string_view part : {std::string_view(bytes).substr(0, cut), std::string_view(bytes).substr(cut)}) {
+    if (part.empty() && !all.empty())
+      continue;
+    z_stream stream = {};
+    EXPECT_EQ(::deflateInit2(&stream, static_cast<int>(random.below(10)), Z_DEFLATED, 16 + 9 + static_cast<int>(random.below(7)), 1, Z_DEFAULT_STRATEGY), Z_OK);
+    std::string out(part.size() + part.size() / 8 + 200, '\0');
+    stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(part.data()));
+    stream.avail_in = static_cast<uInt>(part.size());
+    stream.next_out = reinterpret_cast<Bytef *>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
+    out.resize(stream.total_out);
+    ::deflateEnd(&stream);
+    all += out;
+  }
+  return all;
+}
+
+// ---- What holds ------------------------------------------------------------------------------------------------------------------
+
+class FuzzFiles : public testing::Test {
+protected:
+  /// `check(random, counts)` for each seed, until one fails; and neither outcome may be rare.
+  void forSeeds(const std::function<bool(Random &)> &reads) {
+    uint64_t first = fromEnvironment("WENGERT_FUZZ_SEED", 1), count = fromEnvironment("WENGERT_FUZZ_FILES", 8000), values = 0;
+    for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      Random random(seed);
+      values += reads(random);
+    }
+    if (count >= 1000 && !HasFailure()) {
+      EXPECT_GT(values, count / 10) << "hardly a file is read: the mutations are too coarse";
+      EXPECT_GT(count - values, count / 10) << "hardly a file is refused";
+    }
+  }
+
+  /// Reads the file; checks the failure's form, and what was asked for: at most `times` the file's bytes and 96 KiB.
+  template <class Read> auto read(const std::string &bytes, size_t times, Read &&reader) {
+    file_.put(bytes);
+    size_t live = Buffer::liveBytes(), before = asked;
+    auto result = reader(file_.path());
+    size_t grown = asked - before + (Buffer::liveBytes() - live);
+    EXPECT_LE(grown, times * bytes.size() + (size_t(96) << 10));
+    if (!result.ok()) {
+      EXPECT_EQ(Buffer::liveBytes(), live);
+      EXPECT_EQ(result.failure().kind, ErrorKind::io) << toString(result.failure());
+      EXPECT_TRUE(result.failure().message.starts_with(file_.path() + ": ")) << toString(result.failure());
+    }
+    if (HasFailure())
+      ADD_FAILURE() << "the file: " << testing::PrintToString(bytes);
+    return result;
+  }
+
+  static bool equal(const Array &a, const Array &b) {
+    return a.type == b.type && (a.numBytes() == 0 || std::memcmp(a.buffer.data(), b.buffer.data(), a.numBytes()) == 0);
+  }
+
+  MemoryFile file_;
+};
+
+TEST_F(FuzzFiles, NpyIsAValueOrAFailure) {
+  std::string copy = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".npy";
+  uint64_t read = 0;
+  forSeeds([&](Random &random) {
+    Sample sample = npySample(random);
+    damage(sample, random);
+    Result<Array> array = this->read(sample.bytes, 8, [](const std::string &path) { return readNpy(path); });
+    if (!array.ok())
+      return false;
+    EXPECT_LE(array->numBytes(), sample.bytes.size());
+    if (++read % 64 == 0) { // what is written of it reads back
+      EXPECT_TRUE(writeNpy(copy, *array).ok());
+      Result<Array> again = readNpy(copy);
+      EXPECT_TRUE(again.ok() && equal(*again, *array));
+    }
+    return true;
+  });
+  ::unlink(copy.c_str());
+}
+
+TEST_F(FuzzFiles, IdxIsAValueOrAFailure) {
+  forSeeds([&](Random &random) {
+    Sample sample = idxSample(random);
+    damage(sample, random);
+    Result<Array> array = read(sample.bytes, 8, readIdx);
+    // Numbers of one and two bytes become four.
+    EXPECT_LE(array.ok() ? array->numBytes() : 0, 4 * sample.bytes.size());
+    return array.ok();
+  });
+}
+
+TEST_F(FuzzFiles, CompressedIdxIsAValueOrAFailure) {
+  forSeeds([&](Random &random) {
+    Sample sample = idxSample(random);
+    if (random.oneIn(2))
+      damage(sample, random);
+    std::string bytes = packed(sample.bytes, random);
+    for (size_t times = random.oneIn(2) ? random.below(3) : 0; times-- > 0;)
+      damageBytes(bytes, random);
+    // Deflate packs 1,032 bytes into one at most.
+    return read(bytes, 8 * 1032, readIdx).ok();
+  });
+}
+
+TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {
+  std::string copy = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".safetensors";
+  uint64_t read = 0;
+  forSeeds([&](Random &random) {
+    Sample sample = safetensorsSample(random);
+    damage(sample, random);
+    Result<NamedArrays> contents = this->read(sample.bytes, 32, readSafetensors);
+    if (!contents.ok())
+      return false;
+    size_t bytes = 0;
+    for (const auto &[name, array] : contents->arrays)
+      bytes += array.numBytes();
+    EXPECT_LE(bytes, sample.bytes.size());
+    if (++read % 64 == 0) {
+      EXPECT_TRUE(writeSafetensors(copy, *contents).ok());
+      Result<NamedArrays> again = readSafetensors(copy);
+      EXPECT_TRUE(again.ok());
+      if (!again.ok())
+        return true;
+      EXPECT_EQ(again->metadata, contents->metadata);
+      auto byName = [](auto &list) { std::sort(list.begin(), list.end(), [](const auto &a, const auto &b) { return a.first < b.first; }); };
+      byName(again->arrays), byName(contents->arrays);
+      EXPECT_TRUE(std::equal(again->arrays.begin(), again->arrays.end(), contents->arrays.begin(), contents->arrays.end(),
+                             [](const auto &a, const auto &b) { return a.first == b.first && equal(a.second, b.second); }));
+    }
+    return true;
+  });
+  ::unlink(copy.c_str());
+}
+
+} // namespace
+} // namespace wg::runtime
