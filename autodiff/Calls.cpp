@@ -4,7 +4,11 @@
 //   func @f(%x) { %y = wg.tanh %x  return %y }
 //     ->  func @f_forward(%x) { %y = wg.tanh %x  return %y, %y }
 //         func @f_backward(%y, %ct) { ... return %dx }
-#include "autodiff/Reverse.h"
+//
+// and on @f: wg.pairs = [{arguments = [0], results = [0], forward = @f_forward, backward = @f_backward, ...}]
+#include "autodiff/Calls.h"
+
+#include "ir/Calls.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -12,7 +16,91 @@ using namespace mlir;
 
 namespace wg::autodiff {
 
-static constexpr llvm::StringLiteral kResiduals = "wg.residuals", kReturned = "wg.returned";
+//===- The attribute --------------------------------------------------------------------------------------------===//
+
+static DenseI64ArrayAttr attrOf(OpBuilder &b, ArrayRef<unsigned> places) {
+  return b.getDenseI64ArrayAttr(SmallVector<int64_t>(places.begin(), places.end()));
+}
+
+static void attach(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
+                   FunctionPair &pair) {
+  OpBuilder b(function);
+  SmallVector<Attribute> pairs, reasons;
+  // In place of one for the same arguments and results, which did not fit.
+  if (auto before = function->getAttrOfType<ArrayAttr>(ir::kPairsAttr))
+    for (Attribute entry : before)
+      if (auto fields = dyn_cast<DictionaryAttr>(entry))
+        if (fields.get("arguments") != attrOf(b, arguments) || fields.get("results") != attrOf(b, results))
+          pairs.push_back(entry);
+  for (const std::string &reason : pair.reasons)
+    reasons.push_back(b.getStringAttr(reason));
+  pairs.push_back(b.getDictionaryAttr({
+      b.getNamedAttr("arguments", attrOf(b, arguments)),
+      b.getNamedAttr("results", attrOf(b, results)),
+      b.getNamedAttr("forward", FlatSymbolRefAttr::get(pair.forward.getSymNameAttr())),
+      b.getNamedAttr("backward", FlatSymbolRefAttr::get(pair.backward.getSymNameAttr())),
+      b.getNamedAttr("residuals", b.getDenseI64ArrayAttr(pair.residuals)),
+      b.getNamedAttr("returned", b.getDenseBoolArrayAttr(pair.returned)),
+      b.getNamedAttr("reasons", b.getArrayAttr(reasons)),
+  }));
+  function->setAttr(ir::kPairsAttr, b.getArrayAttr(pairs));
+}
+
+/// Whether a pair, as text may have it, is one of `function`: every place is there and every type fits.
+static bool fits(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
+                 const FunctionPair &pair) {
+  func::FuncOp forward = pair.forward, backward = pair.backward;
+  if (!forward || !backward || forward.isDeclaration() || backward.isDeclaration() ||
+      pair.returned.size() != arguments.size() || pair.reasons.size() != arguments.size())
+    return false;
+  ArrayRef<Type> inputs = function.getArgumentTypes(), outputs = function.getResultTypes();
+  ArrayRef<Type> all = forward.getResultTypes();
+  if (forward.getArgumentTypes() != inputs || all.take_front(outputs.size()) != outputs)
+    return false;
+  SmallVector<Type> taken, given;
+  for (int64_t residual : pair.residuals) {
+    uint64_t place = residual >= 0 ? residual : outputs.size() + static_cast<uint64_t>(-1 - residual);
+    if (place >= (residual >= 0 ? inputs : all).size())
+      return false;
+    taken.push_back((residual >= 0 ? inputs : all)[place]);
+  }
+  for (unsigned result : results)
+    taken.push_back(outputs[result]);
+  for (auto [argument, returned] : llvm::zip_equal(arguments, pair.returned))
+    if (returned)
+      given.push_back(inputs[argument]);
+  return backward.getArgumentTypes() == ArrayRef<Type>(taken) && backward.getResultTypes() == ArrayRef<Type>(given);
+}
+
+/// The pair of these arguments and results as it hangs on the function, if one does that fits it.
+static std::optional<FunctionPair> attached(func::FuncOp function, ArrayRef<unsigned> arguments,
+                                            ArrayRef<unsigned> results, const SymbolTable &symbols) {
+  auto pairs = function->getAttrOfType<ArrayAttr>(ir::kPairsAttr);
+  if (!pairs)
+    return std::nullopt;
+  OpBuilder b(function.getContext());
+  for (Attribute entry : pairs) {
+    auto fields = dyn_cast<DictionaryAttr>(entry);
+    if (!fields || fields.get("arguments") != attrOf(b, arguments) || fields.get("results") != attrOf(b, results))
+      continue;
+    auto forward = fields.getAs<FlatSymbolRefAttr>("forward"), backward = fields.getAs<FlatSymbolRefAttr>("backward");
+    auto residuals = fields.getAs<DenseI64ArrayAttr>("residuals");
+    auto returned = fields.getAs<DenseBoolArrayAttr>("returned");
+    auto reasons = fields.getAs<ArrayAttr>("reasons");
+    if (!forward || !backward || !residuals || !returned || !reasons || !llvm::all_of(reasons, llvm::IsaPred<StringAttr>))
+      continue;
+    FunctionPair pair{symbols.lookup<func::FuncOp>(forward.getAttr()), symbols.lookup<func::FuncOp>(backward.getAttr()), {}, {}, {}, {}};
+    llvm::append_range(pair.residuals, residuals.asArrayRef());
+    llvm::append_range(pair.returned, returned.asArrayRef());
+    for (StringAttr reason : reasons.getAsRange<StringAttr>())
+      pair.reasons.push_back(reason.str());
+    if (fits(function, arguments, results, pair))
+      return pair;
+  }
+  return std::nullopt;
+}
+
+//===- Splitting a function -------------------------------------------------------------------------------------===//
 
 static std::string pairName(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
   std::string name = function.getSymName().str() + "_by";
@@ -22,25 +110,6 @@ static std::string pairName(func::FuncOp function, ArrayRef<unsigned> arguments,
   for (unsigned result : results)
     name += "_" + std::to_string(result);
   return name;
-}
-
-/// The pair as an earlier call left it in the module, if it did.
-static std::optional<FunctionPair> findPair(ModuleOp module, const std::string &name) {
-  auto forward = module.lookupSymbol<func::FuncOp>(name + "_forward");
-  auto backward = module.lookupSymbol<func::FuncOp>(name + "_backward");
-  if (!forward || !backward)
-    return std::nullopt;
-  auto residuals = backward->getAttrOfType<DenseI64ArrayAttr>(kResiduals);
-  auto returned = backward->getAttrOfType<DenseBoolArrayAttr>(kReturned);
-  auto reasons = backward->getAttrOfType<ArrayAttr>(kReasonsAttr);
-  if (!residuals || !returned || !reasons || reasons.size() != static_cast<size_t>(returned.size()))
-    return std::nullopt;
-  FunctionPair pair{forward, backward, {}, {}, {}, {}};
-  llvm::append_range(pair.residuals, residuals.asArrayRef());
-  llvm::append_range(pair.returned, returned.asArrayRef());
-  for (Attribute reason : reasons)
-    pair.reasons.push_back(isa<StringAttr>(reason) ? cast<StringAttr>(reason).str() : "");
-  return pair;
 }
 
 /// Whether an op of the forward part is done again in the backward function instead of handing its result over.
@@ -126,19 +195,18 @@ func::FuncOp Split::makeBackward(StringRef name, ArrayRef<Value> gradients) {
   return backward;
 }
 
-FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
-  auto module = function->getParentOfType<ModuleOp>();
-  std::string name = pairName(function, arguments, results);
-  if (std::optional<FunctionPair> pair = findPair(module, name))
-    return *pair;
-
+/// The pair of a function whose calls have theirs. The names of both are free in `symbols`, whatever else is there.
+static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
+                                     SymbolTable &symbols, Pairs &pairs) {
   // Work on a copy: differentiate it as a whole, then cut it in two.
+  std::string name = pairName(function, arguments, results);
   OpBuilder b(function);
   b.setInsertionPointAfter(function);
   auto forward = cast<func::FuncOp>(b.clone(*function));
   forward.setSymName(name + "_forward");
+  symbols.insert(forward);
   forward.setPrivate();
-  forward->removeAttr("wg.origin");
+  forward->removeAttr(ir::kPairsAttr);
   forward.removeArgAttrsAttr();
   forward.removeResAttrsAttr();
   Block *block = &forward.getBody().front();
@@ -155,9 +223,9 @@ FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> a
   }
   b.setInsertionPoint(terminator);
   auto marker = arith::ConstantIndexOp::create(b, function.getLoc(), 0);
-  FailureOr<Gradients> gradients = reverse(b, function.getLoc(), targets, seeds, sources);
+  FailureOr<Gradients> gradients = reverse(b, function.getLoc(), targets, seeds, sources, {}, pairs);
   if (failed(gradients)) {
-    forward.erase();
+    symbols.erase(forward);
     return failure();
   }
 
@@ -168,12 +236,13 @@ FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> a
     if (value)
       values.push_back(value);
   }
-  // What only an unread cotangent reads is no residual: keep the gradients alive in the terminator while the dead fall.
+  // What only an unread cotangent reads is no residual: the terminator keeps the gradients while the rest is erased.
   SmallVector<Value> primal(terminator->getOperands());
   terminator->insertOperands(terminator->getNumOperands(), values);
   eraseDead(*block, marker);
   Split split(forward, marker, seedArguments);
   pair.backward = split.makeBackward(name + "_backward", values);
+  symbols.insert(pair.backward);
 
   SmallVector<Value> returned = primal;
   for (Value residual : split.residuals()) {
@@ -190,13 +259,154 @@ FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> a
   marker.erase();
   block->eraseArguments(numArguments, seedArguments.size());
   forward.setFunctionType(b.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
-  pair.backward->setAttr(kResiduals, b.getDenseI64ArrayAttr(pair.residuals));
-  pair.backward->setAttr(kReturned, b.getDenseBoolArrayAttr(pair.returned));
-  SmallVector<Attribute> reasons;
-  for (const std::string &reason : pair.reasons)
-    reasons.push_back(b.getStringAttr(reason));
-  pair.backward->setAttr(kReasonsAttr, b.getArrayAttr(reasons));
   return pair;
+}
+
+//===- All pairs of a gradient ----------------------------------------------------------------------------------===//
+
+SymbolTable &Pairs::symbolsOf(Operation *from) {
+  if (!symbols_) {
+    own_ = std::make_unique<SymbolTable>(SymbolTable::getNearestSymbolTable(from));
+    symbols_ = own_.get();
+  }
+  return *symbols_;
+}
+
+Pairs::Known *Pairs::find(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
+  auto &known = known_[function];
+  for (const auto &each : known)
+    if (ArrayRef(each->arguments) == arguments && ArrayRef(each->results) == results)
+      return each.get();
+  std::optional<FunctionPair> pair = attached(function, arguments, results, symbolsOf(function));
+  if (!pair)
+    return nullptr;
+  known.push_back(std::make_unique<Known>(Known{Places(arguments), Places(results), std::move(*pair)}));
+  return known.back().get();
+}
+
+FunctionPair Pairs::take(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
+  Known *known = find(function, arguments, results);
+  FunctionPair pair = known->pair;
+  known->pair.certificate.clear();
+  return pair;
+}
+
+FailureOr<SmallVector<ActiveCall>> Pairs::activeCalls(const Activity &activity) {
+  SmallVector<ActiveCall> list;
+  for (Operation *op : activity.ops()) {
+    auto call = dyn_cast<ir::CallOp>(op);
+    if (!call)
+      continue;
+    func::FuncOp callee = calleeOf(call);
+    if (!callee)
+      return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
+    if (callee->hasAttr(kVjpAttr))
+      continue;
+    if (callee.isDeclaration())
+      return call.emitOpError("calls @") << call.getCallee() << ", which has no body and so no derivative";
+    ActiveCall &active = list.emplace_back(ActiveCall{call, callee, {}, {}});
+    for (auto [i, operand] : llvm::enumerate(call.getOperands()))
+      if (activity.isActive(operand))
+        active.arguments.push_back(i);
+    for (auto [i, result] : llvm::enumerate(call.getResults()))
+      if (activity.isActive(result))
+        active.results.push_back(i);
+  }
+  return list;
+}
+
+/// The calls on the path from some arguments of a function to some of its results.
+static FailureOr<SmallVector<ActiveCall>> callsIn(func::FuncOp function, ArrayRef<unsigned> arguments,
+                                                  ArrayRef<unsigned> results, Pairs &pairs) {
+  Block &body = function.getBody().front();
+  SmallVector<Value> targets, sources;
+  for (unsigned argument : arguments)
+    sources.push_back(body.getArgument(argument));
+  for (unsigned result : results)
+    targets.push_back(body.getTerminator()->getOperand(result));
+  return pairs.activeCalls(Activity(targets, sources, nullptr));
+}
+
+LogicalResult Pairs::check(func::FuncOp function) {
+  if (checked_.contains(function))
+    return success();
+  FailureOr<SmallVector<func::FuncOp>> called = ir::calleesFirst(function, symbolsOf(function));
+  if (failed(called))
+    return failure();
+  checked_.insert(called->begin(), called->end());
+  return success();
+}
+
+LogicalResult Pairs::makeOne(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
+  FailureOr<FunctionPair> pair = split(function, arguments, results, symbolsOf(function), *this);
+  if (failed(pair))
+    return failure();
+  attach(function, arguments, results, *pair);
+  for (func::FuncOp part : {pair->forward, pair->backward})
+    size_ += static_cast<int64_t>(llvm::range_size(part.getBody().front()) + part.getNumArguments() + part.getNumResults());
+  known_[function].push_back(std::make_unique<Known>(Known{Places(arguments), Places(results), std::move(*pair)}));
+  return success();
+}
+
+LogicalResult Pairs::make(ArrayRef<ActiveCall> calls) {
+  /// A function whose calls get their pairs, before it gets its own; at first the calls without a function around them.
+  struct Visit {
+    func::FuncOp function;
+    Places arguments, results;
+    SmallVector<ActiveCall> calls;
+    size_t next = 0;
+  };
+  for (const ActiveCall &call : calls)
+    if (failed(check(call.callee)))
+      return failure();
+  std::vector<Visit> path; // explicit: calls may nest deeper than a thread's stack
+  path.push_back({{}, {}, {}, SmallVector<ActiveCall>(calls), 0});
+  while (true) {
+    Visit &visit = path.back();
+    if (visit.next < visit.calls.size()) {
+      ActiveCall call = visit.calls[visit.next++];
+      if (find(call.callee, call.arguments, call.results))
+        continue;
+      FailureOr<SmallVector<ActiveCall>> inner = callsIn(call.callee, call.arguments, call.results, *this);
+      if (failed(inner))
+        return failure();
+      path.push_back({call.callee, call.arguments, call.results, std::move(*inner), 0});
+      continue;
+    }
+    if (!visit.function)
+      return success();
+    if (failed(makeOne(visit.function, visit.arguments, visit.results)))
+      return failure();
+    path.pop_back();
+    // Each level returns the residuals of those below it, so what nests deeply grows with the square of the depth.
+    if (size_ > ir::kMostInlinedOps) {
+      const Visit &caller = path.back();
+      ir::CallOp call = caller.calls[caller.next - 1].op;
+      InFlightDiagnostic diagnostic = call.emitOpError("calls @")
+                                      << call.getCallee() << ": the derivatives of what is called have more than "
+                                      << ir::kMostInlinedOps << " ops and residuals";
+      diagnostic.attachNote() << "try: nest fewer calls in one another";
+      return diagnostic;
+    }
+  }
+}
+
+LogicalResult Pairs::make(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
+  if (find(function, arguments, results))
+    return success();
+  if (failed(check(function)))
+    return failure();
+  FailureOr<SmallVector<ActiveCall>> calls = callsIn(function, arguments, results, *this);
+  if (failed(calls) || failed(make(*calls)))
+    return failure();
+  return makeOne(function, arguments, results);
+}
+
+FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
+  Pairs pairs(nullptr);
+  if (failed(pairs.make(function, arguments, results)))
+    return failure();
+  return pairs.take(function, arguments, results);
 }
 
 } // namespace wg::autodiff

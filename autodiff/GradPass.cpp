@@ -6,6 +6,7 @@
 
 #include "ir/Bridge.h"
 #include "ir/Build.h"
+#include "ir/Calls.h"
 
 using namespace mlir;
 
@@ -62,6 +63,10 @@ struct Grad : impl::GradBase<Grad> {
       gradient.erase();
       return failure();
     }
+    // What is said of the function's derivative, of its results and of where they go is not true of its gradient.
+    for (StringRef attribute : {StringRef(ir::kPairsAttr), StringRef(kVjpAttr), StringRef(kNumResultsAttr)})
+      gradient->removeAttr(attribute);
+    gradient.removeArgAttrsAttr();
     gradient.removeResAttrsAttr();
     Block *block = &gradient.getBody().front();
     Operation *terminator = block->getTerminator();

@@ -1,5 +1,6 @@
 #include "autodiff/Reverse.h"
 
+#include "autodiff/Calls.h"
 #include "autodiff/Cotangents.h"
 #include "ir/Build.h"
 
@@ -9,17 +10,11 @@ namespace wg::autodiff {
 
 namespace {
 
-/// An active call and how its cotangents are made.
-struct ActiveCall {
-  FunctionPair pair;
-  SmallVector<unsigned> arguments, results; // places of the operands and results that take part
-};
-
 class Reverse {
 public:
   Reverse(OpBuilder &b, Location loc, ValueRange targets, ValueRange seeds, ValueRange sources,
-          const ReverseOptions &options)
-      : b_(b), loc_(loc), options_(options), targets_(targets), sources_(sources), seeds_(seeds),
+          const ReverseOptions &options, Pairs &pairs)
+      : b_(b), loc_(loc), options_(options), pairs_(pairs), targets_(targets), sources_(sources), seeds_(seeds),
         activity_(targets, sources, options.isRecorded), cotangents_(b, loc) {
     seeds_.resize(targets_.size());
   }
@@ -28,20 +23,21 @@ public:
 
 private:
   LogicalResult prepareCalls();
-  LogicalResult prepareCall(ir::CallOp call);
+  void replaceCall(ActiveCall active);
   FailureOr<ir::Cotangents> adjointOf(Operation *op);
-  ir::Cotangents adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc);
-  FailureOr<ir::Cotangents> adjointByVjp(ir::CallOp call, FlatSymbolRefAttr vjp, Location loc);
+  ir::Cotangents adjointOfCall(const ActiveCall &active, const FunctionPair &pair, Location loc);
+  FailureOr<ir::Cotangents> adjointByVjp(ir::CallOp call, Location loc);
   LogicalResult sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc);
   std::string whyMissing(Value source) const;
 
   OpBuilder &b_;
   Location loc_;
   const ReverseOptions &options_;
+  Pairs &pairs_;
   SmallVector<Value> targets_, sources_, seeds_;
   Activity activity_;
   Cotangents cotangents_;
-  DenseMap<Operation *, ActiveCall> calls_;
+  DenseMap<Operation *, std::pair<ActiveCall, FunctionPair>> calls_; ///< of forward functions, and of what they are
   SmallVector<std::pair<Value, std::string>> missing_; ///< operands of calls without a gradient, and why
   std::vector<DroppedAdjoint> certificate_;
 };
@@ -53,42 +49,23 @@ static Location adjointLoc(Operation *op) {
   return NameLoc::get(StringAttr::get(op->getContext(), "gradient of " + op->getName().stripDialect()), op->getLoc());
 }
 
-static func::FuncOp calleeOf(ir::CallOp call) {
-  return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-}
-
 /// Calls are replaced before the sweep, while no cotangent exists that could refer to their results.
 LogicalResult Reverse::prepareCalls() {
-  for (Operation *op : llvm::to_vector(activity_.ops()))
-    if (auto call = dyn_cast<ir::CallOp>(op))
-      if (failed(prepareCall(call)))
-        return failure();
+  FailureOr<SmallVector<ActiveCall>> calls = pairs_.activeCalls(activity_);
+  if (failed(calls) || failed(pairs_.make(*calls)))
+    return failure();
+  for (ActiveCall &call : *calls)
+    replaceCall(std::move(call));
   return success();
 }
 
-LogicalResult Reverse::prepareCall(ir::CallOp call) {
-  func::FuncOp callee = calleeOf(call);
-  if (!callee)
-    return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
-  if (callee->hasAttr(kVjpAttr))
-    return success();
-  if (callee.isDeclaration())
-    return call.emitOpError("calls @") << call.getCallee() << ", which has no body and so no derivative";
-  ActiveCall active;
-  for (auto [i, operand] : llvm::enumerate(call.getOperands()))
-    if (activity_.isActive(operand))
-      active.arguments.push_back(i);
-  for (auto [i, result] : llvm::enumerate(call.getResults()))
-    if (activity_.isActive(result))
-      active.results.push_back(i);
-  FailureOr<FunctionPair> pair = functionPair(callee, active.arguments, active.results);
-  if (failed(pair))
-    return failure();
-  active.pair = *pair;
-  llvm::append_range(certificate_, active.pair.certificate);
+void Reverse::replaceCall(ActiveCall active) {
+  ir::CallOp call = active.op;
+  FunctionPair pair = pairs_.take(active.callee, active.arguments, active.results);
+  llvm::append_range(certificate_, pair.certificate);
   OpBuilder at(call);
-  auto forward = ir::CallOp::create(at, call.getLoc(), active.pair.forward.getFunctionType().getResults(),
-                                    FlatSymbolRefAttr::get(active.pair.forward.getSymNameAttr()), call.getOperands());
+  auto forward = ir::CallOp::create(at, call.getLoc(), pair.forward.getFunctionType().getResults(),
+                                    FlatSymbolRefAttr::get(pair.forward.getSymNameAttr()), call.getOperands());
   for (auto [before, after] : llvm::zip(call.getResults(), forward.getResults())) {
     llvm::replace(targets_, Value(before), Value(after));
     llvm::replace(sources_, Value(before), Value(after));
@@ -96,27 +73,28 @@ LogicalResult Reverse::prepareCall(ir::CallOp call) {
     before.replaceAllUsesWith(after);
   }
   activity_.replace(call, forward);
-  calls_[forward] = std::move(active);
   if (options_.replaced)
     options_.replaced(call, forward);
   call.erase();
-  return success();
+  active.op = forward;
+  calls_[forward] = {std::move(active), std::move(pair)};
 }
 
-ir::Cotangents Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &active, Location loc) {
-  FunctionPair pair = active.pair;
-  unsigned numResults = call.getNumResults() - llvm::count_if(pair.residuals, [](int64_t r) { return r < 0; });
+ir::Cotangents Reverse::adjointOfCall(const ActiveCall &active, const FunctionPair &pair, Location loc) {
+  ir::CallOp call = active.op;
+  func::FuncOp callee = active.callee, function = pair.backward;
+  unsigned numResults = callee.getNumResults();
   SmallVector<Value> operands;
   for (int64_t residual : pair.residuals)
     operands.push_back(residual >= 0 ? call.getOperands()[residual]
                                      : call.getResult(numResults + static_cast<unsigned>(-1 - residual)));
   for (unsigned result : active.results)
     operands.push_back(cotangents_.orZeros(call.getResult(result)));
-  auto backward = ir::CallOp::create(b_, loc, pair.backward.getFunctionType().getResults(),
-                                     FlatSymbolRefAttr::get(pair.backward.getSymNameAttr()), operands);
+  auto backward = ir::CallOp::create(b_, loc, function.getResultTypes(),
+                                     FlatSymbolRefAttr::get(function.getSymNameAttr()), operands);
   ir::Cotangents adjoint(call.getNumOperands());
   unsigned next = 0;
-  for (auto [argument, returned, reason] : llvm::zip(active.arguments, pair.returned, pair.reasons))
+  for (auto [argument, returned, reason] : llvm::zip_equal(active.arguments, pair.returned, pair.reasons))
     if (returned)
       adjoint[argument] = backward.getResult(next++);
     else
@@ -124,28 +102,42 @@ ir::Cotangents Reverse::adjointOfCall(ir::CallOp call, const ActiveCall &active,
   return adjoint;
 }
 
-FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, FlatSymbolRefAttr name, Location loc) {
-  auto vjp = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, name);
+/// A call of a function that names its derivative. What text may say of that is checked here.
+FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
+  func::FuncOp callee = pairs_.calleeOf(call);
+  auto name = callee->getAttrOfType<FlatSymbolRefAttr>(kVjpAttr);
+  if (!name)
+    return callee.emitOpError("has as ") << kVjpAttr << " " << callee->getAttr(kVjpAttr) << ", which names no function";
+  func::FuncOp vjp = pairs_.lookup(call, name.getValue());
   if (!vjp)
     return call.emitOpError("names @") << name.getValue() << " as derivative, which is no function of this module";
-  func::FuncOp callee = calleeOf(call);
   auto limit = callee->getAttrOfType<IntegerAttr>(kNumResultsAttr);
-  unsigned numResults = limit ? limit.getInt() : call.getNumResults();
+  int64_t numResults = limit && limit.getValue().isSignedIntN(64) ? limit.getValue().getSExtValue() : call.getNumResults();
+  if (numResults < 0 || numResults > call.getNumResults())
+    return callee.emitOpError("has ") << call.getNumResults() << " results, but " << kNumResultsAttr << " is " << numResults;
   SmallVector<Value> operands(call.getOperands());
   llvm::append_range(operands, call.getResults());
   for (Value result : call.getResults().take_front(numResults))
     if (isDifferentiableType(result.getType()))
       operands.push_back(cotangents_.orZeros(result));
-  auto backward = ir::CallOp::create(b_, loc, vjp.getFunctionType().getResults(), name, operands);
-  ir::Cotangents adjoint(call.getNumOperands());
+  if (TypeRange(vjp.getArgumentTypes()) != ValueRange(operands).getTypes())
+    return vjp.emitOpError("is the derivative of @")
+           << callee.getSymName() << ", and takes its operands, its results and their cotangents: "
+           << ValueRange(operands).getTypes() << ", not " << vjp.getArgumentTypes();
   auto arguments = vjp->getAttrOfType<DenseI64ArrayAttr>(kArgumentsAttr);
-  if (!arguments || arguments.size() != static_cast<int64_t>(backward.getNumResults()))
+  if (!arguments || arguments.size() != static_cast<int64_t>(vjp.getNumResults()))
     return vjp.emitOpError("needs one entry of ") << kArgumentsAttr << " for each of its results";
+  for (auto [argument, type] : llvm::zip_equal(arguments.asArrayRef(), vjp.getResultTypes()))
+    if (argument < 0 || argument >= call.getNumOperands() || call.getOperand(argument).getType() != type)
+      return vjp.emitOpError("returns ") << type << " as the cotangent of operand " << argument << " of @"
+                                         << callee.getSymName() << ", which has none of that type";
+  auto backward = ir::CallOp::create(b_, loc, vjp.getResultTypes(), name, operands);
+  ir::Cotangents adjoint(call.getNumOperands());
   for (auto [argument, cotangent] : llvm::zip_equal(arguments.asArrayRef(), backward.getResults()))
     adjoint[argument] = cotangent;
   if (auto reasons = vjp->getAttrOfType<ArrayAttr>(kReasonsAttr))
-    for (auto [operand, reason] : llvm::zip(call.getOperands(), reasons.getAsRange<StringAttr>()))
-      if (!reason.empty())
+    for (auto [operand, attribute] : llvm::zip(call.getOperands(), reasons))
+      if (auto reason = dyn_cast<StringAttr>(attribute); reason && !reason.empty())
         missing_.push_back({operand, reason.str()});
   return adjoint;
 }
@@ -154,8 +146,8 @@ FailureOr<ir::Cotangents> Reverse::adjointOf(Operation *op) {
   Location loc = adjointLoc(op);
   if (auto call = dyn_cast<ir::CallOp>(op)) {
     if (auto found = calls_.find(op); found != calls_.end())
-      return adjointOfCall(call, found->second, loc);
-    return adjointByVjp(call, calleeOf(call)->getAttrOfType<FlatSymbolRefAttr>(kVjpAttr), loc);
+      return adjointOfCall(found->second.first, found->second.second, loc);
+    return adjointByVjp(call, loc);
   }
   auto rule = dyn_cast<ir::Differentiable>(op);
   if (!rule)
@@ -236,8 +228,14 @@ FailureOr<Gradients> Reverse::run() {
 }
 
 FailureOr<Gradients> reverse(OpBuilder &b, Location loc, ValueRange targets, ValueRange seeds, ValueRange sources,
+                             const ReverseOptions &options, Pairs &pairs) {
+  return Reverse(b, loc, targets, seeds, sources, options, pairs).run();
+}
+
+FailureOr<Gradients> reverse(OpBuilder &b, Location loc, ValueRange targets, ValueRange seeds, ValueRange sources,
                              const ReverseOptions &options) {
-  return Reverse(b, loc, targets, seeds, sources, options).run();
+  Pairs pairs(options.symbols);
+  return reverse(b, loc, targets, seeds, sources, options, pairs);
 }
 
 void eraseDead(Block &block, Operation *first) {

@@ -22,6 +22,8 @@ struct ReverseOptions {
   /// Told when a call was replaced by one of its forward function, which has the same first results. The old op is
   /// erased afterwards; its uses have been replaced.
   llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> replaced = nullptr;
+  /// The symbols of the module, in which the functions that are made get names. Null: found when they are needed.
+  mlir::SymbolTable *symbols = nullptr;
 };
 
 struct Gradients {
@@ -54,7 +56,8 @@ struct FunctionPair {
   std::vector<DroppedAdjoint> certificate;
 };
 
-/// Makes the pair in the module of `function`, or finds it there: one pair for each set of arguments and results.
+/// Makes the pair in the module of `function`, or finds it on the function, where it hangs as an attribute: one pair for
+/// each set of arguments and results. A function that calls itself is an error at the call.
 mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                                            llvm::ArrayRef<unsigned> results);
 

@@ -210,8 +210,10 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   std::string oldName = function.str();
   auto fn = module.lookupSymbol<func::FuncOp>(function);
   if (fn && oldName != name) {
-    if (module.lookupSymbol(name))
-      return runtime::valueError("the module already has a function @" + name, "choose another name");
+    // Another function of that name is one that the entry calls, and not seen from outside.
+    SymbolTable symbols(module);
+    if (Operation *other = symbols.lookup(name); other && failed(symbols.renameToUnique(other, {})))
+      return diagnostics.take("renaming a function that has the entry's new name failed");
     if (failed(SymbolTable::replaceAllSymbolUses(fn, StringAttr::get(module.getContext(), name), module)))
       return diagnostics.take("renaming the entry failed");
     fn.setName(name);

@@ -1,9 +1,9 @@
 #include "codegen/Interpret.h"
 
 #include "ir/Bridge.h"
+#include "ir/Calls.h"
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace wg::runtime;
@@ -40,25 +40,31 @@ Where placeOf(Location location) {
 
 namespace {
 
-/// Appends the ops of a block, inlining as it goes; `slotOf` knows the values in scope.
+/// Appends the ops of a function, inlining as it goes; `slotOf` knows the values in scope.
 class Flattener {
 public:
-  explicit Flattener(Program &program) : program_(program) {}
+  Flattener(Program &program, func::FuncOp function)
+      : program_(program), function_(function), symbols_(function->getParentOfType<ModuleOp>()) {}
 
-  LogicalResult function(func::FuncOp function);
+  LogicalResult run();
 
 private:
-  LogicalResult block(Block &block, SmallVectorImpl<uint32_t> &results);
-  LogicalResult op(Operation &op);
-  LogicalResult call(ir::CallOp op);
-  LogicalResult inlined(Block &body, Operation &op);
+  /// A block that is being appended, for the call or kernel whose results its terminator has; null for the function.
+  struct Open {
+    Block::iterator next;
+    Operation *op;
+  };
+  void open(Block &body, Operation &op);
+  LogicalResult append(Operation &op);
   void row(Operation &op, OpId id);
   void constant(Operation &op, Array value);
   void findLastUses();
 
   Program &program_;
+  func::FuncOp function_;
+  SymbolTable symbols_;
   DenseMap<Value, uint32_t> slotOf_;
-  SmallVector<func::FuncOp> callers_;
+  SmallVector<Open> open_; // explicit: calls may nest deeper than a thread's stack
   // Constants come before results in the slots, and are known only at the end: until then they are numbered from here.
   static constexpr uint32_t kConstant = 0x80000000u;
   uint32_t next_ = 0;
@@ -83,54 +89,32 @@ void Flattener::row(Operation &op, OpId id) {
   program_.rows.push_back(std::move(row));
 }
 
-LogicalResult Flattener::inlined(Block &body, Operation &op) {
+void Flattener::open(Block &body, Operation &op) {
   for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), op.getOperands()))
     slotOf_[argument] = slotOf_.lookup(operand);
-  SmallVector<uint32_t> results;
-  if (failed(block(body, results)))
-    return failure();
-  for (auto [result, slot] : llvm::zip_equal(op.getResults(), results))
-    slotOf_[result] = slot;
-  return success();
+  open_.push_back({body.begin(), &op});
 }
 
-LogicalResult Flattener::call(ir::CallOp op) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
-  if (!callee)
-    return op.emitOpError("calls @") << op.getCallee() << ", which is no function of this module";
-  if (callee.isDeclaration())
-    return row(*op, OpId::call), success();
-  if (llvm::is_contained(callers_, callee))
-    return op.emitOpError("calls @") << op.getCallee() << ", which calls it: a function cannot call itself";
-  callers_.push_back(callee);
-  LogicalResult result = inlined(callee.getBody().front(), *op);
-  callers_.pop_back();
-  return result;
-}
-
-LogicalResult Flattener::op(Operation &op) {
+LogicalResult Flattener::append(Operation &op) {
   if (auto literal = dyn_cast<ir::ConstantOp>(op))
     return constant(op, ir::arrayOf(literal.getValue())), success();
   if (auto index = dyn_cast<arith::ConstantOp>(op))
     if (auto value = dyn_cast<IntegerAttr>(index.getValue()); value && index.getType().isIndex())
       return constant(op, Array::scalar(value.getInt())), success();
-  if (auto callOp = dyn_cast<ir::CallOp>(op))
-    return call(callOp);
+  if (auto call = dyn_cast<ir::CallOp>(op)) {
+    auto callee = symbols_.lookup<func::FuncOp>(call.getCallee());
+    if (callee.isDeclaration())
+      row(op, OpId::call);
+    else
+      open(callee.getBody().front(), op);
+    return success();
+  }
   if (auto kernel = dyn_cast<ir::KernelOp>(op))
-    return inlined(*kernel.getBlock(), op);
+    return open(*kernel.getBlock(), op), success();
   std::optional<OpId> id = ir::opIdOf(&op);
   if (!id || op.getNumRegions() != 0)
     return op.emitOpError("cannot be interpreted: a program is made of wg ops");
   row(op, *id);
-  return success();
-}
-
-LogicalResult Flattener::block(Block &block, SmallVectorImpl<uint32_t> &results) {
-  for (Operation &inner : block.without_terminator())
-    if (failed(op(inner)))
-      return failure();
-  for (Value value : block.getTerminator()->getOperands())
-    results.push_back(slotOf_.lookup(value));
   return success();
 }
 
@@ -162,20 +146,34 @@ void Flattener::findLastUses() {
   program_.slots = std::move(slots);
 }
 
-LogicalResult Flattener::function(func::FuncOp function) {
-  if (function.isDeclaration())
-    return function.emitOpError("has no body to run");
-  if (!function.getBody().hasOneBlock())
-    return function.emitOpError("has several blocks; a program is one block of wg ops");
-  callers_.push_back(function);
-  for (BlockArgument argument : function.getArguments()) {
+LogicalResult Flattener::run() {
+  if (function_.isDeclaration())
+    return function_.emitOpError("has no body to run");
+  if (!function_.getBody().hasOneBlock())
+    return function_.emitOpError("has several blocks; a program is one block of wg ops");
+  if (failed(ir::calleesFirst(function_, symbols_)))
+    return failure();
+  for (BlockArgument argument : function_.getArguments()) {
     slotOf_[argument] = next_++;
     program_.inputs.push_back(ir::runtimeTypeOf(argument.getType()));
   }
   uint32_t numInputs = next_;
+  open_.push_back({function_.getBody().front().begin(), nullptr});
   SmallVector<uint32_t> outputs;
-  if (failed(block(function.getBody().front(), outputs)))
-    return failure();
+  while (!open_.empty()) {
+    Operation &op = *open_.back().next++;
+    if (!op.hasTrait<OpTrait::IsTerminator>()) {
+      if (failed(append(op)))
+        return failure();
+      continue;
+    }
+    Operation *closed = open_.pop_back_val().op;
+    for (auto [i, value] : llvm::enumerate(op.getOperands()))
+      if (closed)
+        slotOf_[closed->getResult(i)] = slotOf_.lookup(value);
+      else
+        outputs.push_back(slotOf_.lookup(value));
+  }
   // Number the constants after the inputs and move the results up.
   uint32_t numConstants = static_cast<uint32_t>(program_.constants.size());
   auto place = [&](uint32_t slot) {
@@ -192,7 +190,7 @@ LogicalResult Flattener::function(func::FuncOp function) {
 
 FailureOr<Program> flatten(func::FuncOp function) {
   Program program;
-  if (failed(Flattener(program).function(function)))
+  if (failed(Flattener(program, function).run()))
     return failure();
   return program;
 }

@@ -1,7 +1,7 @@
 #include "codegen/Pipeline.h"
 
 #include "codegen/LowerToLLVM.h"
-#include "ir/Dialect.h"
+#include "ir/Calls.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -36,34 +36,23 @@ std::string stageNames() {
 
 /// Replaces each wg.call by its callee's body: kernels form across calls. Each body is copied once for each call of it.
 LogicalResult inlineCalls(func::FuncOp function) {
-  constexpr size_t kNone = SIZE_MAX;
-  struct Inlined {
-    func::FuncOp callee;
-    size_t from; // the one in whose body it was called
-  };
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  SmallVector<Inlined> inlined{{function, kNone}};
-  SmallVector<std::pair<ir::CallOp, size_t>> waiting;
-  auto await = [&](Operation *root, size_t from) { root->walk([&](ir::CallOp call) { waiting.push_back({call, from}); }); };
-  await(function, 0);
+  if (failed(ir::calleesFirst(function, symbols)))
+    return failure();
+  SmallVector<ir::CallOp> waiting;
+  auto await = [&](Operation *root) { root->walk([&](ir::CallOp call) { waiting.push_back(call); }); };
+  await(function);
   while (!waiting.empty()) {
-    auto [call, from] = waiting.pop_back_val();
+    ir::CallOp call = waiting.pop_back_val();
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (!callee || callee.isExternal())
-      return call.emitOpError("no function @") << call.getCallee() << " in the module";
-    for (size_t at = from; at != kNone; at = inlined[at].from)
-      if (inlined[at].callee == callee) {
-        InFlightDiagnostic diagnostic = call.emitOpError("calls @") << call.getCallee() << ", which calls it: a function cannot call itself";
-        diagnostic.attachNote() << "try: write the recursion out, one function for each depth";
-        return diagnostic;
-      }
+    if (callee.isDeclaration())
+      return call.emitOpError("calls @") << call.getCallee() << ", which has no body";
     OpBuilder b(call);
     IRMapping mapping;
     mapping.map(callee.getArguments(), call.getOperands());
     Block &body = callee.getBody().front();
     for (Operation &op : body.without_terminator())
-      await(b.clone(op, mapping), inlined.size());
-    inlined.push_back({callee, from});
+      await(b.clone(op, mapping));
     SmallVector<Value> results;
     for (Value value : body.getTerminator()->getOperands())
       results.push_back(mapping.lookupOrDefault(value));

@@ -31,9 +31,12 @@ static bool interpretAlways() {
   return always;
 }
 
-Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, int64_t capacity)
-    : module_(std::move(module)), entry_(std::move(entry)), interpret_(interpret || interpretAlways()),
-      capacity_(std::max<int64_t>(1, capacity)) {
+Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Identities identities, int64_t capacity)
+    : module_(std::move(module)), identities_(std::move(identities)), entry_(std::move(entry)),
+      interpret_(interpret || interpretAlways()), capacity_(std::max<int64_t>(1, capacity)) {
+  for (auto function : module_->getOps<func::FuncOp>())
+    if (auto [at, fresh] = identities_.try_emplace(function); fresh)
+      at->second = nextSerial();
   for (Type type : function().getArgumentTypes())
     inputs_.push_back(ir::runtimeTypeOf(type));
   for (Type type : function().getResultTypes())

@@ -4,6 +4,7 @@
 
 #include "autodiff/Reverse.h"
 #include "codegen/Pipeline.h"
+#include "ir/Calls.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
@@ -14,7 +15,7 @@ using namespace mlir;
 
 namespace wg::detail {
 
-/// Makes `entry` the module's one public function and erases what it does not call.
+/// Makes `entry` the module's one public function and erases what it does not call, the derivatives of what is left too.
 static void makeEntry(ModuleOp module, StringRef entry) {
   SymbolTable symbols(module);
   llvm::SetVector<Operation *> reached;
@@ -22,10 +23,12 @@ static void makeEntry(ModuleOp module, StringRef entry) {
   for (size_t i = 0; i < reached.size(); ++i)
     reached[i]->walk([&](ir::CallOp call) { reached.insert(symbols.lookup(call.getCallee())); });
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-    if (!reached.contains(function))
+    if (!reached.contains(function)) {
       function.erase();
-    else
+    } else {
+      function->removeAttr(ir::kPairsAttr);
       function.getSymName() == entry ? function.setPublic() : function.setPrivate();
+    }
 }
 
 std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
@@ -62,8 +65,8 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
   makeEntry(*module, forward);
   makeEntry(*second, backward);
-  made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted());
-  made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted());
+  made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted(), Identities());
+  made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted(), Identities());
   return slot = made;
 }
 
@@ -84,21 +87,23 @@ std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const 
     inputTypes.push_back(forward.getResultTypes()[result]);
   std::string entry = symbolOf(name) + "_vjp";
   auto function = func::FuncOp::create(b, loc, entry, b.getFunctionType(inputTypes, backward.getResultTypes()));
-  function->setAttr("wg.origin", b.getI64IntegerAttr(static_cast<int64_t>(nextSerial())));
   Block *body = function.addEntryBlock();
-  std::string forwardName = importFunction(*module, forward), backwardName = importFunction(*module, backward);
+  SymbolTable symbols(*module);
+  Imports imports(symbols);
+  func::FuncOp forwardCopy = imports.copyOf(forward, derivative.forward->identities());
+  func::FuncOp backwardCopy = imports.copyOf(backward, derivative.backward->identities());
   b.setInsertionPointToStart(body);
   SmallVector<mlir::Value> arguments(body->getArguments());
   ArrayRef<mlir::Value> primal = ArrayRef<mlir::Value>(arguments).take_front(forward.getNumArguments());
   auto call =
-      ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(ir::context(), forwardName), primal);
+      ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(forwardCopy.getSymNameAttr()), primal);
   SmallVector<mlir::Value> operands;
   for (int64_t residual : derivative.residuals)
     operands.push_back(residual >= 0 ? primal[residual]
                                      : call.getResult(derivative.numResults + static_cast<unsigned>(-1 - residual)));
   operands.append(arguments.begin() + forward.getNumArguments(), arguments.end());
   auto gradients = ir::CallOp::create(b, loc, backward.getResultTypes(),
-                                      FlatSymbolRefAttr::get(ir::context(), backwardName), operands);
+                                      FlatSymbolRefAttr::get(backwardCopy.getSymNameAttr()), operands);
   func::ReturnOp::create(b, loc, gradients.getResults());
   if (failed(verify(*module)))
     raise(diagnostics.take("the derivative does not verify"), where);
@@ -110,7 +115,7 @@ std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const 
   for (uint32_t i = 0; i < inputTypes.size(); ++i)
     concrete->inputs.push_back({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = i});
   concrete->numResults = backward.getNumResults();
-  concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted());
+  concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted(), imports.takeIdentities());
   return derivative.vjp = concrete;
 }
 

@@ -3,7 +3,6 @@
 #include "frontend/Function.h"
 
 #include "codegen/Names.h"
-#include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -170,9 +169,9 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   for (const auto &variable : concrete->variables)
     concrete->captured.push_back(variable->id);
   concrete->variablesOf = describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured);
-  trace.function()->setAttr("wg.origin",
-                            IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
-  concrete->code = std::make_unique<Code>(trace.takeModule(), symbolOf(name), options.interpret, options.capacity);
+  std::string entry = trace.function().getSymName().str();
+  Identities identities = trace.takeIdentities();
+  concrete->code = std::make_unique<Code>(trace.takeModule(), entry, options.interpret, std::move(identities), options.capacity);
   concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options,
                                       concrete->code->results(), concrete->numResults);
   concrete->traceSeconds = secondsSince(begin);
@@ -446,20 +445,7 @@ static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf>
   for (int64_t id : concrete.variablesOf.capturedIds)
     if (id >= 0)
       trace.noteCaptured(id);
-  // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
-  OwningOpRef<ModuleOp> narrowed;
-  ModuleOp module = concrete.code->module();
-  if (ValueRange(operands).getTypes() != concrete.code->function().getArgumentTypes()) {
-    Diagnostics diagnostics;
-    narrowed = cast<ModuleOp>(module->clone());
-    module = *narrowed;
-    auto function = module.lookupSymbol<func::FuncOp>(concrete.code->entry());
-    function->setAttr("wg.origin",
-                      IntegerAttr::get(IntegerType::get(ir::context(), 64), static_cast<int64_t>(nextSerial())));
-    if (failed(passes::inferShapes(function, llvm::to_vector(ValueRange(operands).getTypes()))))
-      raise(diagnostics.take("the shapes of this call do not fit the function"), where);
-  }
-  std::vector<Tensor> outputs = trace.call(module, concrete.code->entry(), operands, where);
+  std::vector<Tensor> outputs = trace.call(*concrete.code, operands, where);
   for (uint32_t i = 0; i < concrete.numResults; ++i)
     results.push_back(outputs[i]);
   for (size_t i = 0; i < concrete.assigned.size(); ++i)

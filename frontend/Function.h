@@ -28,13 +28,17 @@ uint64_t nextSerial();
 /// A function that can be run: its module, and the rows or the machine code made of it on demand. Thread-safe.
 class Code {
 public:
-  /// `capacity`: for how many sets of dynamic sizes machine code is kept; the least recently used falls.
-  Code(mlir::OwningOpRef<mlir::ModuleOp> module, std::string entry, bool interpret, int64_t capacity = 1024);
+  /// `identities`: of those functions of the module that are copies. `capacity`: for how many sets of dynamic sizes machine
+  /// code is kept; the least recently used is erased.
+  Code(mlir::OwningOpRef<mlir::ModuleOp> module, std::string entry, bool interpret, Identities identities,
+       int64_t capacity = 1024);
   ~Code();
 
   mlir::ModuleOp module() const { return *module_; }
   const std::string &entry() const { return entry_; }
   mlir::func::FuncOp function() const;
+  /// Of all functions of the module: a copy elsewhere has the same.
+  const Identities &identities() const { return identities_; }
   const std::vector<TensorType> &inputs() const { return inputs_; }
   const std::vector<TensorType> &results() const { return results_; }
 
@@ -63,6 +67,7 @@ private:
   void interpret(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
 
   mlir::OwningOpRef<mlir::ModuleOp> module_;
+  Identities identities_;
   std::string entry_;
   bool interpret_, static_ = true;
   int64_t capacity_;

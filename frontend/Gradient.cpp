@@ -34,6 +34,7 @@ struct GradientProgram {
   std::vector<int32_t> inputs;      ///< slots of the tape; seed k as -1 - k
   std::vector<int32_t> outputs;     ///< by source: its place among the outputs, or -1
   std::vector<std::string> reasons; ///< by source: why there is none
+  llvm::StringMap<uint32_t> calls;  ///< by the symbol that a row calls: the recorded call whose derivative it is
   size_t bytes = 0;
 };
 
@@ -106,6 +107,7 @@ private:
   Block *body_ = nullptr;
   DenseMap<int32_t, Value> values_;
   DenseMap<Value, int32_t> slotOf_;
+  llvm::StringMap<uint32_t> calls_;
 };
 
 } // namespace
@@ -146,6 +148,7 @@ void TapeToProgram::declareCall(const Record &record, const std::string &name) {
   builder_.setInsertionPointToStart(module_->getBody());
   auto vjp = func::FuncOp::create(builder_, loc_, name + "_vjp", builder_.getFunctionType(all, gradients));
   vjp.setPrivate();
+  calls_[vjp.getSymName()] = static_cast<uint32_t>(record.call);
   vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
   SmallVector<Attribute> reasons;
   for (const std::string &reason : call.derivative->reasons)
@@ -292,6 +295,7 @@ GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> se
   if (failed(program))
     fail(diagnostics);
   result.program = std::move(*program);
+  result.calls = std::move(calls_);
   result.bytes = result.program.rows.size() * (sizeof(Row) + 32);
   for (const Array &constant : result.program.constants)
     result.bytes += constant.numBytes();
@@ -301,9 +305,8 @@ GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> se
 //===- Running the adjoint
 //-----------------------------------------------------------------------------------------===//
 
-/// `call3_vjp` -> 3
-static const RecordedCall &calledBy(const EagerTape &tape, const Row &row) {
-  return tape.calls[static_cast<size_t>(std::stoi(row.attrs.string(0).substr(4)))];
+static const RecordedCall &calledBy(const EagerTape &tape, const GradientProgram &program, const Row &row) {
+  return tape.calls[program.calls.lookup(row.attrs.string(0))];
 }
 
 namespace {
@@ -311,11 +314,12 @@ namespace {
 /// Nobody records: rows run on the kernels, calls on their compiled backward functions.
 struct KernelEngine {
   const EagerTape &tape;
+  const GradientProgram &program;
   Array constant(const Array &array) { return array; }
   Status execute(const Row &row, const runtime::OpCall &call, std::span<Array> results) {
     if (row.op != OpId::call)
       return runtime::execute(call, results);
-    const RecordedCall &recorded = calledBy(tape, row);
+    const RecordedCall &recorded = calledBy(tape, program, row);
     const Derivative &derivative = *recorded.derivative;
     size_t numInputs = recorded.callee->inputs.size();
     std::vector<Array> inputs;
@@ -333,6 +337,7 @@ struct KernelEngine {
 /// An outer tape records: rows go through the gate, calls through their derivative as a differentiable function.
 struct GateEngine {
   const EagerTape &tape;
+  const GradientProgram &program;
   Tensor constant(const Array &array) { return makeTensor(array); }
   Status execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results) {
     SmallVector<const Tensor *> operands;
@@ -342,7 +347,7 @@ struct GateEngine {
       applyOp(row.op, row.attrs, operands, results, row.where);
       return {};
     }
-    const RecordedCall &recorded = calledBy(tape, row);
+    const RecordedCall &recorded = calledBy(tape, program, row);
     std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*recorded.derivative, row.where);
     SmallVector<Arguments::Leaf> leaves;
     for (const Tensor &operand : call.operands.first(recorded.callee->inputs.size()))
@@ -588,13 +593,13 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
     std::vector<Tensor> inputs;
     for (int32_t slot : program->inputs)
       inputs.push_back(input(slot));
-    status = codegen::run<Tensor>(program->program, inputs, outputs, GateEngine{eager});
+    status = codegen::run<Tensor>(program->program, inputs, outputs, GateEngine{eager, *program});
   } else {
     std::vector<Array> inputs, arrays(outputs.size());
     inputs.reserve(program->inputs.size());
     for (int32_t slot : program->inputs)
       inputs.push_back(arrayOf(input(slot)));
-    status = codegen::run<Array>(program->program, inputs, arrays, KernelEngine{eager});
+    status = codegen::run<Array>(program->program, inputs, arrays, KernelEngine{eager, *program});
     for (size_t i = 0; status.ok() && i < arrays.size(); ++i)
       outputs[i] = makeTensor(std::move(arrays[i]));
   }

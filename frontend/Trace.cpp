@@ -67,11 +67,12 @@ Failure Diagnostics::take(const char *otherwise) {
 //--------------------------------------------------------------------------------------------------------===//
 
 Trace::Trace(const std::string &name, Trace *outer, const Where &where)
-    : id_(nextSerial()), outer_(outer), builder_(ir::context()) {
-  Location loc = ir::locationOf(ir::context(), where);
-  module_ = ModuleOp::create(loc);
+    : id_(nextSerial()), outer_(outer), module_(ModuleOp::create(ir::locationOf(ir::context(), where))),
+      symbols_(*module_), imports_(symbols_), builder_(ir::context()) {
+  Location loc = module_->getLoc();
   builder_.setInsertionPointToStart(module_->getBody());
   function_ = func::FuncOp::create(builder_, loc, name, builder_.getFunctionType({}, {}));
+  symbols_.insert(function_);
   body_ = function_.addEntryBlock();
   builder_.setInsertionPointToStart(body_);
   level_.trace = this;
@@ -310,34 +311,14 @@ void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor 
 //===- Calls and gradients
 //-----------------------------------------------------------------------------------------===//
 
-std::string importFunction(ModuleOp module, func::FuncOp function) {
-  // The same function may have been imported already; a different one of its name gets another.
-  std::string name = function.getSymName().str();
-  for (int suffix = 1;; ++suffix) {
-    auto known = module.lookupSymbol<func::FuncOp>(name);
-    if (!known)
-      break;
-    if (auto origin = known->getAttrOfType<IntegerAttr>("wg.origin");
-        origin && origin == function->getAttr("wg.origin"))
-      return name;
-    name = function.getSymName().str() + "_" + std::to_string(suffix);
-  }
-  OpBuilder b(module.getBodyRegion());
-  auto copy = cast<func::FuncOp>(b.clone(*function));
-  copy.setSymName(name);
-  copy.setPrivate();
-  copy.walk([&](ir::CallOp call) {
-    auto callee = function->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(call.getCallee());
-    call.setCallee(importFunction(module, callee));
-  });
-  return name;
-}
-
-std::vector<Tensor> Trace::call(ModuleOp from, StringRef entry, ArrayRef<Value> operands, const Where &where) {
-  auto callee = from.lookupSymbol<func::FuncOp>(entry);
-  std::string name = importFunction(*module_, callee);
-  auto op = ir::CallOp::create(builder_, locationOf(where), callee.getFunctionType().getResults(),
-                               FlatSymbolRefAttr::get(ir::context(), name), operands);
+std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, const Where &where) {
+  // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
+  Diagnostics diagnostics;
+  FailureOr<func::FuncOp> callee = imports_.copyOf(code.function(), code.identities(), ValueRange(operands).getTypes());
+  if (failed(callee))
+    raise(diagnostics.take("the shapes of this call do not fit the function"), where);
+  auto op = ir::CallOp::create(builder_, locationOf(where), callee->getResultTypes(),
+                               FlatSymbolRefAttr::get(callee->getSymNameAttr()), operands);
   record(op);
   std::vector<Tensor> results;
   for (Value result : op.getResults())
@@ -374,7 +355,7 @@ autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef
   OpBuilder b(ir::context(), &inserted);
   b.setInsertionPointToEnd(body_);
   FailureOr<autodiff::Gradients> gradients = autodiff::reverse(b, locationOf(where), targets, seeds, sources,
-                                                               {.isRecorded = isRecorded, .replaced = replaced});
+                                                               {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
   if (failed(gradients))
     raise(diagnostics.take("the gradient could not be built"), where);
   if (recordIt)

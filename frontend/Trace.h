@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/Apply.h"
+#include "frontend/Imports.h"
 #include "frontend/Tape.h"
 
 #include <wengert/Function.h>
@@ -49,6 +50,8 @@ struct TraceInput {
   bool formal = false;
 };
 
+class Code;
+
 class Trace {
 public:
   Trace(const std::string &name, Trace *outer, const Where &where);
@@ -68,9 +71,8 @@ public:
   Tensor read(const std::shared_ptr<VariableState> &variable, const Where &where);
   void assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where);
 
-  /// A call of a function of another module, whose body is copied into this one. `operands` are values of this trace.
-  std::vector<Tensor> call(mlir::ModuleOp from, llvm::StringRef entry, llvm::ArrayRef<mlir::Value> operands,
-                           const Where &where);
+  /// A call of a function of another module, which is copied into this one. `operands` are values of this trace.
+  std::vector<Tensor> call(const Code &callee, llvm::ArrayRef<mlir::Value> operands, const Where &where);
   /// The value of a tensor in this trace; a tensor from outside becomes an input.
   mlir::Value valueOf(const Tensor &tensor, const char *op, const Where &where);
   Tensor tensorOf(mlir::Value value, const Where &where);
@@ -83,6 +85,8 @@ public:
 
   mlir::func::FuncOp function() { return function_; }
   mlir::OwningOpRef<mlir::ModuleOp> takeModule() { return std::move(module_); }
+  /// Of the functions of other modules that are called.
+  Identities takeIdentities() { return imports_.takeIdentities(); }
   const std::vector<TraceInput> &inputs() const { return inputs_; }
   /// Indices of the inputs that are assigned, in the order of their results.
   const std::vector<uint32_t> &assigned() const { return assigned_; }
@@ -111,6 +115,8 @@ private:
   Trace *outer_;
   Level level_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
+  mlir::SymbolTable symbols_;
+  Imports imports_;
   mlir::func::FuncOp function_;
   mlir::OpBuilder builder_;
   mlir::Block *body_;
@@ -122,8 +128,5 @@ private:
   llvm::DenseMap<int64_t, std::shared_ptr<VariableState>> formals_; ///< by id: what stands for a variable that is an argument
   llvm::SmallVector<int64_t> separate_; ///< ids of variables whose formal parameters count on their own
 };
-
-/// The name in `module` of a copy of `function` and of all that it calls, made if it is not there yet.
-std::string importFunction(mlir::ModuleOp module, mlir::func::FuncOp function);
 
 } // namespace wg::detail

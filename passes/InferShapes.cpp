@@ -8,6 +8,7 @@
 // new operand types, and a size that contradicts an op is an error at its place. Callees follow: in place where they
 // have one caller, as a copy otherwise. Linear in the ops.
 #include "ir/Bridge.h"
+#include "ir/Calls.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/Matchers.h"
@@ -62,36 +63,79 @@ namespace {
 
 class Specialiser {
 public:
-  explicit Specialiser(ModuleOp module) : symbols(module) {}
+  explicit Specialiser(ModuleOp module) : symbols(module) {
+    module.walk([&](ir::CallOp call) { ++uses[symbols.lookup(call.getCallee())]; });
+  }
 
-  /// Gives `function` the argument types and visits its ops in order. Its result types are those of what it returns.
+  /// Gives `function` the argument types and visits its ops in order, and those of what it calls, each callee before the
+  /// rest of its caller. Its result types are those of what it returns.
   LogicalResult specialise(func::FuncOp function, ArrayRef<Type> types) {
+    if (function.isDeclaration())
+      return function.emitOpError("has no body whose sizes could be inferred");
+    if (failed(ir::calleesFirst(function, symbols)) || failed(enter(function, types)))
+      return failure();
+    while (!path.empty()) {
+      Visit &visit = path.back();
+      if (visit.next == visit.ops.size()) {
+        leave(visit.function);
+        path.pop_back();
+        continue;
+      }
+      Operation *op = visit.ops[visit.next];
+      if (auto call = dyn_cast<ir::CallOp>(op)) {
+        FailureOr<bool> ready = visitCall(call);
+        if (failed(ready))
+          return failure();
+        if (!*ready)
+          continue; // the callee first, and then the call again
+      } else if (failed(this->visit(op))) {
+        return failure();
+      }
+      ++visit.next;
+    }
+    return success();
+  }
+
+private:
+  /// A function whose ops are being visited. The path is explicit: calls may nest deeper than a thread's stack.
+  struct Visit {
+    func::FuncOp function;
+    SmallVector<Operation *> ops;
+    size_t next = 0;
+  };
+  /// A function for some argument types: itself, or a copy.
+  struct Version {
+    SmallVector<Type> types;
+    func::FuncOp function;
+  };
+
+  LogicalResult enter(func::FuncOp function, ArrayRef<Type> types) {
     if (types.size() != function.getNumArguments())
       return function.emitOpError("has ")
              << function.getNumArguments() << " arguments, got " << types.size() << " types";
+    // What hangs on it was made for its own types.
+    if (!llvm::equal(function.getArgumentTypes(), types))
+      function->removeAttr(ir::kPairsAttr);
     for (auto [argument, type] : llvm::zip_equal(function.getArguments(), types)) {
       if (!refines(argument.getType(), type))
         return function.emitOpError("argument ")
                << argument.getArgNumber() << " is " << argument.getType() << " and cannot become " << type;
       argument.setType(type);
     }
-    done.push_back({function, SmallVector<Type>(types)});
-    SmallVector<Type> results(function.getResultTypes());
-    for (Block &block : function.getBody()) {
-      if (failed(visit(block)))
-        return failure();
-      if (auto last = dyn_cast<func::ReturnOp>(block.getTerminator()))
-        results.assign(last.getOperandTypes().begin(), last.getOperandTypes().end());
-    }
-    function.setFunctionType(FunctionType::get(function.getContext(), types, results));
+    Visit &visit = path.emplace_back(Visit{function, {}});
+    for (Block &block : function.getBody())
+      for (Operation &op : block)
+        visit.ops.push_back(&op);
     return success();
   }
 
-private:
-  struct Entry {
-    func::FuncOp function;
-    SmallVector<Type> types;
-  };
+  void leave(func::FuncOp function) {
+    SmallVector<Type> results(function.getResultTypes());
+    for (Block &block : function.getBody())
+      if (auto last = dyn_cast<func::ReturnOp>(block.getTerminator()))
+        results.assign(last.getOperandTypes().begin(), last.getOperandTypes().end());
+    function.setFunctionType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(), results));
+  }
 
   LogicalResult visit(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block))
@@ -101,8 +145,6 @@ private:
   }
 
   LogicalResult visit(Operation *op) {
-    if (auto call = dyn_cast<ir::CallOp>(op))
-      return visitCall(call);
     if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
       for (auto [argument, input] : llvm::zip_equal(kernel.getBlock()->getArguments(), kernel.getInputs()))
         argument.setType(input.getType());
@@ -161,45 +203,52 @@ private:
     op->erase();
   }
 
-  /// The callee for these operand types: itself where they are its own, or where it is private and has no other caller;
-  /// else a copy, one for each list of types.
-  LogicalResult visitCall(ir::CallOp call) {
+  /// Points the call at its callee for these operand types: itself where they are its own, or where it is private and
+  /// has no other caller; else a copy, one for each list of types. False if the callee has to be visited before.
+  FailureOr<bool> visitCall(ir::CallOp call) {
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (!callee)
-      return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
     SmallVector<Type> types(call.getOperandTypes());
     func::FuncOp target = find(callee, types);
     if (!target) {
       target = callee;
-      auto uses = SymbolTable::getSymbolUses(callee, symbols.getOp());
-      bool own =
-          llvm::equal(callee.getArgumentTypes(), types) || (callee.isPrivate() && uses && llvm::range_size(*uses) == 1);
-      if (!own) {
+      bool own = llvm::equal(callee.getArgumentTypes(), types);
+      if (!own && callee.isDeclaration())
+        return call.emitOpError("calls @") << call.getCallee() << ", which has no body, with sizes other than its own";
+      if (!own && !(callee.isPrivate() && uses.lookup(callee) == 1)) {
         target = callee.clone();
         target.setPrivate();
         symbols.insert(target); // takes a free name
-        copies.push_back({callee, target});
+        target.walk([&](ir::CallOp inner) { ++uses[symbols.lookup(inner.getCallee())]; });
+        versions[target].push_back({types, target});
       }
-      if (!target.isExternal() && failed(specialise(target, types)))
-        return failure();
+      versions[callee].push_back({types, target});
+      if (!target.isDeclaration()) {
+        if (failed(enter(target, types)))
+          return failure();
+        return false;
+      }
     }
+    --uses[callee];
+    ++uses[target];
     call.setCallee(target.getSymName());
-    return setResultTypes(call, target.getResultTypes());
+    (void)setResultTypes(call, target.getResultTypes());
+    return true;
   }
 
-  /// A function that is, or is a copy of, `callee`, and has these types already.
-  func::FuncOp find(func::FuncOp callee, ArrayRef<Type> types) {
-    for (const Entry &entry : done) {
-      bool same = entry.function == callee || llvm::is_contained(copies, std::pair(callee, entry.function));
-      if (same && entry.types == types)
-        return entry.function;
-    }
+  /// The version of `callee` that has these types already.
+  func::FuncOp find(func::FuncOp callee, ArrayRef<Type> types) const {
+    auto known = versions.find(callee);
+    if (known != versions.end())
+      for (const Version &version : known->second)
+        if (version.types == types)
+          return version.function;
     return {};
   }
 
   SymbolTable symbols;
-  SmallVector<Entry> done;                                   // a program has few functions
-  SmallVector<std::pair<func::FuncOp, func::FuncOp>> copies; // original, copy
+  SmallVector<Visit> path;
+  DenseMap<Operation *, unsigned> uses; // by function: calls of it
+  DenseMap<Operation *, SmallVector<Version>> versions;
 };
 
 struct InferShapes : impl::InferShapesBase<InferShapes> {

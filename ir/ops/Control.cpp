@@ -80,8 +80,8 @@ LogicalResult KernelOp::verify() {
   if (TypeRange(yield.getValues().getTypes()) != TypeRange(getResultTypes()))
     return emitOpError("yields ") << yield.getValues().getTypes() << " but has results " << getResultTypes();
   for (Operation &op : getBlock()->without_terminator())
-    if (!isa<WGDialect>(op.getDialect()) || op.getNumRegions() != 0)
-      return op.emitOpError("stands in a kernel, which holds only wg ops without regions");
+    if (!isa<WGDialect>(op.getDialect()) || op.getNumRegions() != 0 || isa<CallOp>(op))
+      return op.emitOpError("stands in a kernel, which holds only wg ops without regions, and no calls");
   // A kernel of sizes `?` becomes loops when they are known.
   auto isStatic = [](Type type) { return isa<RankedTensorType>(type) && cast<RankedTensorType>(type).hasStaticShape(); };
   bool known = llvm::all_of(getBlock()->getArgumentTypes(), isStatic);

@@ -40,3 +40,76 @@ module {
     return %y : tensor<f32>
   }
 }
+
+// -----
+
+module {
+  // expected-error @+1 {{has as wg.vjp 3 : i64, which names no function}}
+  func.func private @named(tensor<f32>) -> tensor<f32> attributes {wg.vjp = 3}
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %y = wg.call @named(%x) : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  func.func private @named(tensor<f32>) -> tensor<f32> attributes {wg.vjp = @missing}
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error @+1 {{names @missing as derivative, which is no function of this module}}
+    %y = wg.call @named(%x) : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{is the derivative of @named, and takes its operands, its results and their cotangents}}
+  func.func private @other(tensor<f32>) -> tensor<f32> attributes {wg.arguments = array<i64: 0>}
+  func.func private @named(tensor<f32>) -> tensor<f32> attributes {wg.vjp = @other}
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %y = wg.call @named(%x) : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{as the cotangent of operand -1 of @named, which has none of that type}}
+  func.func private @other(tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32> attributes {wg.arguments = array<i64: -1>}
+  func.func private @named(tensor<f32>) -> tensor<f32> attributes {wg.vjp = @other}
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %y = wg.call @named(%x) : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  func.func private @other(tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32> attributes {wg.arguments = array<i64: 0>}
+  // expected-error @+1 {{has 1 results, but wg.results is 2}}
+  func.func private @named(tensor<f32>) -> tensor<f32> attributes {wg.vjp = @other, wg.results = 2}
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    %y = wg.call @named(%x) : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  func.func private @several(%x: tensor<f32>) -> tensor<f32> {
+    cf.br ^next
+  ^next:
+    return %x : tensor<f32>
+  }
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    // expected-error @+1 {{calls @several, which has several blocks; a program is one block of wg ops}}
+    %y = wg.call @several(%x) : (tensor<f32>) -> tensor<f32>
+    return %y : tensor<f32>
+  }
+}

@@ -1,0 +1,66 @@
+// The derivative of a call is a pair of functions (see FunctionPair). Pairs hang on the function that they are of; nothing
+// finds them by a name.
+#pragma once
+
+#include "autodiff/Reverse.h"
+
+#include <memory>
+#include <optional>
+
+namespace wg::autodiff {
+
+/// Places of a function's arguments, or of its results.
+using Places = llvm::SmallVector<unsigned>;
+
+/// A call on the path of a derivative, and which of its operands and results take part.
+struct ActiveCall {
+  ir::CallOp op;
+  mlir::func::FuncOp callee;
+  Places arguments, results;
+};
+
+/// The pairs of a module's functions, while a gradient is built.
+class Pairs {
+public:
+  /// `symbols`: of the module, kept by the caller; null: made when it is needed.
+  explicit Pairs(mlir::SymbolTable *symbols) : symbols_(symbols) {}
+
+  mlir::func::FuncOp calleeOf(ir::CallOp call) { return lookup(call, call.getCallee()); }
+  mlir::func::FuncOp lookup(mlir::Operation *from, llvm::StringRef name) {
+    return symbolsOf(from).lookup<mlir::func::FuncOp>(name);
+  }
+
+  /// The active calls of functions with a body. An error at a call whose callee has no derivative.
+  mlir::FailureOr<llvm::SmallVector<ActiveCall>> activeCalls(const Activity &activity);
+  /// Makes the pairs of these calls that are not there yet, and first those of the calls in their callees.
+  mlir::LogicalResult make(llvm::ArrayRef<ActiveCall> calls);
+  mlir::LogicalResult make(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
+                           llvm::ArrayRef<unsigned> results);
+  /// A pair that was made, with its certificate the first time only: it is part of one report.
+  FunctionPair take(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments, llvm::ArrayRef<unsigned> results);
+
+private:
+  struct Known {
+    Places arguments, results;
+    FunctionPair pair;
+  };
+  mlir::SymbolTable &symbolsOf(mlir::Operation *from);
+  Known *find(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments, llvm::ArrayRef<unsigned> results);
+  /// Whether all that the function calls is there, and does not call itself.
+  mlir::LogicalResult check(mlir::func::FuncOp function);
+  mlir::LogicalResult makeOne(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
+                              llvm::ArrayRef<unsigned> results);
+
+  mlir::SymbolTable *symbols_;
+  std::unique_ptr<mlir::SymbolTable> own_;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<std::unique_ptr<Known>, 1>> known_;
+  llvm::DenseSet<mlir::Operation *> checked_;
+  int64_t size_ = 0; ///< ops and values of what was made
+};
+
+/// reverse() with the pairs of an enclosing gradient.
+mlir::FailureOr<Gradients> reverse(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange targets,
+                                   mlir::ValueRange seeds, mlir::ValueRange sources, const ReverseOptions &options,
+                                   Pairs &pairs);
+
+} // namespace wg::autodiff

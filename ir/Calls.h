@@ -1,0 +1,22 @@
+// Which functions does a function call? Every walk over calls (inlining, flattening, size inference, derivatives) asks
+// here first, so that none of them meets a function that is missing, one that calls itself, or more ops than memory has
+// room for.
+#pragma once
+
+#include "ir/Dialect.h"
+
+namespace wg::ir {
+
+/// On a function: its derivatives, as the autodiff room made them for the function's types.
+inline constexpr llvm::StringLiteral kPairsAttr = "wg.pairs";
+
+/// How many ops a program may have when each function is counted once for each call of it.
+inline constexpr int64_t kMostInlinedOps = int64_t(1) << 22;
+
+/// All that `root` calls, directly or through others: each function once, after those that it calls itself, and `root`
+/// last. An error at the call if there is no such function, if it calls itself, or if it is not one block that returns;
+/// an error at `root` if it has more than kMostInlinedOps. A function without a body calls nothing.
+mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>> calleesFirst(mlir::func::FuncOp root,
+                                                                    const mlir::SymbolTable &symbols);
+
+} // namespace wg::ir
