@@ -31,7 +31,7 @@ struct Entry {
 class HeaderReader : public nlohmann::json_sax<Json> {
 public:
   std::vector<Entry> entries;
-  std::vector<std::pair<std::string, std::string>> metadata;
+  std::map<std::string, std::string> metadata;
   std::string wrong; ///< empty, or what is wrong
 
   bool null() override { return scalar("null"); }
@@ -55,8 +55,7 @@ public:
 
   bool string(std::string &value) override {
     if (place_ == Place::metadata) {
-      metadata.emplace_back(std::move(name_), std::move(value));
-      return true;
+      return metadata.try_emplace(name_, std::move(value)).second || fail("__metadata__ names '" + name_ + "' twice");
     }
     if (place_ == Place::entry && field_ == dtype) {
       dtype_ = std::move(value);
@@ -262,13 +261,9 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
   std::vector<Entry> &entries = header.entries;
   if (const std::string *name = twice(entries, [](const Entry &entry) -> const std::string & { return entry.name; }))
     return file.error("the header names '" + *name + "' twice");
-  if (const std::string *key = twice(header.metadata, [](const auto &each) -> const std::string & { return each.first; }))
-    return file.error("__metadata__ names '" + *key + "' twice");
 
   NamedArrays contents;
-  for (auto &[key, value] : header.metadata)
-    contents.metadata.emplace(std::move(key), std::move(value));
-  std::vector<std::pair<std::string, std::string>>().swap(header.metadata);
+  contents.metadata = std::move(header.metadata);
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
   uint64_t at = 0, present = file.size() - 8 - headerSize;
   for (const Entry &entry : entries) {

@@ -295,13 +295,15 @@ def test_compile_for_an_unknown_processor_is_an_error(folder):
 
 def test_every_number_has_a_range(folder):
     """Whatever is no decimal number in the option's range is a usage error that names the option and the range."""
-    wrong = ["", " ", "x", "-1", "0x10", "1e3", "1.5", "5x", "+5", "9223372036854775808", "99999999999999999999", "nan", "1_000", "5 "]
+    wrong = [" ", "x", "-1", "0x10", "1e3", "1.5", "5x", "+5", "9223372036854775808", "99999999999999999999", "nan", "1_000", "5 "]
     ranges = {"--epochs": "1 to 1000000", "--batch": "1 to the number of training examples", "--hidden": "1 to 65536", "--threads": "1 to 256",
               "--seed": "0 to 4611686018427387903"}
     for option, accepted in ranges.items():
         for text in wrong + ([] if option == "--seed" else ["0"]) + ([] if option == "--batch" else ["9223372036854775807"]):
             usage(wengert("train", "digits", f"{option}={text}"), f"{option}: `{text}` is not a whole number from {accepted}")
-    for text in ["", "inf", "-inf", "nan", "1e400", "1e31", "1e-400", "1e-31", "0", "-0.1", "0x1p-3", "0.1x", "0,1", " 0.1"]:
+        usage(wengert("train", "digits", f"{option}="), option, accepted)
+    usage(wengert("train", "digits", "--lr="), "--lr", "1e-30 to 1e+30")
+    for text in ["inf", "-inf", "nan", "1e400", "1e31", "1e-400", "1e-31", "0", "-0.1", "0x1p-3", "0.1x", "0,1", " 0.1"]:
         usage(wengert("train", "digits", f"--lr={text}"), f"--lr: `{text}` is not a number from 1e-30 to 1e+30")
 
 
@@ -331,7 +333,7 @@ def test_an_option_is_given_once_and_with_a_value(folder):
         usage(wengert("compile", path, option, ""), "--output" if option == "-o" else option)
     for flag in ("--eager", "--report"):
         usage(wengert("train", "digits", flag, flag), flag)
-        usage(wengert("train", "digits", f"{flag}=no"), flag)
+        usage(wengert("train", "digits", f"{flag}=no"), flag[2:])
     usage(wengert("run", path, "--interpret", "--interpret"), "--interpret")
     usage(wengert("train", "digits", "--cpu", "native"), "--cpu", "--write-object")
 
@@ -353,7 +355,7 @@ def test_output_that_is_lost_is_an_error(folder):
         for args in (["run", path, "--in", a, a], ["train", "digits", "--epochs", "2"], ["train", "digits", "--dump-ir", "fused"], ["train", "digits", "--epochs", "1", "--report"],
                      ["compile", path, "-o", folder, "--types", "f64[3];f64[3]"], ["--help"], ["--version"]):
             run = lost(full, *args)
-            assert run.returncode == 1 and run.stderr.startswith("error: ") and ("No space left" if full else "Bad file") in run.stderr, run
+            assert run.returncode == 1 and run.stderr.startswith("error: ") and "cannot write" in run.stderr, run
         run = lost(full, path, program=opt)
         assert run.returncode == 1 and run.stderr.startswith("error: standard output: cannot write"), run
         # Where nothing is printed nothing is lost; and what is closed is not the next file that is opened.
