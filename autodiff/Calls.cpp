@@ -113,7 +113,7 @@ static std::string pairName(func::FuncOp function, ArrayRef<unsigned> arguments,
 }
 
 /// Whether an op of the forward part is done again in the backward function instead of handing its result over.
-static bool isRepeated(Operation *op) { return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<ir::DimOp>(op)); }
+static bool isRepeated(Operation *op) { return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<ir::DimOp, ir::SizeOp>(op)); }
 
 namespace {
 

@@ -2,8 +2,10 @@
 
 #include "ir/Bridge.h"
 #include "ir/Calls.h"
+#include "ir/Sizes.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace wg::runtime;
@@ -64,6 +66,7 @@ private:
   func::FuncOp function_;
   SymbolTable symbols_;
   DenseMap<Value, uint32_t> slotOf_;
+  ir::OpenSizes sizes_;
   SmallVector<Open> open_; // explicit: calls may nest deeper than a thread's stack
   // Constants come before results in the slots, and are known only at the end: until then they are numbered from here.
   static constexpr uint32_t kConstant = 0x80000000u;
@@ -80,6 +83,15 @@ void Flattener::constant(Operation &op, Array value) {
 void Flattener::row(Operation &op, OpId id) {
   Row row{.op = id, .attrs = ir::attrsOf(&op), .where = placeOf(op.getLoc())};
   row.first = static_cast<uint32_t>(program_.slots.size());
+  row.firstOpen = static_cast<uint32_t>(program_.open.size());
+  sizes_.results(&op);
+  auto broadcast = dyn_cast<ir::BroadcastOp>(op);
+  for (OpOperand &operand : op.getOpOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType()); type && !type.hasStaticShape())
+      for (int64_t axis = 0; axis < type.getRank(); ++axis)
+        if (auto origin = sizes_.of(operand.get(), axis); origin && type.isDynamicDim(axis))
+          program_.open.push_back({operand.getOperandNumber(), static_cast<int32_t>(axis), static_cast<int32_t>(origin->argument), static_cast<int32_t>(origin->axis),
+                                   broadcast ? static_cast<int32_t>(broadcast.getDims()[axis]) : -1});
   row.numOperands = op.getNumOperands();
   row.numResults = static_cast<uint16_t>(op.getNumResults());
   for (Value operand : op.getOperands())
@@ -90,8 +102,10 @@ void Flattener::row(Operation &op, OpId id) {
 }
 
 void Flattener::open(Block &body, Operation &op) {
-  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), op.getOperands()))
+  for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), op.getOperands())) {
     slotOf_[argument] = slotOf_.lookup(operand);
+    sizes_.enter(argument, operand);
+  }
   open_.push_back({body.begin(), &op});
 }
 
@@ -155,6 +169,7 @@ LogicalResult Flattener::run() {
     return failure();
   for (BlockArgument argument : function_.getArguments()) {
     slotOf_[argument] = next_++;
+    sizes_.argument(argument, argument.getArgNumber());
     program_.inputs.push_back(ir::runtimeTypeOf(argument.getType()));
   }
   uint32_t numInputs = next_;
@@ -169,10 +184,12 @@ LogicalResult Flattener::run() {
     }
     Operation *closed = open_.pop_back_val().op;
     for (auto [i, value] : llvm::enumerate(op.getOperands()))
-      if (closed)
+      if (closed) {
         slotOf_[closed->getResult(i)] = slotOf_.lookup(value);
-      else
+        sizes_.enter(closed->getResult(i), value);
+      } else {
         outputs.push_back(slotOf_.lookup(value));
+      }
   }
   // Number the constants after the inputs and move the results up.
   uint32_t numConstants = static_cast<uint32_t>(program_.constants.size());
@@ -195,6 +212,36 @@ FailureOr<Program> flatten(func::FuncOp function) {
   return program;
 }
 
+Status Kernels::execute(const Row &row, const OpCall &call, std::span<Array> results) {
+  auto index = static_cast<size_t>(&row - program.rows.data());
+  size_t end = index + 1 < program.rows.size() ? program.rows[index + 1].firstOpen : program.open.size();
+  std::span<const OpenSize> open = std::span(program.open).subspan(row.firstOpen, end - row.firstOpen);
+  if (open.empty()) [[likely]]
+    return runtime::execute(call, results);
+  auto sizeOf = [&](const OpenSize &size) { return call.operands[size.operand].shape().dim(size.axis); };
+  for (const OpenSize &size : open) {
+    if (size.meets < 0 || sizeOf(size) != 1)
+      continue;
+    std::span<const Array> operands = call.operands;
+    Attrs attrs = call.attrs;
+    if (Status status = resolve(row.op, operands, attrs); !status.ok())
+      break; // execute says what is wrong
+    int64_t needed = BroadcastAttrs{attrs}.shape()[static_cast<size_t>(size.meets)];
+    if (needed != 1)
+      return valueError(ir::repeatsOpenSize({size.input, size.inputAxis}, needed, row.where ? runtime::toString(row.where) : "", program.names), ir::kRepeatRemedy.str());
+  }
+  Status status = runtime::execute(call, results);
+  if (status.ok())
+    return status;
+  std::vector<std::string> parts;
+  for (const OpenSize &size : open)
+    if (std::string part = ir::describe({size.input, size.inputAxis}, sizeOf(size), program.names); size.input >= 0 && !llvm::is_contained(parts, part))
+      parts.push_back(std::move(part));
+  if (!parts.empty())
+    status.failure().message += " (" + llvm::join(parts, ", ") + ")";
+  return status;
+}
+
 /// Whether `type` is an instance of `expected`, in which a size may be `?`.
 static bool fits(const runtime::TensorType &type, const runtime::TensorType &expected) {
   if (type.dtype != expected.dtype || type.shape.rank() != expected.shape.rank())
@@ -214,7 +261,7 @@ Result<std::vector<Array>> interpret(const Program &program, std::span<const Arr
       return typeError("input " + std::to_string(i) + " is " + toString(program.inputs[i]) + ", got " +
                        toString(inputs[i].type));
   std::vector<Array> outputs(program.outputs.size());
-  Status status = run<Array>(program, inputs, outputs, Kernels());
+  Status status = run<Array>(program, inputs, outputs, Kernels{program});
   if (!status.ok())
     return status;
   return outputs;

@@ -24,8 +24,17 @@ struct Row {
   uint32_t numOperands = 0;
   uint32_t numDead = 0;
   uint32_t first = 0;
+  uint32_t firstOpen = 0; ///< of its entries in Program::open
   runtime::Attrs attrs;
   runtime::Where where; ///< points into the MLIR context
+};
+
+/// A size that the program leaves open: of an axis of a row's operand, and the input behind it (-1: it is computed).
+struct OpenSize {
+  uint32_t operand;
+  int32_t axis, input, inputAxis;
+  /// The axis of the result that has the same size: a 1 is not repeated. -1 where the op asks for nothing.
+  int32_t meets = -1;
 };
 
 /// A straight-line program. Slots hold first the inputs, then the constants, then the rows' results.
@@ -35,6 +44,8 @@ struct Program {
   std::vector<runtime::TensorType> inputs; ///< sizes may be dynamic; an index is i64[]
   std::vector<runtime::Array> constants;
   std::vector<uint32_t> outputs;
+  std::vector<OpenSize> open;     ///< row by row, for errors and for what may not be repeated
+  std::vector<std::string> names; ///< what errors call the inputs, where that is not `argument 0`, ...
   uint32_t numSlots = 0;
 };
 
@@ -82,12 +93,11 @@ runtime::Status run(const Program &program, std::span<const V> inputs, std::span
   return {};
 }
 
-/// The engine of kernels.
+/// The engine of kernels. An open size that is 1 is not repeated, and a failure names the inputs behind the sizes.
 struct Kernels {
+  const Program &program;
   runtime::Array constant(const runtime::Array &array) { return array; }
-  runtime::Status execute(const Row &row, const runtime::OpCall &call, std::span<runtime::Array> results) {
-    return runtime::execute(call, results);
-  }
+  runtime::Status execute(const Row &row, const runtime::OpCall &call, std::span<runtime::Array> results);
 };
 
 /// Checks number and types of the inputs, then runs on the kernels.

@@ -101,7 +101,7 @@ static LogicalResult checkCompilable(func::FuncOp function) {
         if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
           return op.emitOpError() << "has the type " << type << ": there is no machine code for f16 and bf16 yet";
       bool returns = op.hasTrait<OpTrait::IsTerminator>();
-      if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::CallOp>(op)))
+      if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::SizeOp, ir::CallOp>(op)))
         return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";
       for (Value operand : op.getOperands())
         if (!isa<RankedTensorType>(operand.getType()))

@@ -236,6 +236,11 @@ Tensor applyOne(OpId op, const Attrs &attrs, std::initializer_list<const Tensor 
   return result;
 }
 
+Tensor ownerOf(const Shape &shape, const Where &where) {
+  Trace *trace = level().trace;
+  return trace ? trace->ownerOf(shape, where) : Tensor();
+}
+
 //===- Literals
 //----------------------------------------------------------------------------------------------------===//
 

@@ -102,6 +102,9 @@ void applyOp(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tens
 Tensor applyOne(runtime::OpId op, const runtime::Attrs &attrs, std::initializer_list<const Tensor *> operands,
                 const Where &where);
 
+/// The tensor of the running traces whose shape `shape` is an unchanged copy of; undefined if there is none.
+Tensor ownerOf(const Shape &shape, const Where &where);
+
 /// More sizes than a shape can hold are an error.
 void checkRank(const char *op, const Shape &shape, const Where &where);
 /// A literal as a scalar (eager) or as a splat of `shape` (traced, static sizes).

@@ -60,6 +60,7 @@ const codegen::Program &Code::program(const Where &where) {
     if (failed(program))
       raise(diagnostics.take("the function cannot be interpreted"), where);
     program_ = std::make_unique<codegen::Program>(std::move(*program));
+    program_->names = names_;
   }
   return *program_;
 }
@@ -113,7 +114,7 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
     SmallVector<Type> types;
     for (const Array &input : inputs)
       types.push_back(ir::tensorTypeOf(ir::context(), input.type));
-    if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types)))
+    if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types, names_)))
       raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   }
   runtime::Result<std::shared_ptr<const codegen::Executable>> executable = codegen::compile(module.release(), entry_);

@@ -66,6 +66,7 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   makeEntry(*module, forward);
   makeEntry(*second, backward);
   made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted(), Identities());
+  made->forward->setNames(code->names());
   made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted(), Identities());
   return slot = made;
 }

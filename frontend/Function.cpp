@@ -172,6 +172,10 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   std::string entry = trace.function().getSymName().str();
   Identities identities = trace.takeIdentities();
   concrete->code = std::make_unique<Code>(trace.takeModule(), entry, options.interpret, std::move(identities), options.capacity);
+  std::vector<std::string> names;
+  for (const TraceInput &input : concrete->inputs)
+    names.push_back(input.kind == TraceInput::capture ? "a captured tensor" : "argument " + std::to_string(input.leaf)); // a variable has no open size
+  concrete->code->setNames(std::move(names));
   concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options,
                                       concrete->code->results(), concrete->numResults);
   concrete->traceSeconds = secondsSince(begin);

@@ -34,6 +34,10 @@ public:
        int64_t capacity = 1024);
   ~Code();
 
+  /// What errors call the inputs; set before the first run.
+  const std::vector<std::string> &names() const { return names_; }
+  void setNames(std::vector<std::string> names) { names_ = std::move(names); }
+
   mlir::ModuleOp module() const { return *module_; }
   const std::string &entry() const { return entry_; }
   mlir::func::FuncOp function() const;
@@ -69,6 +73,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   Identities identities_;
   std::string entry_;
+  std::vector<std::string> names_;
   bool interpret_, static_ = true;
   int64_t capacity_;
   std::vector<TensorType> inputs_, results_;

@@ -118,7 +118,20 @@ void Trace::finish(const std::vector<Tensor> &results, const Where &where) {
 Tensor Trace::tensorOf(Value value, const Where &where) {
   uint32_t index = static_cast<uint32_t>(values_.size());
   values_.push_back(value);
-  return makeSymbolic(ir::runtimeTypeOf(value.getType()), id_, index, where);
+  TensorType type = ir::runtimeTypeOf(value.getType());
+  if (!type.shape.isStatic()) {
+    static constinit std::atomic<uint64_t> numbers = 0; // never 2^48 of them
+    type.shape.setOwner(++numbers);
+    owners_[type.shape.owner()] = index;
+  }
+  return makeSymbolic(type, id_, index, where);
+}
+
+Tensor Trace::ownerOf(const Shape &shape, const Where &where) {
+  for (Trace *trace = shape.owner() ? this : nullptr; trace; trace = trace->outer_)
+    if (auto at = trace->owners_.find(shape.owner()); at != trace->owners_.end())
+      return makeSymbolic(ir::runtimeTypeOf(trace->values_[at->second].getType()), trace->id_, at->second, where);
+  return {};
 }
 
 Value Trace::addInput(TraceInput input, Type type, const Where &where) {

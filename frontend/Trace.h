@@ -76,6 +76,8 @@ public:
   /// The value of a tensor in this trace; a tensor from outside becomes an input.
   mlir::Value valueOf(const Tensor &tensor, const char *op, const Where &where);
   Tensor tensorOf(mlir::Value value, const Where &where);
+  /// The tensor of this or an enclosing trace whose shape `shape` is an unchanged copy of; undefined if there is none.
+  Tensor ownerOf(const Shape &shape, const Where &where);
   /// The gradient by reverse mode, at the end of what is traced. `tape` tells what is recorded.
   autodiff::Gradients reverse(Tape &tape, llvm::ArrayRef<mlir::Value> targets, llvm::ArrayRef<mlir::Value> seeds,
                               llvm::ArrayRef<mlir::Value> sources, bool record, const Where &where);
@@ -121,6 +123,7 @@ private:
   mlir::OpBuilder builder_;
   mlir::Block *body_;
   std::vector<mlir::Value> values_; ///< by Symbol::value; follows replaced ops
+  llvm::DenseMap<uint64_t, uint32_t> owners_; ///< tensors with an open size: by Shape::owner() their Symbol::value
   std::vector<TraceInput> inputs_;
   std::vector<uint32_t> assigned_;
   llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id

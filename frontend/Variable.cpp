@@ -96,6 +96,8 @@ void Variable::assign(const Located &value) const {
     detail::raiseOp("assign", "the variable is " + toString(type) + ", the value " + toString(next.body()->type),
                     "cast the value: cast(x, " + std::string(nameOf(type.dtype)) + ")", {type, next.body()->type},
                     value.where(), ErrorKind::type);
+  if (!next.body()->type.shape.isStatic() && detail::sameSizes(next.body()->type.shape, type.shape))
+    next = broadcast_to(Located(next, value.where()), type.shape); // its open sizes are the variable's
   if (!(next.body()->type == type))
     detail::raiseOp("assign",
                     "the shape of a variable is fixed: it is " + toString(type) + ", the value " +

@@ -218,7 +218,7 @@ static LogicalResult inferTypes(MLIRContext *context, std::optional<Location> lo
   if (!status.ok())
     return loc ? emit(*loc, recordOf(id).name, status.failure()) : failure();
   for (int i = 0; i < results.count; ++i)
-    types.push_back(id == OpId::dim ? Type(IndexType::get(context)) : tensorTypeOf(context, results[i]));
+    types.push_back(id == OpId::dim || id == OpId::size ? Type(IndexType::get(context)) : tensorTypeOf(context, results[i]));
   return success();
 }
 

@@ -1,5 +1,11 @@
 #include "ir/Build.h"
 
+#include "ir/Sizes.h"
+#include "runtime/SizeFormula.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -13,8 +19,59 @@ SmallVector<Value> dynamicSizes(OpBuilder &b, Location loc, Value x) {
   SmallVector<Value> sizes;
   for (auto [axis, size] : llvm::enumerate(tensorType(x).getShape()))
     if (ShapedType::isDynamic(size))
-      sizes.push_back(DimOp::create(b, loc, x, static_cast<int64_t>(axis)));
+      sizes.push_back(getValueOrCreateConstantIndexOp(b, loc, sizeOf(b, loc, x, static_cast<int64_t>(axis))));
   return sizes;
+}
+
+OpFoldResult sizeOf(OpBuilder &b, Location loc, Value x, int64_t axis) {
+  for (;;) {
+    if (int64_t size = tensorType(x).getDimSize(axis); !ShapedType::isDynamic(size))
+      return b.getIndexAttr(size);
+    std::optional<SizeSource> source = sizeSource(x, axis);
+    if (!source)
+      return DimOp::create(b, loc, x, axis).getResult();
+    if (source->axis < 0)
+      return source->value;
+    std::tie(x, axis) = std::pair(source->value, source->axis);
+  }
+}
+
+OpFoldResult computeSize(OpBuilder &b, Location loc, StringRef formula, ArrayRef<OpFoldResult> sizes) {
+  SmallVector<int64_t> known;
+  SmallVector<Value> values;
+  for (OpFoldResult size : sizes) {
+    known.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
+    if (ShapedType::isDynamic(known.back()))
+      values.push_back(cast<Value>(size));
+  }
+  std::string bound = runtime::withKnown(std::string_view(formula.data(), formula.size()), std::span<const int64_t>(known.data(), known.size()));
+  if (values.empty())
+    if (auto value = runtime::evaluateSize(bound, {}); value.ok())
+      return b.getIndexAttr(*value);
+  return b.createOrFold<SizeOp>(loc, values, bound);
+}
+
+Value slice(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> starts, ArrayRef<OpFoldResult> limits, ArrayRef<int64_t> strides) {
+  SmallVector<int64_t> from, to;
+  SmallVector<Value> sizes;
+  dispatchIndexOpFoldResults(starts, sizes, from);
+  dispatchIndexOpFoldResults(limits, sizes, to);
+  return SliceOp::create(b, loc, x, from, to, strides, sizes);
+}
+
+Value pad(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> low, ArrayRef<OpFoldResult> high, ArrayRef<int64_t> interior) {
+  SmallVector<int64_t> before, after;
+  SmallVector<Value> sizes;
+  dispatchIndexOpFoldResults(low, sizes, before);
+  dispatchIndexOpFoldResults(high, sizes, after);
+  return PadOp::create(b, loc, x, before, after, interior, sizes);
+}
+
+Value reshape(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> shape) {
+  SmallVector<int64_t> to;
+  SmallVector<Value> sizes;
+  dispatchIndexOpFoldResults(shape, sizes, to);
+  return ReshapeOp::create(b, loc, x, to, sizes);
 }
 
 /// `value` as an element of `type`.

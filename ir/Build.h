@@ -1,13 +1,27 @@
 // Small builders that derivative rules and passes share. They build the static form where shapes are static and pass
-// sizes as wg.dim operands where they are not.
+// sizes as operands, wg.dim and wg.size, where they are not.
 #pragma once
 
 #include "ir/Dialect.h"
+
+#include "mlir/IR/OpDefinition.h"
 
 namespace wg::ir {
 
 /// The shape of `x` as trailing index operands: one wg.dim for each dynamic size, in order.
 llvm::SmallVector<mlir::Value> dynamicSizes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
+
+/// The size of an axis: a number where it is known, else a value of type index, asked of the earliest value that has it.
+mlir::OpFoldResult sizeOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, int64_t axis);
+/// The formula (runtime/SizeFormula.h) over `sizes`: a number where all are known and the formula has a value, else a wg.size.
+mlir::OpFoldResult computeSize(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef formula, llvm::ArrayRef<mlir::OpFoldResult> sizes);
+
+/// slice, pad and reshape at places and sizes of which some may be values.
+mlir::Value slice(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<mlir::OpFoldResult> starts, llvm::ArrayRef<mlir::OpFoldResult> limits,
+                  llvm::ArrayRef<int64_t> strides);
+mlir::Value pad(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<mlir::OpFoldResult> low, llvm::ArrayRef<mlir::OpFoldResult> high,
+                llvm::ArrayRef<int64_t> interior);
+mlir::Value reshape(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<mlir::OpFoldResult> shape);
 
 /// 1, 0 or `value` everywhere, of x's type.
 mlir::Value onesLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);

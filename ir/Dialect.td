@@ -38,6 +38,9 @@ def WG_IntegerTensor : WG_TensorOf<[I64, I32, UI8]>;
 def WG_IndexTensor : WG_TensorOf<[I64, I32]>;
 def WG_BoolTensor : WG_TensorOf<[I1]>;
 
+/// A list of sizes or places any of which may be `?`: the op has one trailing operand of type index for each `?`, in the order of its attributes.
+def WG_Sizes : DenseArrayAttrBase<"DenseI64ArrayAttr", "int64_t", "i64">;
+
 /// Every op. The fields below the assembly format are read by tools/gen_ops.py.
 class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Dialect, mnemonic, traits> {
   let summary = formula;

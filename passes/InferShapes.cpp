@@ -5,13 +5,21 @@
 //     %y = wg.broadcast %b to [?, 3] dims [1] sizes %n
 //
 // Legal because a type with `?` promises nothing that the refined type breaks: the shape rules are asked again, on the
-// new operand types, and a size that contradicts an op is an error at its place. Callees follow: in place where they
-// have one caller, as a copy otherwise. Linear in the ops.
+// new operand types, and a size that contradicts an op is an error at its place, which names the arguments behind the
+// sizes. A `?` that becomes 1 is not repeated: what was built for it, a gradient for one, took it for the size that it
+// meets (DESIGN: only a static 1 broadcasts). Where some sizes stay open, elementwise operands that come to know
+// different ones are brought to one type. Callees follow: in place where they have one caller, as a copy otherwise.
+// Linear in the ops.
 #include "ir/Bridge.h"
+#include "ir/Build.h"
 #include "ir/Calls.h"
+#include "ir/Sizes.h"
 #include "passes/Passes.h"
+#include "runtime/SizeFormula.h"
 
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -63,7 +71,7 @@ namespace {
 
 class Specialiser {
 public:
-  explicit Specialiser(ModuleOp module) : symbols(module) {
+  Specialiser(ModuleOp module, ArrayRef<std::string> names) : symbols(module), names(names) {
     module.walk([&](ir::CallOp call) { ++uses[symbols.lookup(call.getCallee())]; });
   }
 
@@ -72,6 +80,8 @@ public:
   LogicalResult specialise(func::FuncOp function, ArrayRef<Type> types) {
     if (function.isDeclaration())
       return function.emitOpError("has no body whose sizes could be inferred");
+    for (BlockArgument argument : function.getArguments())
+      open.argument(argument, argument.getArgNumber());
     if (failed(ir::calleesFirst(function, symbols)) || failed(enter(function, types)))
       return failure();
     while (!path.empty()) {
@@ -146,24 +156,109 @@ private:
 
   LogicalResult visit(Operation *op) {
     if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
-      for (auto [argument, input] : llvm::zip_equal(kernel.getBlock()->getArguments(), kernel.getInputs()))
+      for (auto [argument, input] : llvm::zip_equal(kernel.getBlock()->getArguments(), kernel.getInputs())) {
+        open.enter(argument, input);
         argument.setType(input.getType());
+      }
       if (failed(visit(*kernel.getBlock())))
         return failure();
+      for (auto [result, value] : llvm::zip_equal(kernel.getResults(), kernel.getYield().getValues()))
+        open.enter(result, value);
       return setResultTypes(op, kernel.getYield().getOperandTypes());
     }
+    open.results(op);
     takeSizes(op);
+    if (auto broadcast = dyn_cast<ir::BroadcastOp>(op); broadcast && failed(checkRepeats(broadcast)))
+      return failure();
+    if (isa<ir::Scalar>(op))
+      bringTogether(op);
     if (auto inferring = dyn_cast<InferTypeOpInterface>(op); inferring && ir::opIdOf(op)) {
       SmallVector<Type> types;
-      if (failed(inferring.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(),
-                                            op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
-                                            op->getRegions(), types)))
+      if (failed(inferTypes(inferring, types)))
         return failure();
       (void)setResultTypes(op, types);
     }
     if (op->getNumResults() > 0 && llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIndex(); }))
-      foldSize(op);
+      return foldSize(op);
     return success();
+  }
+
+  /// The types by the op's rule; its error says which sizes of the arguments it speaks of.
+  LogicalResult inferTypes(InferTypeOpInterface op, SmallVectorImpl<Type> &types) {
+    auto infer = [&](std::optional<Location> loc) {
+      return op.inferReturnTypes(op->getContext(), loc, op->getOperands(), op->getDiscardableAttrDictionary(), op->getPropertiesStorage(), op->getRegions(), types);
+    };
+    if (succeeded(infer(std::nullopt)))
+      return success();
+    types.clear();
+    SmallVector<runtime::TensorType> operands = llvm::map_to_vector(op->getOperandTypes(), [](Type type) { return ir::runtimeTypeOf(type); });
+    runtime::TypeList ignored;
+    runtime::OpId id = *ir::opIdOf(op);
+    runtime::Status status = runtime::inferTypes(id, {operands.data(), operands.size()}, ir::attrsOf(op), ignored);
+    if (status.ok()) // no rule was broken: what it was says itself
+      return infer(op->getLoc());
+    std::string sizes = sizesBehind(op);
+    InFlightDiagnostic diagnostic = emitError(op->getLoc()) << "'" << op->getName() << "' op " << status.failure().message;
+    if (!sizes.empty())
+      diagnostic << " (" << sizes << ")";
+    if (!status.failure().remedy.empty())
+      diagnostic.attachNote() << "try: " << status.failure().remedy;
+    return diagnostic;
+  }
+
+  /// `argument 0 has size 2 on axis 1, argument 1 has size 3 on axis 0`: what was `?` in the operands.
+  std::string sizesBehind(Operation *op) {
+    SmallVector<std::string> parts;
+    for (Value operand : op->getOperands())
+      if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+        for (auto [axis, size] : llvm::enumerate(type.getShape()))
+          if (auto origin = open.of(operand, axis); origin && origin->argument >= 0 && !ShapedType::isDynamic(size))
+            if (std::string part = ir::describe(*origin, size, names); !llvm::is_contained(parts, part))
+              parts.push_back(std::move(part));
+    return llvm::join(parts, ", ");
+  }
+
+  /// A size that was `?` and is 1 now meets a size of 1.
+  LogicalResult checkRepeats(ir::BroadcastOp op) {
+    ArrayRef<int64_t> x = op.getX().getType().getShape(), y = op.getShape();
+    if (op.getDims().size() != x.size())
+      return success(); // the rule says what is wrong
+    for (auto [axis, dim] : llvm::enumerate(op.getDims()))
+      if (dim >= 0 && dim < static_cast<int64_t>(y.size()) && x[axis] == 1 && y[dim] != 1)
+        if (auto origin = open.of(op.getX(), axis)) {
+          // An error of the call, so it has no place but the caller's.
+          InFlightDiagnostic diagnostic = emitError(UnknownLoc::get(op.getContext())) << ir::repeatsOpenSize(*origin, y[dim], ir::whereOf(op.getLoc()), names);
+          diagnostic.attachNote() << "try: " << ir::kRepeatRemedy;
+          return diagnostic;
+        }
+    return success();
+  }
+
+  /// Operands of an elementwise op, which were of one shape, take what is known of it.
+  void bringTogether(Operation *op) {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(op->getOperand(0).getType()).getShape());
+    for (Value operand : op->getOperands()) {
+      auto type = cast<RankedTensorType>(operand.getType());
+      if (failed(verifyCompatibleShape(type.getShape(), shape)))
+        return; // the rule says what is wrong
+      for (auto [known, size] : llvm::zip_equal(shape, type.getShape()))
+        known = ShapedType::isDynamic(known) ? size : known;
+    }
+    OpBuilder b(op);
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value x = operand.get();
+      auto type = cast<RankedTensorType>(x.getType());
+      if (type.getShape() == ArrayRef<int64_t>(shape))
+        continue;
+      SmallVector<Value> sizes;
+      for (auto [axis, size] : llvm::enumerate(shape))
+        if (ShapedType::isDynamic(size))
+          sizes.push_back(ir::DimOp::create(b, op->getLoc(), x, axis));
+      auto dims = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+      Value known = ir::BroadcastOp::create(b, op->getLoc(), x, shape, dims, sizes);
+      open.enter(known, x);
+      operand.set(known);
+    }
   }
 
   static LogicalResult setResultTypes(Operation *op, TypeRange types) {
@@ -172,35 +267,53 @@ private:
     return success();
   }
 
-  /// `to [?, 3] sizes %n` with a constant %n is `to [8, 3]`. The sizes are the last operands, one for each `?`.
+  /// `to [?, 3] sizes %n` with a constant %n is `to [8, 3]`. The sizes are the last operands, one for each `?` of the open attributes.
   void takeSizes(Operation *op) {
-    auto shape = dyn_cast_or_null<DenseI64ArrayAttr>(op->getInherentAttr("shape").value_or(Attribute()));
-    if (!shape)
+    std::optional<runtime::OpId> id = ir::opIdOf(op);
+    if (!id || !runtime::recordOf(*id).sized)
       return;
-    SmallVector<int64_t> sizes(shape.asArrayRef());
-    unsigned operand = op->getNumOperands() - llvm::count_if(sizes, ShapedType::isDynamic);
-    for (int64_t &size : sizes) {
-      APInt value;
-      if (!ShapedType::isDynamic(size))
+    auto operand = static_cast<unsigned>(runtime::recordOf(*id).numOperands);
+    for (const runtime::AttrRecord &attr : runtime::recordOf(*id).attrs) {
+      if (!attr.open)
         continue;
-      if (matchPattern(op->getOperand(operand), m_ConstantInt(&value))) {
-        size = value.getSExtValue();
-        op->eraseOperand(operand);
-      } else {
-        ++operand;
+      SmallVector<int64_t> sizes(cast<DenseI64ArrayAttr>(*op->getInherentAttr(attr.name)).asArrayRef());
+      for (int64_t &size : sizes) {
+        APInt value;
+        if (!ShapedType::isDynamic(size))
+          continue;
+        if (matchPattern(op->getOperand(operand), m_ConstantInt(&value))) {
+          size = value.getSExtValue();
+          op->eraseOperand(operand);
+        } else {
+          ++operand;
+        }
       }
+      op->setInherentAttr(StringAttr::get(op->getContext(), attr.name), DenseI64ArrayAttr::get(op->getContext(), sizes));
     }
-    op->setInherentAttr(StringAttr::get(op->getContext(), "shape"), DenseI64ArrayAttr::get(op->getContext(), sizes));
   }
 
-  /// wg.dim of a static axis, and what is computed from such sizes.
-  void foldSize(Operation *op) {
+  /// wg.dim of a static axis, and what is computed from such sizes; a formula of known sizes that has no value is an error.
+  LogicalResult foldSize(Operation *op) {
     OpBuilder b(op);
     SmallVector<Value> values;
-    if (failed(b.tryFold(op, values)) || values.size() != op->getNumResults() || values.front() == op->getResult(0))
-      return;
-    op->replaceAllUsesWith(values);
-    op->erase();
+    if (succeeded(b.tryFold(op, values)) && values.size() == op->getNumResults() && values.front() != op->getResult(0)) {
+      op->replaceAllUsesWith(values);
+      op->erase();
+      return success();
+    }
+    auto size = dyn_cast<ir::SizeOp>(op);
+    SmallVector<int64_t> known;
+    if (size)
+      for (Value value : size.getValues())
+        if (APInt number; matchPattern(value, m_ConstantInt(&number)))
+          known.push_back(number.getSExtValue());
+    if (!size || known.size() != size.getValues().size())
+      return success();
+    StringRef formula = size.getFormula();
+    auto result = runtime::evaluateSize(std::string_view(formula.data(), formula.size()), std::span<const int64_t>(known.data(), known.size()));
+    if (result.ok())
+      return success();
+    return emitError(op->getLoc()) << "'wg.size' op " << result.failure().message;
   }
 
   /// Points the call at its callee for these operand types: itself where they are its own, or where it is private and
@@ -223,11 +336,15 @@ private:
       }
       versions[callee].push_back({types, target});
       if (!target.isDeclaration()) {
+        for (auto [argument, operand] : llvm::zip(target.getArguments(), call.getOperands()))
+          open.enter(argument, operand);
         if (failed(enter(target, types)))
           return failure();
         return false;
       }
     }
+    for (Value result : call.getResults()) // whatever the callee computes them of
+      open.enter(result, result);
     --uses[callee];
     ++uses[target];
     call.setCallee(target.getSymName());
@@ -246,6 +363,8 @@ private:
   }
 
   SymbolTable symbols;
+  ArrayRef<std::string> names;
+  ir::OpenSizes open;
   SmallVector<Visit> path;
   DenseMap<Operation *, unsigned> uses; // by function: calls of it
   DenseMap<Operation *, SmallVector<Version>> versions;
@@ -271,10 +390,9 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
 };
 } // namespace
 
-LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types) {
+LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types, ArrayRef<std::string> names) {
   SmallVector<Type> own(function.getArgumentTypes());
-  return Specialiser(function->getParentOfType<ModuleOp>())
-      .specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
+  return Specialiser(function->getParentOfType<ModuleOp>(), names).specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
 }
 
 } // namespace wg::passes

@@ -126,9 +126,8 @@ struct Table {
     std::copy(std::begin(kRecords), std::end(kRecords), records.begin());
     for (OpRecord &record : records) {
       byName.emplace(record.name, &record);
-      for (size_t i = 0; record.variadic && i < record.attrs.size(); ++i)
-        if (record.attrs[i].name == std::string_view("shape"))
-          record.shapeAttr = static_cast<int>(i);
+      for (const AttrRecord &attr : record.attrs)
+        record.sized |= attr.open;
     }
     size_t count = 0;
 #ifdef WENGERT_ONE_LEVEL
@@ -215,12 +214,37 @@ static Status checkCall(const OpRecord &op, TypeSpan operands, const Attrs &attr
   return {};
 }
 
+/// A size: an index in the dialect.
+static bool isIndexOperand(const TensorType &type) { return type == TensorType{DType::i64, {}} || type == TensorType{DType::i32, {}}; }
+
+/// One index operand for each `?` of the open attributes, and nothing else, follows the fixed operands.
+static Status checkSizeOperands(const OpRecord &op, TypeSpan operands, const Attrs &attrs) {
+  TypeSpan given = operands.subspan(static_cast<size_t>(op.numOperands));
+  int64_t open = 0;
+  std::string lists;
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (op.attrs[i].open) {
+      const Ints &list = attrs.ints(i);
+      open += std::count(list.begin(), list.end(), kDynamic);
+      lists += (lists.empty() ? "" : " and ") + std::string(op.attrs[i].name) + " " + toString(list);
+    }
+  if (open != static_cast<int64_t>(given.size()))
+    return valueError(lists + (lists.find(" and ") == std::string::npos ? " takes" : " take") + " an index operand for each ?, got " + std::to_string(given.size()));
+  for (const TensorType &type : given)
+    if (!isIndexOperand(type))
+      return typeError("an index operand is i64[], got " + toString(type));
+  return {};
+}
+
 static Status infer(const OpRecord &op, TypeSpan operands, const Attrs &attrs, TypeList &results) {
   Status status = checkCall(op, operands, attrs);
   if (!status.ok())
     return status;
   if (!op.shape)
     return Failure{.kind = ErrorKind::internal, .message = "no shape rule"};
+  if (op.sized)
+    if (status = checkSizeOperands(op, operands, attrs); !status.ok())
+      return status;
   results.count = 0;
   if (status = op.shape(operands, attrs, results); !status.ok())
     return status;
@@ -253,31 +277,29 @@ Status inferTypes(OpId id, TypeSpan operands, const Attrs &attrs, TypeList &resu
 // ---- Execution -------------------------------------------------------------------------------------------------------------
 Status resolve(OpId id, std::span<const Array> &operands, Attrs &attrs) {
   const OpRecord &op = recordOf(id);
-  if (op.shapeAttr < 0 || attrs.size() != op.attrs.size())
+  if (!op.sized || operands.size() == static_cast<size_t>(op.numOperands) || attrs.size() != op.attrs.size())
     return {};
-  size_t at = static_cast<size_t>(op.shapeAttr), next = static_cast<size_t>(op.numOperands);
-  const Ints *shape = std::get_if<Ints>(&attrs[at]);
-  if (!shape || !shape->contains(kDynamic))
-    return {};
-  Ints sizes = *shape;
-  for (int64_t &size : sizes)
-    if (size == kDynamic) {
-      if (next == operands.size() || !(operands[next].dtype() == DType::i64 || operands[next].dtype() == DType::i32) ||
-          operands[next].shape().rank() != 0)
-        return Failure{.kind = ErrorKind::invalid_argument,
-                       .message = "shape " + toString(*shape) + " takes an index operand for each ?, got " +
-                                  std::to_string(operands.size() - static_cast<size_t>(op.numOperands))};
+  size_t next = static_cast<size_t>(op.numOperands);
+  std::vector<AttrValue> values;
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    values.push_back(attrs[i]);
+    Ints *sizes = std::get_if<Ints>(&values[i]);
+    if (!op.attrs[i].open || !sizes)
+      continue;
+    for (int64_t &size : *sizes) {
+      if (size != kDynamic)
+        continue;
+      if (next == operands.size() || !isIndexOperand(operands[next].type))
+        return {}; // the check of the operands says what is wrong
       size = operands[next++].asIndex();
       if (size < 0)
         return valueError("sizes are not negative, got " + std::to_string(size));
     }
-  std::vector<AttrValue> values;
-  for (size_t i = 0; i < attrs.size(); ++i)
-    values.push_back(attrs[i]);
-  values[at] = sizes;
-  attrs = Attrs(std::move(values));
-  if (next == operands.size()) // a rule sees what is left over and refuses it
+  }
+  if (next == operands.size()) { // a check sees what is left over and refuses it
+    attrs = Attrs(std::move(values));
     operands = operands.first(static_cast<size_t>(op.numOperands));
+  }
   return {};
 }
 

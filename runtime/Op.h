@@ -88,9 +88,9 @@ struct TypeList {
 /// Result types from operand types, or the broken rule. Sizes may be dynamic: two `?` count as equal. An index operand
 /// counts as `i64[]`.
 ///
-/// Dynamic sizes of results: an op with an attribute `shape` has one trailing index operand for each `?` in it. When such
-/// an op is executed, `resolve` first writes the operands' values into the attribute and drops the operands; so a kernel,
-/// and the shape rule that decides what to allocate, only ever see the static form.
+/// Attributes that are open (AttrRecord) may hold `?`, and the op has one trailing index operand for each, in the order of the attributes. When such
+/// an op is executed, `resolve` first writes the operands' values into the attributes and drops the operands; so a kernel,
+/// and the shape rule that decides what to allocate, only ever see the static form. That the number of operands fits is checked before a rule is asked.
 using ShapeRule = Status (*)(TypeSpan operands, const Attrs &attrs, TypeList &results);
 /// Computes into `results`, whose buffers are allocated, hold the inferred types, and are distinct from the operands'.
 /// All sizes are static. A failure leaves the contents of the results undefined.
@@ -113,6 +113,7 @@ struct KernelRow {
 struct AttrRecord {
   const char *name;
   AttrKind kind;
+  bool open = false; ///< a list of sizes or places that may hold `?`
 };
 
 /// Everything the runtime knows of an op.
@@ -131,7 +132,7 @@ struct OpRecord {
   const ElementLoop *loops = nullptr; ///< see KernelRow
   bool predicate = false;
   bool shares = false;
-  int shapeAttr = -1;                 ///< place of the attribute `shape` if index operands may follow, else -1
+  bool sized = false;                 ///< has open attributes, so that index operands may follow
 };
 
 /// The record of an op, with the kernels for this machine's x86-64 level.
@@ -152,7 +153,7 @@ using OpCall = OpCallOf<Array>;
 
 /// The result types of `op`; on failure the Failure has op and operand types filled in.
 Status inferTypes(OpId op, TypeSpan operands, const Attrs &attrs, TypeList &results);
-/// Replaces each `?` of the attribute `shape` by the value of its trailing index operand. `operands` loses those operands
+/// Replaces each `?` of the open attributes by the value of its trailing index operand. `operands` loses those operands
 /// and `attrs` is replaced; both stay as they are if there is nothing to resolve.
 Status resolve(OpId op, std::span<const Array> &operands, Attrs &attrs);
 /// Resolves, infers, allocates, computes. On failure op, operands and `call.where` are filled in and `results` is

@@ -39,12 +39,13 @@ public:
   constexpr size_t excess() const { return excess_; }
   constexpr bool empty() const { return size_ == 0; }
   constexpr int64_t operator[](size_t i) const { return data_[i]; }
-  constexpr int64_t &operator[](size_t i) { return data_[i]; }
+  constexpr int64_t &operator[](size_t i) { return forgetOwner(), data_[i]; }
   constexpr const int64_t *begin() const { return data_.data(); }
   constexpr const int64_t *end() const { return data_.data() + size_; }
-  constexpr int64_t *begin() { return data_.data(); }
-  constexpr int64_t *end() { return data_.data() + size_; }
+  constexpr int64_t *begin() { return forgetOwner(), data_.data(); }
+  constexpr int64_t *end() { return forgetOwner(), data_.data() + size_; }
   constexpr void push_back(int64_t value) {
+    forgetOwner();
     if (size_ < capacity())
       data_[size_++] = value;
     else if (excess_ < 255)
@@ -54,9 +55,21 @@ public:
   constexpr operator std::span<const int64_t>() const { return {data_.data(), size_}; }
   friend constexpr bool operator==(const Ints &a, const Ints &b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
+  /// Whose sizes these are, where that is needed to know what a `?` is: the number of a tensor of a trace, below 2^48; 0 of all others. A copy has the
+  /// same owner; what may change a value forgets it. It is no part of what the list is: equality, hashes and text do not know it.
+  constexpr uint64_t owner() const { return uint64_t(ownerHigh_) << 32 | ownerLow_; }
+  constexpr void setOwner(uint64_t number) {
+    ownerLow_ = static_cast<uint32_t>(number);
+    ownerHigh_ = static_cast<uint16_t>(number >> 32);
+  }
+
 private:
+  constexpr void forgetOwner() { setOwner(0); }
+
   std::array<int64_t, kMaxRank> data_{};
   uint8_t size_ = 0, excess_ = 0;
+  uint16_t ownerHigh_ = 0; // in what would be padding
+  uint32_t ownerLow_ = 0;
 };
 
 /// `[1, 0, ?]`

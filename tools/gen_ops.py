@@ -17,7 +17,7 @@ import os
 import sys
 
 FAMILIES = ["Elementwise", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Random", "Control"]
-ATTR_KINDS = {"I64Attr": "integer", "F64Attr": "real", "TypeAttr": "dtype", "DenseI64ArrayAttr": "ints", "StrAttr": "string",
+ATTR_KINDS = {"I64Attr": "integer", "F64Attr": "real", "TypeAttr": "dtype", "DenseI64ArrayAttr": "ints", "WG_Sizes": "ints", "StrAttr": "string",
               "ElementsAttr": "array", "FlatSymbolRefAttr": "string"}
 ATTR_TYPES = {"integer": "int64_t", "real": "double", "dtype": "DType", "ints": "const Ints &", "string": "const std::string &",
               "array": "const Array &"}
@@ -35,15 +35,15 @@ class Op:
         self.file, line = record["!locs"][0].rsplit(":", 1)
         self.family = os.path.basename(self.file).removesuffix(".td")
         self.order = (FAMILIES.index(self.family), int(line))
-        self.operands, self.attrs, self.indices, self.variadic = [], [], False, False
+        self.operands, self.attrs, self.open, self.variadic = [], [], set(), False
         for value, arg in record["arguments"]["args"]:
             kind = value["def"]
             if kind in ATTR_KINDS:
                 self.attrs.append((arg, ATTR_KINDS[kind]))
+                if kind == "WG_Sizes":
+                    self.open.add(arg)
             elif "Variadic" in records[kind]["!superclasses"]:
                 self.variadic = True
-                self.indices = arg == "sizes"
-                self.variadic_name = arg
             else:
                 self.operands.append(arg)
         self.results = [arg for _, arg in record["results"]["args"]]
@@ -71,7 +71,7 @@ class Op:
         return "\n".join(lines + ["};", ""])
 
     def table_row(self):
-        attrs = ", ".join(f'{{"{a}", AttrKind::{k}}}' for a, k in self.attrs)
+        attrs = ", ".join(f'{{"{a}", AttrKind::{k}{", true" if a in self.open else ""}}}' for a, k in self.attrs)
         spec = f"k_{self.name}_attrs" if self.attrs else "{}"
         head = f"static constexpr AttrRecord k_{self.name}_attrs[] = {{{attrs}}};\n" if self.attrs else ""
         return head, (f'  {{OpId::{self.name}, "{self.name}", "{self.summary}", {len(self.operands)}, {str(self.variadic).lower()}, '

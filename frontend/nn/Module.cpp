@@ -85,12 +85,6 @@ Dropout::Dropout(double rate, int64_t seed, Where where) : rate_(rate), generato
 Tensor Dropout::operator()(const Tensor &x, bool training, Where where) const {
   if (!training || rate_ == 0)
     return x;
-  if (!x.shape(where).isStatic())
-    detail::raise({.kind = ErrorKind::unimplemented,
-                   .op = "dropout",
-                   .message = "x is " + toString(x.body()->type) + ", and what is drawn has static sizes",
-                   .remedy = "give every size in the signature"},
-                  where);
   Tensor drawn = generator_.uniform(x.shape(), 0, 1, x.dtype(), where);
   Tensor kept = Located(drawn, where) >= Located(rate_, where);
   return wg::where(Located(kept, where), Located(Located(x, where) / Located(1 - rate_, where), where),

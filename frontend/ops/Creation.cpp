@@ -38,17 +38,17 @@ Tensor &operator*=(Tensor &a, const Located &b) { return a = mul(Located(a, b.wh
 Tensor &operator/=(Tensor &a, const Located &b) { return a = div(Located(a, b.where()), b); }
 
 Tensor zeros(const Shape &shape, DType dtype, Where where) {
-  checkSizes("zeros", shape, where, dtype);
-  return filledWith(Located(0, where), dtype, shape, where);
+  checkSizes("zeros", shape, where, dtype, true);
+  return filledWith(Located(0, where), dtype, shape, where, "zeros");
 }
 Tensor ones(const Shape &shape, DType dtype, Where where) {
-  checkSizes("ones", shape, where, dtype);
-  return filledWith(Located(1, where), dtype, shape, where);
+  checkSizes("ones", shape, where, dtype, true);
+  return filledWith(Located(1, where), dtype, shape, where, "ones");
 }
 Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype) {
   if (value.isLiteral()) {
     DType as = dtype.value_or(value.literalType());
-    checkSizes("full", shape, value.where(), as);
+    checkSizes("full", shape, value.where(), as, true);
     return filledWith(value, as, shape, value.where());
   }
   Tensor x = dtype ? cast(value, *dtype) : value.tensor();

@@ -1,5 +1,7 @@
 #include "frontend/ops/Operands.h"
 
+#include "runtime/SizeFormula.h"
+
 #include <algorithm>
 
 namespace wg {
@@ -31,7 +33,7 @@ void checkHolds(const Located &x, DType dtype) {
 }
 
 /// A float for an integer dtype is cast.
-Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where) {
+Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where, const char *op) {
   checkHolds(x, dtype);
   double real = x.real();
   int64_t integer = x.integer();
@@ -40,6 +42,9 @@ Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where
               : dtype == DType::i32 ? saturated<int32_t>(real)
               : dtype == DType::u8  ? saturated<uint8_t>(real)
                                     : real != 0;
+  if (!shape.isStatic())
+    return applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, Ints()), literal(real, integer, dtype, Shape(), where),
+                      openSizes(op, shape, where), where);
   return orOutOfMemory("literal", TensorType{dtype, shape}, where,
                        [&] { return literal(real, integer, dtype, shape, where); });
 }
@@ -70,11 +75,13 @@ Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where) {
   return places;
 }
 
-void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype) {
+void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype, bool open) {
   checkRank(op, shape, where);
-  int64_t bytes = static_cast<int64_t>(sizeOf(dtype));
+  int64_t bytes = static_cast<int64_t>(runtime::sizeOf(dtype));
   bool beyond = false;
   for (int64_t size : shape) {
+    if (size == dynamic && open)
+      continue;
     if (size < 0)
       raiseOp(op, "sizes are not negative: " + text(shape), "give every size", {}, where);
     beyond |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
@@ -82,6 +89,45 @@ void checkSizes(const char *op, const Shape &shape, const Where &where, DType dt
   if (beyond)
     raiseOp(op, "the bytes of " + toString(TensorType{dtype, shape}) + " are more than an i64 counts",
             "give smaller sizes", {}, where);
+}
+
+std::vector<Tensor> openSizes(const char *op, const Shape &shape, const Where &where) {
+  std::vector<Tensor> sizes;
+  if (shape.isStatic())
+    return sizes;
+  Tensor owner = ownerOf(shape, where);
+  if (!owner.defined())
+    raiseOp(op, "the shape " + text(shape) + " has an open size, and it is not known whose: it was made or changed entry by entry, or belongs to another function",
+            "pass x.shape() as it is, or make the tensor from another: ones_like(x), zeros_like(x), broadcasting", {}, where);
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape.dim(axis) == dynamic)
+      sizes.push_back(dim(owner, axis, where));
+  return sizes;
+}
+
+Size sizeOf(const Tensor &x, int64_t axis, const Where &where) {
+  int64_t known = typeOf(x, where).shape.dim(static_cast<int>(axis));
+  return {known, known == dynamic ? dim(x, axis, where) : Tensor()};
+}
+
+Size computeSize(const char *op, const std::string &formula, const std::vector<Size> &sizes, const Where &where) {
+  std::vector<int64_t> known;
+  std::vector<const Tensor *> open;
+  for (const Size &size : sizes) {
+    known.push_back(size.known);
+    if (size.known == dynamic)
+      open.push_back(&size.value);
+  }
+  std::string bound = runtime::withKnown(formula, known);
+  if (open.empty()) {
+    runtime::Result<int64_t> value = runtime::evaluateSize(bound, {});
+    if (!value.ok())
+      raiseOp(op, value.failure().message, "", {}, where);
+    return {*value, {}};
+  }
+  Size size;
+  applyOp(OpId::size, runtime::SizeAttrs::make(bound), open, std::span(&size.value, 1), where);
+  return size;
 }
 
 void raiseOutOfMemory(const char *op, const std::string &what, const Where &where) {

@@ -26,8 +26,8 @@ Tensor tensorOf(const Located &x);
 Tensor tensorOf(const Located &x, DType dtype);
 /// The same error for an integer literal that is made a tensor elsewhere.
 void checkHolds(const Located &x, DType dtype);
-/// A literal everywhere in a static shape.
-Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where);
+/// A literal everywhere in a shape.
+Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where, const char *op = "full");
 /// The same, of a float; `op` is who asks.
 Tensor floatOf(const char *op, const Located &x);
 
@@ -36,8 +36,10 @@ int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where);
 /// Sorted, distinct, not negative.
 Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where);
 
-/// Sizes are not negative, and the bytes of all elements can be counted.
-void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype = DType::f64);
+/// Sizes are not negative, and the bytes of all elements can be counted. A `?` is an error unless `open`, where openSizes has the last word.
+void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype = DType::f64, bool open = false);
+/// The `?` of a shape as index operands, in order: the sizes of the tensor whose shape it is. An error if it is no longer known whose.
+std::vector<Tensor> openSizes(const char *op, const Shape &shape, const Where &where);
 
 /// The result of `make()`; a lack of memory becomes an error that names `what`, a type or a string.
 [[noreturn]] void raiseOutOfMemory(const char *op, const std::string &what, const Where &where);
@@ -54,6 +56,24 @@ template <class What, class F> auto orOutOfMemory(const char *op, const What &wh
 
 /// The size of an axis of a symbolic tensor, as an index operand.
 Tensor dim(const Tensor &x, int64_t axis, const Where &where);
+/// A size that may be open: then it is known when the function runs, and `value` holds it.
+struct Size {
+  int64_t known = dynamic;
+  Tensor value;
+};
+Size sizeOf(const Tensor &x, int64_t axis, const Where &where);
+/// A formula over sizes, of which the first is `a` (runtime/SizeFormula.h); an error of `op` if all are known and it has no value.
+Size computeSize(const char *op, const std::string &formula, const std::vector<Size> &sizes, const Where &where);
+/// A list of sizes as an attribute in which what is open is `?`, and the index operands for these.
+struct Sizes {
+  Ints list;
+  std::vector<Tensor> values;
+  void push_back(const Size &size) {
+    list.push_back(size.known);
+    if (size.known == dynamic)
+      values.push_back(size.value);
+  }
+};
 /// An op with one data operand, and an index operand for each `?`.
 Tensor applySized(runtime::OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes, const Where &where);
 /// x in another shape; the `?` of the new shape are `sizes`.

@@ -35,9 +35,9 @@ std::vector<Tensor> random::split(const Located &key, int64_t count) {
 
 Tensor random_uniform(const Located &key, const Shape &shape, double low, double high, DType dtype) {
   Where at = key.where();
-  checkSizes("random_uniform", shape, at, dtype);
-  Tensor k = tensorOf(key);
-  Tensor u = applyOne(OpId::random_uniform, runtime::RandomUniformAttrs::make(shape, dtype), {&k}, at);
+  checkSizes("random_uniform", shape, at, dtype, true);
+  Tensor u = detail::applySized(OpId::random_uniform, runtime::RandomUniformAttrs::make(shape, dtype), tensorOf(key),
+                                detail::openSizes("random_uniform", shape, at), at);
   if (low == 0 && high == 1)
     return u;
   Tensor x = add(Located(mul(Located(u, at), Located(high - low, at)), at), Located(low, at));

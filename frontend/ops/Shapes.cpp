@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace wg {
 
@@ -14,6 +15,8 @@ using detail::placeOf;
 using detail::placesOf;
 using detail::raiseOp;
 using detail::reshapeTo;
+using detail::Size;
+using detail::Sizes;
 using detail::tensorOf;
 using detail::text;
 using detail::typeOf;
@@ -38,69 +41,76 @@ Tensor transpose(const Located &x, const std::vector<int64_t> &permutation) {
   return applyOne(OpId::transpose, runtime::TransposeAttrs::make(places), {&tensor}, where);
 }
 
-/// A `?` of the new shape is the `?` of the old one for which the sizes before and after it are the same products.
+/// At most one size is open, unless the shape is that of a tensor with open sizes; it is what the others leave of x's elements.
 Tensor reshape(const Located &x, const Shape &shape) {
   detail::checkRank("reshape", shape, x.where());
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
-  Shape to = shape;
-  const Shape &from = typeOf(tensor, where).shape;
+  const TensorType &type = typeOf(tensor, where);
+  if (shape.owner())
+    return reshapeTo(tensor, shape, detail::openSizes("reshape", shape, where), where);
+  Ints to = shape;
   int open = -1;
   int64_t known = 1;
-  for (int axis = 0; axis < to.rank(); ++axis) {
-    if (to.dim(axis) >= 0) {
-      if (__builtin_mul_overflow(known, to.dim(axis), &known))
-        raiseOp("reshape", "the elements of " + text(to) + " are more than an i64 counts", "give smaller sizes",
-                {typeOf(tensor, where)}, where);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape.dim(axis) >= 0) {
+      if (__builtin_mul_overflow(known, shape.dim(axis), &known))
+        raiseOp("reshape", "the elements of " + text(shape) + " are more than an i64 counts", "give smaller sizes", {type}, where);
       continue;
     }
-    if (to.dim(axis) != -1 && to.dim(axis) != dynamic)
-      raiseOp("reshape", "the size " + std::to_string(to.dim(axis)) + " of " + text(to) + " is negative",
-              "write -1 for the size that follows from the others", {typeOf(tensor, where)}, where);
+    if (shape.dim(axis) != -1 && shape.dim(axis) != dynamic)
+      raiseOp("reshape", "the size " + std::to_string(shape.dim(axis)) + " of " + text(shape) + " is negative",
+              "write -1 for the size that follows from the others", {type}, where);
     if (open >= 0)
-      raiseOp("reshape", "two sizes of " + text(to) + " are open", "give all sizes but one", {typeOf(tensor, where)},
-              where);
+      raiseOp("reshape", "two sizes of " + text(shape) + " are open", "give all sizes but one, or the unchanged shape() of a tensor", {type}, where);
     open = axis;
   }
-  if (from.isStatic()) {
-    if (open >= 0) {
-      if (known == 0 || from.numElements() % known != 0)
-        raiseOp("reshape",
-                toString(typeOf(tensor, where)) + " has " + std::to_string(from.numElements()) +
-                    " elements, no multiple of " + std::to_string(known),
-                "give sizes whose product is the number of elements", {typeOf(tensor, where)}, where);
-      to[static_cast<size_t>(open)] = from.numElements() / known;
+  if (open < 0)
+    return reshapeTo(tensor, Shape(to), {}, where);
+  int64_t rest = 1; // of x's known sizes; the open ones are factors of the formula
+  std::vector<Size> sizes;
+  std::string formula;
+  for (int axis = 0; axis < type.shape.rank(); ++axis)
+    if (type.shape.dim(axis) == dynamic) {
+      formula += static_cast<char>('a' + sizes.size());
+      formula += " * ";
+      sizes.push_back(detail::sizeOf(tensor, axis, where));
+    } else {
+      rest *= type.shape.dim(axis);
     }
-    return reshapeTo(tensor, to, {}, where);
-  }
-  int64_t rest = 1;
-  int dynamicAxis = -1, count = 0;
-  for (int axis = 0; axis < from.rank(); ++axis)
-    if (from.dim(axis) == dynamic)
-      dynamicAxis = axis, ++count;
-    else
-      rest *= from.dim(axis);
-  if (count != 1 || open < 0 || rest != known)
+  int64_t common = std::gcd(rest, known);
+  if (known == 0 || (sizes.empty() && rest % known != 0))
     raiseOp("reshape",
-            toString(typeOf(tensor, where)) + " to " + text(shape) + ": the open size is not the dynamic one",
-            "keep the dynamic size as one axis, written -1", {typeOf(tensor, where)}, where, ErrorKind::unimplemented);
-  to[static_cast<size_t>(open)] = dynamic;
-  return reshapeTo(tensor, to, {dim(tensor, dynamicAxis, where)}, where);
+            sizes.empty() ? toString(type) + " has " + std::to_string(rest) + " elements, no multiple of " + std::to_string(known)
+                          : "the open size of " + text(shape) + " could be any: the others have no elements",
+            "give sizes whose product is the number of elements", {type}, where);
+  formula += std::to_string(rest / common);
+  if (known != common)
+    formula += " / " + std::to_string(known / common);
+  Size size = sizes.size() == 1 && rest == known ? sizes[0] : detail::computeSize("reshape", formula, sizes, where);
+  to[static_cast<size_t>(open)] = size.known;
+  return reshapeTo(tensor, Shape(to), size.known == dynamic ? std::vector{size.value} : std::vector<Tensor>(), where);
 }
 
 Tensor broadcast_to(const Located &x, const Shape &shape) {
   Tensor tensor = tensorOf(x);
-  checkSizes("broadcast_to", shape, x.where(), tensor.dtype());
+  checkSizes("broadcast_to", shape, x.where(), tensor.dtype(), true);
   const Shape &from = typeOf(tensor, x.where()).shape;
   bool fits = from.rank() <= shape.rank();
   for (int axis = 0; fits && axis < from.rank(); ++axis) {
     int64_t size = from.dim(axis), to = shape.dim(shape.rank() - from.rank() + axis);
-    fits = size == 1 || size == to || size == dynamic;
+    fits = size == 1 || size == to || size == dynamic || to == dynamic;
   }
   if (!fits)
     raiseOp("broadcast_to", toString(typeOf(tensor, x.where())) + " does not broadcast to " + text(shape),
             "sizes are aligned at the end; equal ones and 1 fit", {typeOf(tensor, x.where())}, x.where());
-  return broadcastTo(tensor, shape, {}, x.where());
+  if (shape.isStatic())
+    return broadcastTo(tensor, shape, {}, x.where());
+  Ints dims;
+  for (int axis = shape.rank() - from.rank(); axis < shape.rank(); ++axis)
+    dims.push_back(axis);
+  return detail::applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, dims), tensor, detail::openSizes("broadcast_to", shape, x.where()),
+                            x.where());
 }
 
 /// The same elements with axes of size 1 put in or taken out: `shape` differs from x's in these only.
@@ -142,6 +152,23 @@ Tensor squeeze(const Located &x, const Axes &axes) {
   return reshapeUnits(tensor, shape, x.where());
 }
 
+/// The largest limit: to the end.
+static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+
+/// A place as Python counts it: from the end if negative, and never outside of [0, size].
+static Size placeIn(const Size &size, int64_t place, const Where &where) {
+  if (size.known != dynamic)
+    return {std::clamp<int64_t>(place < 0 ? place + size.known : place, 0, size.known), {}};
+  std::string distance = std::to_string(place < -kEnd ? kEnd : std::abs(place));
+  return detail::computeSize("slice", place < 0 ? "max(a - " + distance + ", 0)" : "min(a, " + distance + ")", {size}, where);
+}
+
+static Tensor sliced(const Tensor &x, const Sizes &from, const Sizes &to, const Ints &by, const Where &where) {
+  std::vector<Tensor> values = from.values;
+  values.insert(values.end(), to.values.begin(), to.values.end());
+  return detail::applySized(OpId::slice, runtime::SliceAttrs::make(from.list, to.list, by), x, values, where);
+}
+
 Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
              const std::vector<int64_t> &strides) {
   const Where &where = x.where();
@@ -153,53 +180,59 @@ Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::ve
             std::to_string(starts.size()) + " starts, " + std::to_string(limits.size()) + " limits and " +
                 std::to_string(strides.size()) + " strides for rank " + std::to_string(rank),
             "give as many of each, one for each leading axis", {typeOf(tensor, where)}, where);
-  Ints from, to, by;
+  Sizes from, to;
+  Ints by;
   for (size_t axis = 0; axis < rank; ++axis) {
-    int64_t size = shape[axis], stride = axis < strides.size() ? strides[axis] : 1;
+    Size size = detail::sizeOf(tensor, static_cast<int64_t>(axis), where);
+    int64_t stride = axis < strides.size() ? strides[axis] : 1;
     if (stride <= 0)
       raiseOp("slice", "stride " + std::to_string(stride) + " of axis " + std::to_string(axis) + " is not positive",
               "give 1 or more", {}, where);
-    // A step beyond the axis leaves one element, as the axis' own size does.
-    by.push_back(size == dynamic ? stride : std::min(stride, std::max<int64_t>(size, 1)));
-    if (size == dynamic) {
-      if (axis < starts.size() &&
-          (starts[axis] != 0 || limits[axis] != std::numeric_limits<int64_t>::max() || stride != 1))
-        raiseOp("slice",
-                "axis " + std::to_string(axis) + " of " + toString(typeOf(tensor, where)) +
-                    " has a dynamic size and is taken whole",
-                "give start 0 and the largest limit", {typeOf(tensor, where)}, where, ErrorKind::unimplemented);
-      from.push_back(0);
-      to.push_back(dynamic);
-      continue;
-    }
-    auto clamp = [&](int64_t place) { return std::clamp<int64_t>(place < 0 ? place + size : place, 0, size); };
-    from.push_back(axis < starts.size() ? clamp(starts[axis]) : 0);
-    to.push_back(std::max(from[axis], axis < limits.size() ? clamp(limits[axis]) : size));
+    // A step beyond the axis leaves one element, as the axis' own size does; no axis has 2^48 elements.
+    by.push_back(std::min(stride, size.known == dynamic ? int64_t(1) << 48 : std::max<int64_t>(size.known, 1)));
+    int64_t start = axis < starts.size() ? starts[axis] : 0, limit = axis < limits.size() ? limits[axis] : kEnd;
+    Size first = start == 0 ? Size{0, {}} : placeIn(size, start, where);
+    Size last = limit == kEnd ? size : placeIn(size, limit, where);
+    from.push_back(first);
+    // A start of 0 is below every limit, and every start is below the end.
+    to.push_back(start == 0 || limit == kEnd ? last : detail::computeSize("slice", "max(a, b)", {first, last}, where));
   }
-  return applyOne(OpId::slice, runtime::SliceAttrs::make(from, to, by), {&tensor}, where);
+  return sliced(tensor, from, to, by, where);
+}
+
+/// The part of x between two places of one axis.
+static Tensor part(const Tensor &x, int64_t axis, const Size &start, const Size &limit, const Where &where) {
+  Sizes from, to;
+  Ints by;
+  for (int a = 0; a < x.rank(); ++a) {
+    from.push_back(a == axis ? start : Size{0, {}});
+    to.push_back(a == axis ? limit : detail::sizeOf(x, a, where));
+    by.push_back(1);
+  }
+  return sliced(x, from, to, by, where);
 }
 
 Tensor index(const Located &x, int64_t i, int64_t axis) {
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
-  int64_t place = placeOf("index", axis, tensor.rank(), where), size = tensor.shape().dim(static_cast<int>(place));
-  if (size == dynamic)
-    raiseOp("index", "the axis has a dynamic size", "use gather", {typeOf(tensor, where)}, where,
-            ErrorKind::unimplemented);
-  if (i < -size || i >= size)
+  int64_t place = placeOf("index", axis, tensor.rank(), where);
+  Size size = detail::sizeOf(tensor, place, where);
+  if (size.known != dynamic ? i < -size.known || i >= size.known : i == kEnd || i == std::numeric_limits<int64_t>::min())
     raiseOp("index",
-            "place " + std::to_string(i) + " of axis " + std::to_string(place) + ", whose size is " +
-                std::to_string(size),
+            "place " + std::to_string(i) + " of axis " + std::to_string(place) + ", whose size is " + (size.known == dynamic ? "?" : std::to_string(size.known)),
             "a place lies in [-size, size)", {typeOf(tensor, where)}, where);
-  i = i < 0 ? i + size : i;
-  Ints from, to, by;
-  for (int a = 0; a < tensor.rank(); ++a) {
-    from.push_back(a == place ? i : 0);
-    to.push_back(a == place ? i + 1 : tensor.shape().dim(a));
-    by.push_back(1);
+  i = i < 0 && size.known != dynamic ? i + size.known : i;
+  Size first{i, {}}, last{i < kEnd ? i + 1 : i, {}};
+  if (i < 0) {
+    first = detail::computeSize("index", "a - " + std::to_string(-i), {size}, where);
+    last = detail::computeSize("index", "a - " + std::to_string(-i) + " + 1", {size}, where);
   }
-  Tensor row = applyOne(OpId::slice, runtime::SliceAttrs::make(from, to, by), {&tensor}, where);
-  return squeeze(Located(row, where), place);
+  Tensor row = part(tensor, place, first, last, where);
+  Sizes shape;
+  for (int a = 0; a < tensor.rank(); ++a)
+    if (a != place)
+      shape.push_back(detail::sizeOf(tensor, a, where));
+  return reshapeTo(row, Shape(shape.list), shape.values, where);
 }
 
 Tensor concat(const std::vector<Tensor> &xs, int64_t axis, Where where) {
@@ -229,21 +262,19 @@ Tensor stack(const std::vector<Tensor> &xs, int64_t axis, Where where) {
 std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis) {
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
-  int64_t place = placeOf("split", axis, tensor.rank(), where), size = tensor.shape().dim(static_cast<int>(place));
-  if (parts < 1 || size == dynamic || size % parts != 0)
+  int64_t place = placeOf("split", axis, tensor.rank(), where);
+  Size size = detail::sizeOf(tensor, place, where);
+  if (parts < 1 || (size.known != dynamic && size.known % parts != 0))
     raiseOp("split",
             "axis " + std::to_string(place) + " of " + toString(typeOf(tensor, where)) + " does not split into " +
                 std::to_string(parts) + " equal parts",
             "give a divisor of its size", {typeOf(tensor, where)}, where);
   std::vector<Tensor> pieces;
-  for (int64_t part = 0; part < parts; ++part) {
-    Ints from, to, by;
-    for (int a = 0; a < tensor.rank(); ++a) {
-      from.push_back(a == place ? part * (size / parts) : 0);
-      to.push_back(a == place ? (part + 1) * (size / parts) : tensor.shape().dim(a));
-      by.push_back(1);
-    }
-    pieces.push_back(applyOne(OpId::slice, runtime::SliceAttrs::make(from, to, by), {&tensor}, where));
+  Size start{0, {}};
+  for (int64_t k = 1; k <= parts; ++k) {
+    Size limit = k == parts ? size : detail::computeSize("split", "a / " + std::to_string(parts) + " * " + std::to_string(k), {size}, where);
+    pieces.push_back(part(tensor, place, start, limit, where));
+    start = limit;
   }
   return pieces;
 }

@@ -41,8 +41,8 @@ Tensor argmax(const Located &x, int64_t axis);
 } // namespace detail
 
 // ---- Creation
-// ---------------------------------------------------------------------------------------------------------- Sizes are
-// static and not negative. Inside a traced function these are literals of the program.
+// Sizes are not negative. A size is `?` only in the unchanged shape of a tensor of a traced function, `zeros(x.shape())`. Inside such a function these
+// are literals of the program.
 
 Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
 Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
@@ -119,7 +119,7 @@ Tensor dot(const Located &a, const Located &b);
 
 /// Axis i of the result is axis permutation[i] of x; without one, the axes are reversed.
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
-/// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others.
+/// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others, when the function runs if x has open sizes.
 Tensor reshape(const Located &x, const Shape &shape);
 /// NumPy's rule: axes are aligned at the end, and a size 1 repeats.
 Tensor broadcast_to(const Located &x, const Shape &shape);
@@ -128,15 +128,15 @@ Tensor expand_dims(const Located &x, int64_t axis);
 /// Without the given axes, which have size 1; by default without all such.
 Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
 /// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are
-/// positive.
+/// positive. An open axis counts when the function runs.
 Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
              const std::vector<int64_t> &strides = {});
-/// x[i] along an axis, which falls.
+/// x[i] along an axis, which the result lacks. A place beyond an open axis is an error when the function runs.
 Tensor index(const Located &x, int64_t i, int64_t axis = 0);
 Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
 /// Along a new axis.
 Tensor stack(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
-/// `parts` equal pieces.
+/// `parts` equal pieces; an open size that is no multiple of `parts` is an error when the function runs.
 std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis = 0);
 /// Zeros (or `value`) before and after: one pair an axis.
 Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value = 0);

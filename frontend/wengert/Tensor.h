@@ -121,6 +121,7 @@ public:
 
   bool defined() const { return body_ != nullptr; }
   DType dtype(Where where = Where::current()) const { return body(where)->type.dtype; }
+  /// In a traced function a size may be `?`. An unchanged copy of the shape remembers whose sizes these are: `ones(x.shape())`.
   const Shape &shape(Where where = Where::current()) const { return body(where)->type.shape; }
   int rank(Where where = Where::current()) const { return body(where)->type.shape.rank(); }
   /// Number of elements; an error if a size is `?`.

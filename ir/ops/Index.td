@@ -32,7 +32,7 @@ def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates adde
     y[indices[i...], j...] += updates[i..., j...], in the order of the indices, y of `shape`. An index out of range is an error.
     Shapes: updates number[indices..., ...], indices integer[...] -> y number[shape].
   }];
-  let arguments = (ins WG_NumberTensor:$updates, WG_IndexTensor:$indices, DenseI64ArrayAttr:$shape, Variadic<Index>:$sizes);
+  let arguments = (ins WG_NumberTensor:$updates, WG_IndexTensor:$indices, WG_Sizes:$shape, Variadic<Index>:$sizes);
   let results = (outs WG_NumberTensor:$y);
   let assemblyFormat = "$updates `,` $indices `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($updates) `,` type($indices) `->` type($y)";
   let dtypes = "numbers";

@@ -12,7 +12,7 @@ def WG_RandomUniformOp : WG_InferredOp<"random_uniform", "y = uniform in [0, 1)"
     Element i (row-major) is a function of key and i alone: f32 takes 24 bits, f64 53. Equal in every engine.
     Shapes: key i64[2] -> y dtype[shape].
   }];
-  let arguments = (ins WG_IndexTensor:$key, DenseI64ArrayAttr:$shape, TypeAttr:$dtype, Variadic<Index>:$sizes);
+  let arguments = (ins WG_IndexTensor:$key, WG_Sizes:$shape, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_FloatTensor:$y);
   let assemblyFormat = "$key `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($key) `->` type($y)";
   let dtypes = "integers";
@@ -22,7 +22,7 @@ def WG_RandomUniformOp : WG_InferredOp<"random_uniform", "y = uniform in [0, 1)"
 
 def WG_RandomBitsOp : WG_InferredOp<"random_bits", "y = uniform bits", [WG_NotDifferentiable<"has integer operands only">, DeclareOpInterfaceMethods<WG_Indexed>]> {
   let description = [{Element i (row-major) is a function of key and i alone; all bits of i32 or i64 are used. Shapes: key i64[2] -> y dtype[shape].}];
-  let arguments = (ins WG_IndexTensor:$key, DenseI64ArrayAttr:$shape, TypeAttr:$dtype, Variadic<Index>:$sizes);
+  let arguments = (ins WG_IndexTensor:$key, WG_Sizes:$shape, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_IndexTensor:$y);
   let assemblyFormat = "$key `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($key) `->` type($y)";
   let dtypes = "integers";

@@ -3,6 +3,7 @@
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
@@ -106,10 +107,10 @@ FailureOr<Cotangents> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct
 /// x moved by `distance` along the second axis, ones following: the factors before (distance > 0) or after each
 /// element.
 static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape(); // [outer, n]
-  int64_t gap = std::abs(distance), from = distance > 0 ? 0 : gap;
-  Value rest = SliceOp::create(b, loc, x, {0, from}, {shape[0], from + shape[1] - gap}, {1, 1});
-  Value ones = onesLike(b, loc, SliceOp::create(b, loc, x, {0, 0}, {shape[0], gap}, {1, 1}));
+  OpFoldResult zero = b.getIndexAttr(0), outer = sizeOf(b, loc, x, 0);
+  int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1), gap = std::abs(distance), from = distance > 0 ? 0 : gap;
+  Value rest = slice(b, loc, x, {zero, b.getIndexAttr(from)}, {outer, b.getIndexAttr(from + n - gap)}, {1, 1});
+  Value ones = onesLike(b, loc, slice(b, loc, x, {zero, zero}, {outer, b.getIndexAttr(gap)}, {1, 1}));
   return ConcatOp::create(b, loc, distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
 }
 
@@ -127,52 +128,51 @@ static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
   return MulOp::create(b, loc, before, after);
 }
 
-/// The same along one axis of any size: row i of a square holds x with its element i replaced by 1. Costs the square of
-/// the size.
-static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_t axis) {
-  auto type = cast<RankedTensorType>(x.getType());
-  SmallVector<int64_t> shape(type.getShape()), dims = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank() + 1));
-  shape.insert(shape.begin() + axis, type.getDimSize(axis));
-  dims.erase(dims.begin() + axis);
-  SmallVector<Value> sizes;
-  for (int64_t i = 0; i < static_cast<int64_t>(shape.size()); ++i)
-    if (ShapedType::isDynamic(shape[i]))
-      sizes.push_back(DimOp::create(b, loc, x, i <= axis ? i : i - 1));
-  Value square = BroadcastOp::create(b, loc, x, shape, dims, sizes);
-  auto placeAlong = [&](int64_t i) { return IotaOp::create(b, loc, shape, i, b.getI64Type(), sizes).getResult(); };
-  Value self = EqualOp::create(b, loc, placeAlong(axis), placeAlong(axis + 1));
-  return ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square),
-                              ArrayRef<int64_t>{axis + 1});
+/// The product of the sizes of x along `axes`.
+static OpFoldResult countOf(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> axes) {
+  OpFoldResult count = b.getIndexAttr(1);
+  for (int64_t axis : axes)
+    count = isConstantIntValue(count, 1) ? sizeOf(b, loc, x, axis) : computeSize(b, loc, "a * b", {count, sizeOf(b, loc, x, axis)});
+  return count;
 }
 
-/// y = product of x, so dx_i = ct * product of the other x_j. Static shapes: the reduced axes are brought together as
-/// one. Dynamic: axis by axis, y = prod over the last of the prods over the others.
+/// The same along one axis of any size, as [outer, n, inner] -> [outer, n, n, inner]: row i of a square holds x with its element i replaced by
+/// 1. Costs the square of the size, and three axes more than none of any rank.
+static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_t axis) {
+  int64_t rank = cast<RankedTensorType>(x.getType()).getRank();
+  OpFoldResult outer = countOf(b, loc, x, llvm::to_vector(llvm::seq<int64_t>(0, axis))), n = sizeOf(b, loc, x, axis),
+               inner = countOf(b, loc, x, llvm::to_vector(llvm::seq<int64_t>(axis + 1, rank)));
+  Value rows = reshape(b, loc, x, {outer, n, inner});
+  SmallVector<int64_t> shape;
+  SmallVector<Value> sizes;
+  dispatchIndexOpFoldResults({outer, n, n, inner}, sizes, shape);
+  Value square = BroadcastOp::create(b, loc, rows, shape, ArrayRef<int64_t>{0, 2, 3}, sizes);
+  auto placeAlong = [&](int64_t i) { return IotaOp::create(b, loc, shape, i, b.getI64Type(), sizes).getResult(); };
+  Value self = EqualOp::create(b, loc, placeAlong(1), placeAlong(2));
+  Value others = ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square), ArrayRef<int64_t>{2});
+  return reshapeLike(b, loc, others, x);
+}
+
+/// y = product of x, so dx_i = ct * product of the other x_j. Where the reduced sizes are known, those axes are brought
+/// together as one. Else axis by axis, y = prod over the last of the prods over the others.
 FailureOr<Cotangents> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   RankedTensorType type = getX().getType();
   ArrayRef<int64_t> axes = getAxes();
-  if (type.hasStaticShape()) {
+  if (llvm::none_of(axes, [&](int64_t axis) { return type.isDynamicDim(axis); })) {
     SmallVector<int64_t> order, inverse(type.getRank());
-    int64_t outer = 1, n = 1;
     for (int64_t axis = 0; axis < type.getRank(); ++axis)
-      if (!llvm::is_contained(axes, axis)) {
+      if (!llvm::is_contained(axes, axis))
         order.push_back(axis);
-        outer *= type.getDimSize(axis);
-      }
-    for (int64_t axis : axes) {
-      order.push_back(axis);
-      n *= type.getDimSize(axis);
-    }
+    OpFoldResult outer = countOf(b, loc, getX(), order), n = countOf(b, loc, getX(), axes);
+    llvm::append_range(order, axes);
     for (auto [to, from] : llvm::enumerate(order))
       inverse[from] = static_cast<int64_t>(to);
-    Value together = transpose(b, loc, getX(), order);
-    Value rows = ReshapeOp::create(b, loc, together, {outer, n}, ValueRange());
+    Value together = transpose(b, loc, getX(), order), rows = reshape(b, loc, together, {outer, n});
     Value others = transpose(b, loc, reshapeLike(b, loc, productOfOthers(b, loc, rows), together), inverse);
     return Cotangents{MulOp::create(b, loc, unreduce(b, loc, ct[0], axes, getX()), others)};
   }
-  if (type.getRank() == 8)
-    return emitOpError("has no derivative for rank 8 with dynamic sizes; 7 is the highest");
   SmallVector<Value> factors{getX()}; // x, reduced over no axis, over the last, over the last two, ...
-  for (int64_t axis : llvm::reverse(axes.drop_front(axes.empty() ? 0 : 1)))
+  for (int64_t axis : llvm::reverse(axes.drop_front()))
     factors.push_back(ReduceProdOp::create(b, loc, factors.back(), ArrayRef<int64_t>{axis}));
   Value dx = ct[0];
   for (auto [axis, x] : llvm::zip_equal(axes, llvm::reverse(ArrayRef(factors).take_front(axes.size()))))

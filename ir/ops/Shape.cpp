@@ -1,10 +1,13 @@
 // Constants, sizes, and the same elements in another place.
 #include "ir/Bridge.h"
 #include "ir/Build.h"
+#include "ir/Sizes.h"
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
+#include "runtime/SizeFormula.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -162,43 +165,53 @@ FailureOr<Cotangents> TransposeOp::vjp(OpBuilder &b, Location loc, ValueRange ct
   return Cotangents{transpose(b, loc, ct[0], invertPermutationVector(getPermutation()))};
 }
 
-/// y = some elements of x, so dx = ct at their places, 0 elsewhere. A dynamic axis is taken whole.
+/// How far `size` elements reach that are `step` apart: 0, or (size - 1) step + 1.
+static OpFoldResult reach(OpBuilder &b, Location loc, OpFoldResult size, int64_t step) {
+  if (step == 1)
+    return size;
+  return computeSize(b, loc, "max((a - 1) * " + std::to_string(step) + " + 1, 0)", {size});
+}
+
+/// y = some elements of x, so dx = ct at their places, 0 elsewhere.
 FailureOr<Cotangents> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  SmallVector<int64_t> low(getStarts()), high(low.size(), 0), interior(low.size(), 0);
-  for (auto [axis, size] : llvm::enumerate(getX().getType().getShape())) {
-    int64_t taken = getType().getDimSize(axis);
-    if (ShapedType::isDynamic(size))
-      continue;
-    interior[axis] = getStrides()[axis] - 1;
-    int64_t covered = taken == 0 ? 0 : (taken - 1) * getStrides()[axis] + 1;
-    high[axis] = size - low[axis] - covered;
+  SmallVector<OpFoldResult> low = getMixedValues(getStarts(), getSizes(), b), high;
+  SmallVector<OpFoldResult> limits = getMixedValues(getLimits(), getSizes().drop_front(llvm::count_if(getStarts(), ShapedType::isDynamic)), b);
+  SmallVector<int64_t> interior;
+  for (auto [axis, stride] : llvm::enumerate(getStrides())) {
+    interior.push_back(stride - 1);
+    // From start and limit: y itself need not be kept.
+    std::string step = std::to_string(stride);
+    OpFoldResult taken = computeSize(b, loc, stride == 1 ? "a - b" : "(a - b - 1) // " + step + " + 1", {limits[axis], low[axis]});
+    OpFoldResult covered = reach(b, loc, taken, stride);
+    high.push_back(computeSize(b, loc, "a - b - c", {sizeOf(b, loc, getX(), axis), low[axis], covered}));
   }
-  return Cotangents{PadOp::create(b, loc, ct[0], low, high, interior)};
+  return forFirst(*this, pad(b, loc, ct[0], low, high, interior));
 }
 
 /// y = x between zeros, so dx = ct at x's places.
 FailureOr<Cotangents> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  SmallVector<int64_t> limits, strides;
-  for (auto [axis, size] : llvm::enumerate(getX().getType().getShape())) {
-    strides.push_back(getInterior()[axis] + 1);
-    int64_t covered = size == 0 ? 0 : (size - 1) * strides.back() + 1;
-    limits.push_back(ShapedType::isDynamic(size) ? ShapedType::kDynamic : getLow()[axis] + covered);
+  SmallVector<OpFoldResult> low = getMixedValues(getLow(), getSizes(), b), limits;
+  SmallVector<int64_t> strides;
+  for (auto [axis, interior] : llvm::enumerate(getInterior())) {
+    strides.push_back(interior + 1);
+    OpFoldResult covered = reach(b, loc, sizeOf(b, loc, getX(), axis), strides.back());
+    limits.push_back(computeSize(b, loc, "a + b", {low[axis], covered}));
   }
-  return Cotangents{SliceOp::create(b, loc, ct[0], getLow(), limits, strides)};
+  return forFirst(*this, slice(b, loc, ct[0], low, limits, strides));
 }
 
 /// y = the xs one after the other, so each takes its slice of ct.
 FailureOr<Cotangents> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  int64_t axis = getAxis(), rank = getType().getRank(), offset = 0;
+  int64_t axis = getAxis(), rank = getType().getRank();
+  SmallVector<int64_t> strides(rank, 1);
+  SmallVector<OpFoldResult> starts(rank, b.getIndexAttr(0)), limits;
+  for (int64_t i = 0; i < rank; ++i)
+    limits.push_back(i == axis ? OpFoldResult(b.getIndexAttr(0)) : sizeOf(b, loc, getY(), i));
   Cotangents cotangents;
-  if (getType().isDynamicDim(axis))
-    return emitOpError("has no derivative along a dynamic axis: axis ")
-           << axis << " of " << getType() << " has no places to slice at";
   for (Value x : getXs()) {
-    SmallVector<int64_t> starts(rank, 0), limits(getType().getShape()), strides(rank, 1);
-    starts[axis] = offset;
-    limits[axis] = offset += cast<RankedTensorType>(x.getType()).getDimSize(axis);
-    cotangents.push_back(SliceOp::create(b, loc, ct[0], starts, limits, strides));
+    starts[axis] = limits[axis];
+    limits[axis] = computeSize(b, loc, "a + b", {starts[axis], sizeOf(b, loc, x, axis)});
+    cotangents.push_back(slice(b, loc, ct[0], starts, limits, strides));
   }
   return cotangents;
 }
@@ -251,34 +264,36 @@ OpFoldResult DimOp::fold(FoldAdaptor) {
   int64_t axis = getAxis();
   if (!type.isDynamicDim(axis))
     return IntegerAttr::get(IndexType::get(getContext()), type.getDimSize(axis));
-  Operation *source = getX().getDefiningOp();
+  std::optional<SizeSource> source = sizeSource(getX(), axis);
   if (!source)
     return {};
-  auto askInstead = [&](Value x, int64_t axisOfX) -> OpFoldResult {
-    setOperand(x);
-    setAxis(axisOfX);
-    return getResult();
-  };
-  if (auto op = dyn_cast<TransposeOp>(source))
-    return askInstead(op.getX(), op.getPermutation()[axis]);
-  if (isa<Scalar>(source))
-    return askInstead(source->getOperand(0), axis);
-  if (auto op = dyn_cast<Reduction>(source)) {
-    for (int64_t reduced : op.getAxes()) // ascending
-      axis += reduced <= axis;
-    return askInstead(source->getOperand(0), axis);
+  if (source->axis < 0)
+    return source->value;
+  setOperand(source->value);
+  setAxis(source->axis);
+  return getResult();
+}
+
+LogicalResult SizeOp::verify() {
+  StringRef formula = getFormula();
+  runtime::Status status = runtime::checkSizeFormula(std::string_view(formula.data(), formula.size()), getValues().size());
+  return status.ok() ? success() : emitOpError(status.failure().message);
+}
+
+/// A number where all operands are; a formula without a value is left to fail when it runs.
+OpFoldResult SizeOp::fold(FoldAdaptor adaptor) {
+  StringRef formula = getFormula();
+  if (formula == "a" && getValues().size() == 1)
+    return getValues()[0];
+  SmallVector<int64_t> values;
+  for (Attribute value : adaptor.getValues()) {
+    auto number = dyn_cast_or_null<IntegerAttr>(value);
+    if (!number)
+      return {};
+    values.push_back(number.getInt());
   }
-  if (auto op = dyn_cast<ContractOp>(source)) {
-    char letter = op.lettersOfC()[axis];
-    size_t inA = op.lettersOfA().find(letter);
-    return inA != StringRef::npos ? askInstead(op.getA(), inA) : askInstead(op.getB(), op.lettersOfB().find(letter));
-  }
-  // An op with an attribute `shape` has each `?` of it as a trailing operand, in order.
-  if (opIdOf(source) && source->getInherentAttr("shape")) {
-    int64_t behind = llvm::count_if(type.getShape().drop_front(axis), ShapedType::isDynamic);
-    return source->getOperand(source->getNumOperands() - behind);
-  }
-  return {};
+  auto size = runtime::evaluateSize(std::string_view(formula.data(), formula.size()), std::span<const int64_t>(values.data(), values.size()));
+  return size.ok() ? OpFoldResult(IntegerAttr::get(IndexType::get(getContext()), *size)) : OpFoldResult();
 }
 
 //===- Folding ----------------------------------------------------------------------------------------------===//
@@ -320,11 +335,28 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   return moveSplat(adaptor.getX(), getType());
 }
 
+/// Whether `limits` are all of x: its sizes, or wg.dim of them.
+static bool areLimitsOf(ArrayRef<int64_t> limits, ValueRange sizes, Value x) {
+  auto type = cast<RankedTensorType>(x.getType());
+  size_t next = 0;
+  for (auto [axis, limit] : llvm::enumerate(limits)) {
+    if (!ShapedType::isDynamic(limit)) {
+      if (limit != type.getDimSize(axis))
+        return false;
+      continue;
+    }
+    auto dim = sizes[next++].getDefiningOp<DimOp>();
+    if (!dim || dim.getX() != x || static_cast<size_t>(dim.getAxis()) != axis)
+      return false;
+  }
+  return true;
+}
+
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
-  bool wholeAxes = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+  bool fromStart = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
                    llvm::all_of(getStrides(), [](int64_t stride) { return stride == 1; });
-  if (wholeAxes && getX().getType() == getType())
-    return getX(); // a dynamic axis is taken whole
+  if (fromStart && getX().getType() == getType() && areLimitsOf(getLimits(), getSizes(), getX()))
+    return getX();
   return moveSplat(adaptor.getX(), getType());
 }
 

@@ -1,6 +1,6 @@
 //===- Shape.td - constants, and the same elements in another place ----------------------------------===//
 //
-// An attribute `shape` gives a result's sizes; each `?` in it is a trailing operand of type index, in order.
+// Attributes of type WG_Sizes may hold `?`: each is a trailing operand of type index, in order. wg.size computes such operands.
 //
 #ifndef WG_OPS_SHAPE_TD
 #define WG_OPS_SHAPE_TD
@@ -48,12 +48,27 @@ def WG_DimOp : WG_Op<"dim", "n = size of x along axis", [Pure, WG_NotDifferentia
   let samples = ["f64[2,3] in [-3, 3] | axis = 1"];
 }
 
+def WG_SizeOp : WG_Op<"size", "n = a formula over sizes", [Pure, WG_NotDifferentiable<"has an integer result">]> {
+  let description = [{
+    Arithmetic on sizes; in the formula the operands are a, b, c ... It has `+ - *`, `//` (rounded down), `/` (which must leave no rest), `%`,
+    `min(...)`, `max(...)`, numbers and parentheses. A step beyond 64 bits, a division by zero and a negative result are errors.
+    Example: `%rows = wg.size "a * 10 / 3" %n`
+  }];
+  let arguments = (ins Variadic<Index>:$values, StrAttr:$formula);
+  let results = (outs Index:$size);
+  let assemblyFormat = "$formula $values attr-dict";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let samples = ["i64[] = [7]; i64[] = [2] | formula = max(a - b * 3, 0) + a // b", "i64[] = [12] | formula = a * 10 / 3 % 7", "| formula = 4"];
+}
+
 def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG_Differentiates, DeclareOpInterfaceMethods<WG_View>]> {
   let description = [{
     Axis i of x becomes axis dims[i] of y (dims ascend); it has y's size or the static size 1. Axes of y that dims lacks repeat x.
     Example: `%y = wg.broadcast %x to [64, 10] dims [1] : tensor<10xf32> -> tensor<64x10xf32>`
   }];
-  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$dims, Variadic<Index>:$sizes);
+  let arguments = (ins WG_Tensor:$x, WG_Sizes:$shape, DenseI64ArrayAttr:$dims, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$x `to` custom<Sizes>($shape) `dims` $dims (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
@@ -65,7 +80,7 @@ def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG
 
 def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_Differentiates]> {
   let description = [{The same elements in row-major order. Example: `%y = wg.reshape %x to [6] : tensor<2x3xf32> -> tensor<6xf32>`}];
-  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$shape, Variadic<Index>:$sizes);
+  let arguments = (ins WG_Tensor:$x, WG_Sizes:$shape, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$x `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
@@ -88,11 +103,11 @@ def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another 
 def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_Differentiates, DeclareOpInterfaceMethods<WG_View>]> {
   let description = [{
     Elements starts[i], starts[i] + strides[i], ... below limits[i] of axis i; strides are positive, 0 <= start <= limit <= size.
-    A limit `?` means to the end; a dynamic axis is taken whole. Shapes: x any[...] -> y any[...].
+    Shapes: x any[...] -> y any[...]. Example: `%y = wg.slice %x from [1, 0] to [?, 3] by [1, 1] sizes %n : tensor<?x3xf32> -> tensor<?x3xf32>`
   }];
-  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits, DenseI64ArrayAttr:$strides);
+  let arguments = (ins WG_Tensor:$x, WG_Sizes:$starts, WG_Sizes:$limits, DenseI64ArrayAttr:$strides, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
-  let assemblyFormat = "$x `from` $starts `to` custom<Sizes>($limits) `by` $strides attr-dict `:` type($x) `->` type($y)";
+  let assemblyFormat = "$x `from` custom<Sizes>($starts) `to` custom<Sizes>($limits) `by` $strides (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let hasFolder = 1;
   let samples = ["f64[4,5] in [-2, 2] | starts = [1, 0]; limits = [4, 5]; strides = [1, 2]", "f64[6] in [-2, 2] | starts = [2]; limits = [3]; strides = [1]"];
@@ -100,12 +115,12 @@ def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_
 
 def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_Differentiates, DeclareOpInterfaceMethods<WG_Indexed>]> {
   let description = [{
-    low[i] zeros before, high[i] after and interior[i] between the elements of axis i; none is negative. A padded axis is static.
+    low[i] zeros before, high[i] after and interior[i] between the elements of axis i; none is negative.
     Shapes: x any[...] -> y any[...].
   }];
-  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior);
+  let arguments = (ins WG_Tensor:$x, WG_Sizes:$low, WG_Sizes:$high, DenseI64ArrayAttr:$interior, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
-  let assemblyFormat = "$x `low` $low `high` $high `interior` $interior attr-dict `:` type($x) `->` type($y)";
+  let assemblyFormat = "$x `low` custom<Sizes>($low) `high` custom<Sizes>($high) `interior` $interior (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let samples = ["f64[2,3] in [-2, 2] | low = [1, 0]; high = [0, 2]; interior = [0, 1]", "f64[3] in [-2, 2] | low = [2]; high = [1]; interior = [0]"];
 }
@@ -121,7 +136,7 @@ def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other 
 
 def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDifferentiable<"is a constant">, DeclareOpInterfaceMethods<WG_Indexed>]> {
   let description = [{0, 1, 2, ... along axis, in dtype, the same along the others. Shapes: -> y dtype[shape].}];
-  let arguments = (ins DenseI64ArrayAttr:$shape, I64Attr:$axis, TypeAttr:$dtype, Variadic<Index>:$sizes);
+  let arguments = (ins WG_Sizes:$shape, I64Attr:$axis, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_NumberTensor:$y);
   let assemblyFormat = "`to` custom<Sizes>($shape) `axis` $axis (`sizes` $sizes^)? attr-dict `:` type($y)";
   let publicFunction = 0;

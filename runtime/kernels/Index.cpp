@@ -88,7 +88,7 @@ static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &re
   const TensorType &updates = operands[0], &indices = operands[1];
   if (Status status = checkIndex("the indices", indices); !status.ok())
     return status;
-  if (Status status = checkSizes(attrs.ints(0), operands, 2); !status.ok())
+  if (Status status = checkSizes(attrs.ints(0)); !status.ok())
     return status;
   TensorType y{updates.dtype, Shape(attrs.ints(0))};
   bool ok = y.shape.rank() > 0 && updates.shape.rank() == indices.shape.rank() + y.shape.rank() - 1;

@@ -111,8 +111,8 @@ inline int64_t known(int64_t a, int64_t b) { return a == kDynamic ? b : a; }
 Status checkAxis(int64_t axis, const TensorType &x);
 /// Sorted, distinct and in range.
 Status checkAxes(const Ints &axes, const TensorType &x);
-/// The operand types after the first `fixed` are index operands, one for each `?` in `shape`; no other size is negative.
-Status checkSizes(const Ints &shape, TypeSpan operands, size_t fixed);
+/// No size but `?` is negative, and the elements can be counted.
+Status checkSizes(const Ints &shape);
 /// `indices` is an integer tensor.
 Status checkIndex(const char *name, const TensorType &type);
 

@@ -8,7 +8,7 @@ namespace wg::runtime {
 static Status randomRule(TypeSpan operands, const Attrs &attrs, TypeList &results, DTypeSet accepted, const char *words) {
   if (!(operands[0] == TensorType{DType::i64, {2}}))
     return valueError(say("the key is i64[2], got ", operands[0]));
-  if (Status status = checkSizes(attrs.ints(0), operands, 1); !status.ok())
+  if (Status status = checkSizes(attrs.ints(0)); !status.ok())
     return status;
   if (!(accepted & setOf(attrs.dtype(1))))
     return typeError(say("the result's dtype is ", words, ", got ", nameOf(attrs.dtype(1))));

@@ -1,4 +1,5 @@
 // Constants, and the same elements in another place.
+#include "runtime/SizeFormula.h"
 #include "runtime/kernels/Kernels.h"
 
 #include <array>
@@ -24,8 +25,7 @@ Status checkAxes(const Ints &axes, const TensorType &x) {
   return {};
 }
 
-Status checkSizes(const Ints &shape, TypeSpan operands, size_t fixed) {
-  int64_t dynamic = std::count(shape.begin(), shape.end(), kDynamic), given = static_cast<int64_t>(operands.size() - fixed);
+Status checkSizes(const Ints &shape) {
   int64_t elements = 1;
   bool beyond = false;
   for (int64_t size : shape) {
@@ -35,11 +35,6 @@ Status checkSizes(const Ints &shape, TypeSpan operands, size_t fixed) {
   }
   if (beyond)
     return valueError(say("shape ", shape, " has 2^63 elements or more"));
-  if (dynamic != given)
-    return valueError(say("shape ", shape, " takes an index operand for each ?, got ", given));
-  for (const TensorType &type : operands.subspan(fixed))
-    if (!(type == TensorType{DType::i64, {}}) && !(type == TensorType{DType::i32, {}}))
-      return typeError(say("an index operand is i64[], got ", type));
   return {};
 }
 
@@ -129,7 +124,7 @@ static const char *at(const Array &array, int64_t element) {
 }
 static char *at(Array &array, int64_t element) { return const_cast<char *>(at(std::as_const(array), element)); }
 
-// ---- constant, dim, iota ---------------------------------------------------------------------------------------------------------
+// ---- constant, dim, size, iota ---------------------------------------------------------------------------------------------------------
 static Status constantRule(TypeSpan, const Attrs &attrs, TypeList &results) {
   results.push_back(attrs.array(0).type);
   return {};
@@ -151,9 +146,29 @@ static Status dimKernel(std::span<const Array> operands, const Attrs &attrs, std
   return {};
 }
 
-static Status iotaRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+static Status sizeRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  for (const TensorType &type : operands)
+    if (!(type == TensorType{DType::i64, {}}) && !(type == TensorType{DType::i32, {}}))
+      return typeError(say("an operand is i64[], got ", type));
+  if (Status status = checkSizeFormula(attrs.string(0), operands.size()); !status.ok())
+    return status;
+  results.push_back({DType::i64, {}});
+  return {};
+}
+static Status sizeKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
+  std::array<int64_t, 26> values; // the rule allows no more
+  for (size_t i = 0; i < operands.size(); ++i)
+    values[i] = operands[i].asIndex();
+  Result<int64_t> size = evaluateSize(attrs.string(0), std::span(values).first(operands.size()));
+  if (!size.ok())
+    return size.take();
+  *results[0].data<int64_t>() = *size;
+  return {};
+}
+
+static Status iotaRule(TypeSpan, const Attrs &attrs, TypeList &results) {
   IotaAttrs iota{attrs};
-  if (Status status = checkSizes(iota.shape(), operands, 0); !status.ok())
+  if (Status status = checkSizes(iota.shape()); !status.ok())
     return status;
   TensorType y{iota.dtype(), Shape(iota.shape())};
   if (iota.dtype() == DType::boolean)
@@ -181,7 +196,7 @@ static Status broadcastRule(TypeSpan operands, const Attrs &attrs, TypeList &res
   BroadcastAttrs broadcast{attrs};
   const TensorType &x = operands[0];
   const Ints &dims = broadcast.dims();
-  if (Status status = checkSizes(broadcast.shape(), operands, 1); !status.ok())
+  if (Status status = checkSizes(broadcast.shape()); !status.ok())
     return status;
   TensorType y{x.dtype, Shape(broadcast.shape())};
   if (dims.size() != x.shape.size())
@@ -211,7 +226,7 @@ static Status broadcastKernel(std::span<const Array> operands, const Attrs &attr
 
 static Status reshapeRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &x = operands[0];
-  if (Status status = checkSizes(attrs.ints(0), operands, 1); !status.ok())
+  if (Status status = checkSizes(attrs.ints(0)); !status.ok())
     return status;
   TensorType y{x.dtype, Shape(attrs.ints(0))};
   if (x.shape.isStatic() && y.shape.isStatic() && x.shape.numElements() != y.shape.numElements())
@@ -251,11 +266,6 @@ static Status transposeKernel(std::span<const Array> operands, const Attrs &attr
 }
 
 // ---- slice, pad, concat -----------------------------------------------------------------------------------------------------------------
-/// A limit `?` is the size.
-static int64_t limitOf(const SliceAttrs &slice, size_t axis, int64_t size) {
-  return slice.limits()[axis] == kDynamic ? size : slice.limits()[axis];
-}
-
 static Status sliceRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   SliceAttrs slice{attrs};
   const TensorType &x = operands[0];
@@ -265,20 +275,16 @@ static Status sliceRule(TypeSpan operands, const Attrs &attrs, TypeList &results
                           " have an entry for each axis of ", x));
   TensorType y{x.dtype, {}};
   for (size_t axis = 0; axis < rank; ++axis) {
-    int64_t start = slice.starts()[axis], stride = slice.strides()[axis], size = x.shape[axis], limit = limitOf(slice, axis, size);
-    if (size == kDynamic) {
-      if (start != 0 || limit != kDynamic || stride != 1)
-        return valueError(say("axis ", int64_t(axis), " of ", x, " is dynamic and is taken whole"),
-                          "give it a static size, or start 0, limit ?, stride 1");
-      y.shape.push_back(kDynamic);
-      continue;
-    }
+    int64_t start = slice.starts()[axis], stride = slice.strides()[axis], size = x.shape[axis], limit = slice.limits()[axis];
     if (stride < 1)
       return valueError(say("strides are positive, got ", slice.strides()));
-    if (start < 0 || start > limit || limit > size)
+    // What is `?` holds as far as it is known; the rest is checked when it runs.
+    int64_t least = start == kDynamic ? 0 : start, end = known(limit, size);
+    if ((start < 0 && start != kDynamic) || (limit < 0 && limit != kDynamic) || (end != kDynamic && least > end) ||
+        (limit != kDynamic && size != kDynamic && limit > size))
       return valueError(say("axis ", int64_t(axis), " of ", x, ": 0 <= start <= limit <= ", size, " does not hold for start ", start,
                             " and limit ", limit));
-    y.shape.push_back((limit - start + stride - 1) / stride);
+    y.shape.push_back(start == kDynamic || limit == kDynamic ? kDynamic : limit == start ? 0 : (limit - start - 1) / stride + 1);
   }
   results.push_back(y);
   return {};
@@ -308,13 +314,15 @@ static Status padRule(TypeSpan operands, const Attrs &attrs, TypeList &results) 
   TensorType y{x.dtype, {}};
   for (size_t axis = 0; axis < rank; ++axis) {
     int64_t low = pad.low()[axis], high = pad.high()[axis], interior = pad.interior()[axis], size = x.shape[axis];
-    if (low < 0 || high < 0 || interior < 0)
+    if ((low < 0 && low != kDynamic) || (high < 0 && high != kDynamic) || interior < 0)
       return valueError(say("paddings are not negative, got low ", pad.low(), ", high ", pad.high(), ", interior ", pad.interior()),
                         "use slice to cut");
-    if (size == kDynamic && (low | high | interior))
-      return valueError(say("axis ", int64_t(axis), " of ", x, " is dynamic and cannot be padded"), "give it a static size");
+    if (size == kDynamic || low == kDynamic || high == kDynamic) {
+      y.shape.push_back(kDynamic);
+      continue;
+    }
     int64_t padded = size;
-    if (size != kDynamic && (__builtin_mul_overflow(std::max<int64_t>(size - 1, 0), interior, &padded) ||
+    if ((__builtin_mul_overflow(std::max<int64_t>(size - 1, 0), interior, &padded) ||
                              __builtin_add_overflow(padded, size, &padded) || __builtin_add_overflow(padded, low, &padded) ||
                              __builtin_add_overflow(padded, high, &padded)))
       return valueError(say("the padded size of axis ", int64_t(axis), " of ", x, " is beyond 64 bits"));
@@ -386,6 +394,7 @@ std::span<const KernelRow> shapeKernels() {
   static constexpr KernelRow rows[] = {
       {"constant", constantRule, constantKernel},
       {"dim", dimRule, dimKernel},
+      {"size", sizeRule, sizeKernel},
       {"iota", iotaRule, iotaKernel},
       {"broadcast", broadcastRule, broadcastKernel},
       {.name = "reshape", .shape = reshapeRule, .kernel = reshapeKernel, .shares = true},

@@ -56,9 +56,10 @@ public:
   /// The attributes of a step for operands of these types; sizes that are not known are operands too. Nothing where a `?` that is 1 would have to
   /// be repeated, which only a size that is known to be 1 is.
   std::optional<std::pair<runtime::Attrs, SmallVector<Value>>> step(OpBuilder &b, Location loc, const RandomProgram::Step &step, SmallVector<Value> operands, Block *body) const {
-    int shapeAt = runtime::recordOf(step.op).shapeAttr;
+    std::span<const runtime::AttrRecord> records = runtime::recordOf(step.op).attrs;
+    auto shapeAt = std::find_if(records.begin(), records.end(), [](const auto &attr) { return std::string_view(attr.name) == "shape"; }) - records.begin();
     bool slices = step.op == runtime::OpId::slice;
-    if (shapeAt < 0 && !slices)
+    if (shapeAt == static_cast<ptrdiff_t>(records.size()) && !slices)
       return std::pair(step.attrs, operands);
     std::vector<runtime::AttrValue> values;
     for (size_t i = 0; i < step.attrs.size(); ++i)
@@ -69,8 +70,10 @@ public:
     if (slices) { // a dynamic axis is taken to its end
       runtime::Ints &limits = std::get<runtime::Ints>(values[1]);
       for (auto [axis, n] : llvm::enumerate(from))
-        if (ShapedType::isDynamic(n) && limits[axis] == size)
+        if (ShapedType::isDynamic(n) && limits[axis] == size) {
           limits[axis] = runtime::kDynamic;
+          operands.push_back(sizeIn(b, loc, body));
+        }
       return std::pair(runtime::Attrs(std::move(values)), operands);
     }
     runtime::Ints &shape = std::get<runtime::Ints>(values[static_cast<size_t>(shapeAt)]);

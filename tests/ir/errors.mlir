@@ -116,6 +116,31 @@ func.func @slice_beyond(%x: tensor<4xf32>) {
 
 // -----
 
+func.func @slice_without_its_sizes(%x: tensor<?xf32>) {
+  // expected-error @+2 {{'wg.slice' op starts [0] and limits [?] take an index operand for each ?, got 0}}
+  // expected-error @+1 {{'wg.slice' op failed to infer returned types}}
+  %0 = wg.slice %x from [0] to [?] by [1] : tensor<?xf32> -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @formula_of_too_few(%n: index) {
+  // expected-error @+1 {{'wg.size' op the formula "a * b": 'b', and there are 1 operands}}
+  %0 = wg.size "a * b" %n
+  return
+}
+
+// -----
+
+func.func @formula_unread(%n: index) {
+  // expected-error @+1 {{'wg.size' op the formula "(a + 1": no ')'}}
+  %0 = wg.size "(a + 1" %n
+  return
+}
+
+// -----
+
 func.func @pad_negative(%x: tensor<4xf32>) {
   // expected-error @+3 {{'wg.pad' op paddings are not negative, got low [-1], high [0], interior [0]}}
   // expected-note @+2 {{try: use slice to cut}}

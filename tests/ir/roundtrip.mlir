@@ -97,8 +97,16 @@ func.func @shapes(%x: tensor<?x3xf32>, %y: tensor<2x3xf32>, %v: tensor<3xf32>) {
   %4 = wg.reshape %y to [3, 2] : tensor<2x3xf32> -> tensor<3x2xf32>
   // CHECK: wg.transpose %{{.*}} by [1, 0] : tensor<?x3xf32> -> tensor<3x?xf32>
   %5 = wg.transpose %x by [1, 0] : tensor<?x3xf32> -> tensor<3x?xf32>
-  // CHECK: wg.slice %{{.*}} from [0, 1] to [?, 3] by [1, 1] : tensor<?x3xf32> -> tensor<?x2xf32>
-  %whole = wg.slice %x from [0, 1] to [?, 3] by [1, 1] : tensor<?x3xf32> -> tensor<?x2xf32>
+  // CHECK: %[[LAST:.*]] = wg.size "max(a - 2, 0) * 10 / 5" %[[N]]
+  %last = wg.size "max(a - 2, 0) * 10 / 5" %n
+  // CHECK: wg.size "7"
+  %seven = wg.size "7"
+  // CHECK: wg.slice %{{.*}} from [?, 1] to [?, 3] by [1, 1] sizes %[[LAST]], %[[N]] : tensor<?x3xf32> -> tensor<?x2xf32>
+  %whole = wg.slice %x from [?, 1] to [?, 3] by [1, 1] sizes %last, %n : tensor<?x3xf32> -> tensor<?x2xf32>
+  // CHECK: wg.slice %{{.*}} from [1, 1] to [2, 3] by [1, 1] : tensor<?x3xf32> -> tensor<1x2xf32>
+  %row = wg.slice %x from [1, 1] to [2, 3] by [1, 1] : tensor<?x3xf32> -> tensor<1x2xf32>
+  // CHECK: wg.pad %{{.*}} low [?, 0] high [0, ?] interior [1, 0] sizes %[[LAST]], %[[N]] : tensor<2x3xf32> -> tensor<?x?xf32>
+  %padded = wg.pad %y low [?, 0] high [0, ?] interior [1, 0] sizes %last, %n : tensor<2x3xf32> -> tensor<?x?xf32>
   // CHECK: wg.slice %{{.*}} from [0, 1] to [2, 3] by [1, 2] : tensor<2x3xf32> -> tensor<2x1xf32>
   %6 = wg.slice %y from [0, 1] to [2, 3] by [1, 2] : tensor<2x3xf32> -> tensor<2x1xf32>
   // CHECK: wg.pad %{{.*}} low [0, 1] high [0, 1] interior [1, 0] : tensor<2x3xf32> -> tensor<3x5xf32>

@@ -278,23 +278,67 @@ TEST(ShapeTest, Reshape) {
   EXPECT_EQ(message(run("reshape", {vec<float>({1, 2, 3}), Array::scalar<int64_t>(4)}, axes({kUnknown}))), "f32[3] has 3 elements and f32[4] has 4");
 }
 
+TEST(ShapeTest, SizesAreComputedByFormulas) {
+  auto size = [](std::string formula, std::vector<int64_t> sizes = {}) {
+    std::vector<Array> operands;
+    for (int64_t n : sizes)
+      operands.push_back(Array::scalar(n));
+    Result<Array> result = run("size", operands, attrs({formula}));
+    return result.ok() ? std::to_string(result->asIndex()) : result.failure().message;
+  };
+  EXPECT_EQ(size("7"), "7");
+  EXPECT_EQ(size("a*10/3", {6}), "20");
+  EXPECT_EQ(size("1 + 2 * 3 - 8 // 3 - 2", {}), "3");
+  EXPECT_EQ(size("(a - 9) // 4 + 10", {0}), "7"); // rounded down
+  EXPECT_EQ(size("(a - 9) % 4", {0}), "3");
+  EXPECT_EQ(size("max(a - b, 0) + min(a, b, 5)", {7, 9}), "5");
+  EXPECT_EQ(size("9223372036854775807"), "9223372036854775807");
+  EXPECT_EQ(size("a / 4", {10}), "the formula \"a / 4\" with a = 10: 10 is no multiple of 4");
+  EXPECT_EQ(size("a - b", {1, 2}), "the formula \"a - b\" with a = 1, b = 2: the size is negative: -1");
+  for (const char *formula : {"a + 1", "a * 2", "(0 - a - 1) / (0 - 1)", "(0 - a - 1) // (0 - 1)", "0 - 2 - a"})
+    EXPECT_EQ(size(formula, {INT64_MAX}), "the formula \"" + std::string(formula) + "\" with a = 9223372036854775807: a step is beyond 64 bits");
+  for (const char *formula : {"a // 0", "a / 0", "a % 0"})
+    EXPECT_EQ(size(formula, {3}), "the formula \"" + std::string(formula) + "\" with a = 3: a division by zero");
+  EXPECT_EQ(size("9223372036854775808"), "the formula \"9223372036854775808\": a literal beyond 64 bits");
+  EXPECT_EQ(size("a b", {1, 2}), "the formula \"a b\": 'b' where the formula should end or an operator stand");
+  EXPECT_EQ(size(""), "the formula \"\": the end where a letter or a number should stand");
+  EXPECT_EQ(size("a + ", {1}), "the formula \"a + \": the end where a letter or a number should stand");
+  EXPECT_EQ(size("b", {1}), "the formula \"b\": 'b', and there are 1 operands");
+  EXPECT_EQ(size(std::string(100000, '(')), "the formula \"" + std::string(100000, '(') + "\": parentheses nested deeper than 64");
+  EXPECT_EQ(types("size", {f32({})}, attrs({std::string("a")})), "an operand is i64[], got f32[]");
+}
+
 TEST(ShapeTest, SliceAndPad) {
   Array x = arr<int32_t>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {3, 4});
   auto slice = [&](Ints starts, Ints limits, Ints strides) { return run("slice", {x}, SliceAttrs::make(starts, limits, strides)); };
   EXPECT_EQ(values<int32_t>(slice({1, 0}, {3, 4}, {1, 2})), (std::vector<int32_t>{4, 6, 8, 10}));
-  EXPECT_EQ(values<int32_t>(slice({0, 3}, {kDynamic, kDynamic}, {2, 1})), (std::vector<int32_t>{3, 11}));
+  EXPECT_EQ(values<int32_t>(slice({0, 3}, {3, 4}, {2, 1})), (std::vector<int32_t>{3, 11}));
+  // One index operand for each `?`: the starts' first.
+  auto size = [](int64_t n) { return Array::scalar(n); };
+  EXPECT_EQ(values<int32_t>(run("slice", {x, size(1), size(2), size(4)}, SliceAttrs::make(Ints{kDynamic, kDynamic}, Ints{3, kDynamic}, Ints{1, 1}))),
+            (std::vector<int32_t>{6, 7, 10, 11}));
+  EXPECT_EQ(message(run("slice", {x, size(4)}, SliceAttrs::make(Ints{0, 0}, Ints{kDynamic, 4}, Ints{1, 1}))),
+            "axis 0 of i32[3,4]: 0 <= start <= limit <= 3 does not hold for start 0 and limit 4");
+  EXPECT_EQ(message(run("slice", {x, size(-1)}, SliceAttrs::make(Ints{0, 0}, Ints{kDynamic, 4}, Ints{1, 1}))), "sizes are not negative, got -1");
+  EXPECT_EQ(values<int32_t>(run("pad", {vec<int32_t>({5}), size(1), size(2)}, PadAttrs::make(Ints{kDynamic}, Ints{kDynamic}, Ints{0}))),
+            (std::vector<int32_t>{0, 5, 0, 0}));
   EXPECT_EQ(values<int32_t>(slice({3, 0}, {3, 4}, {1, 1})), std::vector<int32_t>{});
   EXPECT_EQ(message(slice({0, 0}, {4, 4}, {1, 1})), "axis 0 of i32[3,4]: 0 <= start <= limit <= 3 does not hold for start 0 and limit 4");
   EXPECT_EQ(message(slice({0, 0}, {3, 4}, {1, 0})), "strides are positive, got [1, 0]");
   EXPECT_EQ(message(slice({0}, {3, 4}, {1, 1})), "starts [0], limits [3, 4] and strides [1, 1] have an entry for each axis of i32[3,4]");
-  EXPECT_EQ(types("slice", {f32({kUnknown, 4})}, SliceAttrs::make(Ints{0, 1}, Ints{kDynamic, 3}, Ints{1, 1})), "f32[?,2]");
-  EXPECT_EQ(types("slice", {f32({kUnknown})}, SliceAttrs::make(Ints{1}, Ints{kDynamic}, Ints{1})), "axis 0 of f32[?] is dynamic and is taken whole");
+  EXPECT_EQ(types("slice", {f32({kUnknown, 4}), TensorType{DType::i64, {}}}, SliceAttrs::make(Ints{0, 1}, Ints{kDynamic, 3}, Ints{1, 1})), "f32[?,2]");
+  EXPECT_EQ(types("slice", {f32({kUnknown})}, SliceAttrs::make(Ints{1}, Ints{kDynamic}, Ints{1})), "starts [1] and limits [?] take an index operand for each ?, got 0");
+  EXPECT_EQ(types("slice", {f32({kUnknown})}, SliceAttrs::make(Ints{1}, Ints{6}, Ints{2})), "f32[3]");
+  EXPECT_EQ(types("slice", {f32({4}), TensorType{DType::i64, {}}}, SliceAttrs::make(Ints{kDynamic}, Ints{3}, Ints{2})), "f32[?]");
+  EXPECT_EQ(types("slice", {f32({4}), TensorType{DType::i64, {}}}, SliceAttrs::make(Ints{kDynamic}, Ints{5}, Ints{2})),
+            "axis 0 of f32[4]: 0 <= start <= limit <= 4 does not hold for start ? and limit 5");
 
   auto pad = [](Array x, Ints low, Ints high, Ints interior) { return run("pad", {x}, PadAttrs::make(low, high, interior)); };
   EXPECT_EQ(values<int32_t>(pad(arr<int32_t>({1, 2, 3, 4}, {2, 2}), {1, 0}, {0, 1}, {0, 1})), (std::vector<int32_t>{0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0}));
   EXPECT_EQ(values<int32_t>(pad(Array::zeros(DType::i32, {0}), {1}, {1}, {5})), (std::vector<int32_t>{0, 0}));
   EXPECT_EQ(types("pad", {f32({2})}, PadAttrs::make(Ints{-1}, Ints{0}, Ints{0})), "paddings are not negative, got low [-1], high [0], interior [0]");
-  EXPECT_EQ(types("pad", {f32({kUnknown})}, PadAttrs::make(Ints{1}, Ints{0}, Ints{0})), "axis 0 of f32[?] is dynamic and cannot be padded");
+  EXPECT_EQ(types("pad", {f32({kUnknown})}, PadAttrs::make(Ints{1}, Ints{0}, Ints{0})), "f32[?]");
+  EXPECT_EQ(types("pad", {f32({2}), TensorType{DType::i64, {}}}, PadAttrs::make(Ints{kDynamic}, Ints{0}, Ints{0})), "f32[?]");
   EXPECT_EQ(types("pad", {f32({kUnknown})}, PadAttrs::make(Ints{0}, Ints{0}, Ints{0})), "f32[?]");
   EXPECT_EQ(types("pad", {f32({2})}, PadAttrs::make(Ints{1}, Ints{}, Ints{0})), "low [1], high [] and interior [0] have an entry for each axis of f32[2]");
 }

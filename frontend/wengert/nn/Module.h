@@ -100,7 +100,7 @@ private:
 
 /// While training, each element is 0 with probability `rate`, and the others are divided by 1 - rate (Srivastava et al.
 /// 2014); otherwise x itself. What it draws from is a variable named `generator`, which is saved with the weights.
-/// Errors: a rate outside of [0, 1). Shapes: x float[...] -> float[...], of static sizes.
+/// Errors: a rate outside of [0, 1). Shapes: x float[...] -> float[...].
 class Dropout : public Module {
 public:
   explicit Dropout(double rate, int64_t seed = 0, Where where = Where::current());
