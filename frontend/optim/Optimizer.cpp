@@ -50,8 +50,9 @@ std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
 /// Names that stand already get a number: `weight.m`, `weight.m_1`.
 Variable Optimizer::makeSlot(const Tensor &initial, const std::string &name) {
   std::string unique = name;
-  for (int number = 1; !names_.insert(unique).second; ++number)
-    unique = name + "_" + std::to_string(number);
+  // From the last number of this name on: layers are many and their names few.
+  for (int &number = numbers_[name]; !names_.insert(unique).second;)
+    unique = name + "_" + std::to_string(++number);
   slots_.push_back(Variable(initial, {.name = unique, .trainable = false}));
   return slots_.back();
 }

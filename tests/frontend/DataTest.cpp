@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 
 using namespace wg;
@@ -33,6 +34,16 @@ TEST(DataTest, DropLastDropsIt) {
     ++batches;
   }
   EXPECT_EQ(batches, 2);
+}
+
+TEST(DataTest, ABatchLargerThanTheSetIsAllOfIt) {
+  data::Dataset set = numbers(10).batch(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(set.batches(), 1);
+  int64_t examples = 0;
+  for (const auto &[x, y] : set)
+    examples += x.shape()[0];
+  EXPECT_EQ(examples, 10);
+  EXPECT_EQ(numbers(10).batch(std::numeric_limits<int64_t>::max(), true).batches(), 0);
 }
 
 TEST(DataTest, EachEpochIsAnotherPermutationAndKeepsPairs) {

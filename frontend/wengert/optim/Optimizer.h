@@ -95,6 +95,7 @@ private:
   std::map<int64_t, size_t> places_; ///< in `seen_`, by the variable's id
   std::vector<Variable> slots_;
   std::set<std::string> names_; ///< of the slots
+  std::map<std::string, int> numbers_; ///< the last that a name got
 };
 
 /// p -= lr g
