@@ -132,6 +132,27 @@ def test_unequal_sizes_are_an_error(folder):
         failure(wengert("run", path, "--in", a, b, *extra), "3", "2")
 
 
+def test_an_open_size_is_not_repeated(folder):
+    """A `?` of the text that is 1 in the file, beside another size: in both engines an error that names argument, axis and both sizes."""
+    text = """func.func @scale(%x: tensor<?x?xf64>, %b: tensor<?xf64>) -> tensor<?x?xf64> {
+  %m = wg.dim %x axis 0 : tensor<?x?xf64>
+  %n = wg.dim %x axis 1 : tensor<?x?xf64>
+  %y = wg.broadcast %b to [?, ?] dims [1] sizes %m, %n : tensor<?xf64> -> tensor<?x?xf64>
+  %z = wg.mul %x, %y : tensor<?x?xf64>
+  return %z : tensor<?x?xf64>
+}
+"""
+    path, x = program(folder, text), os.path.join(folder, "x.npy")
+    write_npy(x, [1, 2, 3, 4, 5, 6], shape=[2, 3])
+    b = [os.path.join(folder, f"b{n}.npy") for n in range(4)]
+    for n, name in enumerate(b):
+        write_npy(name, list(range(n)))
+    for extra in ([], ["--interpret"]):
+        failure(wengert("run", path, "--in", x, b[1], *extra), "argument 1 has size 1 on axis 0, and 3 is needed at product.mlir:4")
+        failure(wengert("run", path, "--in", x, b[2], *extra), "argument 1 has size 2 on axis 0", "3")
+        assert wengert("run", path, "--in", x, b[3], *extra).stdout.startswith("f64[2,3]")
+
+
 def test_wrong_number_of_inputs_is_an_error(folder):
     path, a = program(folder), os.path.join(folder, "a.npy")
     write_npy(a, [1])
