@@ -52,11 +52,11 @@ def WG_SizeOp : WG_Op<"size", "n = a formula over sizes", [Pure, WG_NotDifferent
   let description = [{
     Arithmetic on sizes; in the formula the operands are a, b, c ... It has `+ - *`, `//` (rounded down), `/` (which must leave no rest), `%`,
     `min(...)`, `max(...)`, numbers and parentheses. A step beyond 64 bits, a division by zero and a negative result are errors.
-    Example: `%rows = wg.size "a * 10 / 3" %n`
+    Example: `%rows = wg.size "a * 10 / 3" of %n`
   }];
   let arguments = (ins Variadic<Index>:$values, StrAttr:$formula);
   let results = (outs Index:$size);
-  let assemblyFormat = "$formula $values attr-dict";
+  let assemblyFormat = "$formula (`of` $values^)? attr-dict";
   let publicFunction = 0;
   let hasFolder = 1;
   let hasVerifier = 1;

@@ -127,7 +127,7 @@ func.func @slice_without_its_sizes(%x: tensor<?xf32>) {
 
 func.func @formula_of_too_few(%n: index) {
   // expected-error @+1 {{'wg.size' op the formula "a * b": 'b', and there are 1 operands}}
-  %0 = wg.size "a * b" %n
+  %0 = wg.size "a * b" of %n
   return
 }
 
@@ -135,7 +135,7 @@ func.func @formula_of_too_few(%n: index) {
 
 func.func @formula_unread(%n: index) {
   // expected-error @+1 {{'wg.size' op the formula "(a + 1": no ')'}}
-  %0 = wg.size "(a + 1" %n
+  %0 = wg.size "(a + 1" of %n
   return
 }
 

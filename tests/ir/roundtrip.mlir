@@ -97,8 +97,8 @@ func.func @shapes(%x: tensor<?x3xf32>, %y: tensor<2x3xf32>, %v: tensor<3xf32>) {
   %4 = wg.reshape %y to [3, 2] : tensor<2x3xf32> -> tensor<3x2xf32>
   // CHECK: wg.transpose %{{.*}} by [1, 0] : tensor<?x3xf32> -> tensor<3x?xf32>
   %5 = wg.transpose %x by [1, 0] : tensor<?x3xf32> -> tensor<3x?xf32>
-  // CHECK: %[[LAST:.*]] = wg.size "max(a - 2, 0) * 10 / 5" %[[N]]
-  %last = wg.size "max(a - 2, 0) * 10 / 5" %n
+  // CHECK: %[[LAST:.*]] = wg.size "max(a - 2, 0) * 10 / 5" of %[[N]]
+  %last = wg.size "max(a - 2, 0) * 10 / 5" of %n
   // CHECK: wg.size "7"
   %seven = wg.size "7"
   // CHECK: wg.slice %{{.*}} from [?, 1] to [?, 3] by [1, 1] sizes %[[LAST]], %[[N]] : tensor<?x3xf32> -> tensor<?x2xf32>

@@ -21,7 +21,7 @@ func.func @step(%x: tensor<?x3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
   // CHECK: wg.call @total({{.*}}) : (tensor<8x3xf32>) -> tensor<3xf32>
   %s = wg.call @total(%z) : (tensor<?x3xf32>) -> tensor<3xf32>
   // CHECK: wg.slice {{.*}} from [6, 0] to [8, 3] by [1, 1] : tensor<8x3xf32> -> tensor<2x3xf32>
-  %first = wg.size "max(a - 2, 0)" %n
+  %first = wg.size "max(a - 2, 0)" of %n
   %v = wg.slice %z from [?, 0] to [?, 3] by [1, 1] sizes %first, %n : tensor<?x3xf32> -> tensor<?x3xf32>
   // CHECK: wg.pad {{.*}} low [6, 0] high [0, 0] interior [0, 0] : tensor<2x3xf32> -> tensor<8x3xf32>
   %w = wg.pad %v low [?, 0] high [0, 0] interior [0, 0] sizes %first : tensor<?x3xf32> -> tensor<?x3xf32>
@@ -73,7 +73,7 @@ func.func @partly(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
 func.func @halves(%x: tensor<?xf32>) -> tensor<?xf32> {
   %n = wg.dim %x axis 0 : tensor<?xf32>
   // HALVES: infer-shapes.mlir:[[@LINE+1]]:11: error: 'wg.size' op the formula "a / 2" with a = 5: 5 is no multiple of 2
-  %half = wg.size "a / 2" %n
+  %half = wg.size "a / 2" of %n
   %y = wg.slice %x from [0] to [?] by [1] sizes %half : tensor<?xf32> -> tensor<?xf32>
   return %y : tensor<?xf32>
 }
