@@ -45,7 +45,8 @@ int compile(const Options &options) {
     specialise(program, options);
   orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
-  std::cout << object.string() << " (" << std::filesystem::file_size(object) << " bytes), " << name << ".h\n";
+  auto size = std::filesystem::file_size(object, problem); // a device has none
+  std::cout << object.string() << (problem ? "" : " (" + std::to_string(size) + " bytes)") << ", " << name << ".h\n";
   return 0;
 }
 

@@ -180,6 +180,8 @@ void Adam::update(const Update &update) {
 
 std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads, const Located &max_norm) {
   Where where = max_norm.where();
+  if (max_norm.isLiteral())
+    within("max_norm", max_norm.real(), max_norm.real() >= 0, "0 or more", where);
   Tensor sum;
   for (const Grad &grad : grads)
     if (grad.has_value()) {

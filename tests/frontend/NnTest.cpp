@@ -281,6 +281,8 @@ TEST(OptimTest, HyperparametersLieInTheirRanges) {
   EXPECT_NE(messageOf([&] { optim::Adam{inf}; }).find("learning_rate is inf, which is not finite and 0 or more"), std::string::npos);
   EXPECT_NE(messageOf([&] { optim::SGD(0.1).set_learning_rate(inf); }).find("learning_rate is inf"), std::string::npos);
   EXPECT_NE(messageOf([&] { optim::Adam(0.1, {.epsilon = inf}); }).find("epsilon is inf"), std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::clip_by_global_norm({Grad(Tensor(1.0))}, -1.0); }).find("max_norm is -1"), std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::clip_by_global_norm({Grad(Tensor(1.0))}, nan); }).find("max_norm is nan"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::SGD(0.1).set_learning_rate(-1); }).find("learning_rate is -1"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::Momentum(0.1, -1); }).find("momentum is -1"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_1 = 1}); }).find("beta_1 is 1, which is not in [0, 1)"),

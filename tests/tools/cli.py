@@ -419,6 +419,15 @@ def test_written_files_keep_what_they_are(folder):
     assert wengert("run", path, "--in", a, a, "--out", link).returncode == 0
     assert os.path.islink(link) and read_npy(out) == [1, 4] and os.stat(out).st_mode & 0o777 == 0o600
     failure(wengert("run", path, "--in", a, a, "--out", folder), "is a directory")
+    # The optimiser driver's output goes the same way; a pass that fails leaves the old file.
+    opt, text = os.path.join(os.path.dirname(WENGERT), "wengert-opt"), os.path.join(folder, "text")
+    open(text, "w").write("old")
+    os.chmod(text, 0o600)
+    bad = os.path.join(folder, "bad.mlir")
+    open(bad, "w").write("func.func @f( {")
+    assert subprocess.run([opt, bad, "-o", text], capture_output=True, timeout=300).returncode == 1 and open(text).read() == "old"
+    assert subprocess.run([opt, path, "-o", text], capture_output=True, timeout=300).returncode == 0
+    assert "wg.mul" in open(text).read() and os.stat(text).st_mode & 0o777 == 0o600
     assert not [name for name in os.listdir(folder) if "wengert-" in name], os.listdir(folder)
 
 

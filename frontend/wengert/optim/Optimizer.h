@@ -141,7 +141,7 @@ private:
 
 /// Scales the gradients so that the norm of all of them together is at most `max_norm`; empty ones stay empty.
 /// Returns the gradients and the norm before scaling. The dtypes must be equal. Where the norm is infinite or NaN,
-/// every element is NaN, as in TensorFlow.
+/// every element is NaN, as in TensorFlow. Errors: a number `max_norm` that is not 0 or more.
 std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads, const Located &max_norm);
 
 } // namespace wg::optim
