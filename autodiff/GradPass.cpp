@@ -7,6 +7,7 @@
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "ir/Calls.h"
+#include "ir/Program.h"
 
 using namespace mlir;
 
@@ -30,7 +31,7 @@ struct Grad : impl::GradBase<Grad> {
       function.emitError() << "a function to differentiate has one block of wg ops";
       return signalPassFailure();
     }
-    if (failed(differentiate(function)))
+    if (failed(ir::checkTypes(function)) || failed(differentiate(function)))
       signalPassFailure();
   }
 

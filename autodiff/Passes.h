@@ -1,6 +1,8 @@
 // Derivatives as passes over textual IR.
 #pragma once
 
+#include "ir/Dialect.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 

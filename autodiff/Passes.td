@@ -11,6 +11,7 @@ def Grad : Pass<"wg-grad", "::mlir::ModuleOp"> {
     and returns, with values=true, the function's results, then the gradient for each argument of `wrt`. A gradient that does not exist
     is zeros; the reason is a remark. The certificate of dropped adjoints is the attribute `wg.certificate` of the new function.
   }];
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
   let options = [
     Option<"function", "function", "std::string", "\"main\"", "the function to differentiate">,
     ListOption<"wrt", "wrt", "int64_t", "arguments to differentiate by; default: every float argument">,

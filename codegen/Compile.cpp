@@ -2,7 +2,10 @@
 
 #include "codegen/Aot.h"
 #include "codegen/Jit.h"
+#include "codegen/Names.h"
+#include "codegen/VerifyLowered.h"
 #include "ir/Bridge.h"
+#include "ir/Program.h"
 #include "runtime/Arena.h"
 #include "runtime/abi.h"
 #include "runtime/io/File.h"
@@ -162,11 +165,48 @@ runtime::Failure Executable::failure(int32_t code, const AtFault &atFault) const
   return failure;
 }
 
+runtime::Failure lowerednessFailure(const std::string &what) {
+  return {.message = what + " is at stage lowered: machine code, which runs with all the rights of this process",
+          .remedy = "if you trust its author, --trust-lowered (in the library CompileOptions::trustLowered); else give the program at stage fused, or at one before it"};
+}
+
+/// Whether the module may be compiled from stage `from` on. Nothing of it has been looked at yet but its syntax.
+static runtime::Status checkModule(ModuleOp module, StringRef function, Stage from, bool trustLowered, DiagnosticScope &diagnostics) {
+  if (from >= Stage::lowered && !trustLowered)
+    return lowerednessFailure("@" + function.str());
+  if (from > Stage::lowered)
+    return runtime::valueError("the module is at stage " + nameOf(from).str() + ", which is for reading only", "give the program at stage lowered, or at one before it");
+  if (failed(from == Stage::lowered ? verifyLowered(module, function) : ir::checkProgram(module)))
+    return diagnostics.take("the module is no program");
+  return {};
+}
+
+/// Gives `function` the name `name`, in its calls too. Another function of that name is one that the entry calls, and not seen from outside.
+static LogicalResult rename(ModuleOp module, StringRef function, StringRef name) {
+  auto fn = module.lookupSymbol<func::FuncOp>(function);
+  if (!fn || function == name)
+    return success();
+  SymbolTable symbols(module);
+  if (Operation *other = symbols.lookup(name); other && failed(symbols.renameToUnique(other, {})))
+    return module.emitError("renaming a function that has the entry's new name @") << name << " failed";
+  if (failed(SymbolTable::replaceAllSymbolUses(fn, StringAttr::get(module.getContext(), name), module)))
+    return module.emitError("renaming @") << function << " failed";
+  fn.setName(name);
+  return success();
+}
+
 runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, StringRef function, const CompileOptions &options, Stage from) {
   OwnedModule owned{module};
   DiagnosticScope diagnostics(module.getContext());
   auto executable = std::make_shared<JitExecutable>();
   std::string name = function.str();
+  if (runtime::Status status = checkModule(module, function, from, options.trustLowered, diagnostics); !status.ok())
+    return status;
+  if (from < Stage::lowered) { // text calls its functions anything, `memcpy` too
+    name = safeName(name);
+    if (failed(rename(module, function, name)))
+      return diagnostics.take("renaming the entry failed");
+  }
   auto keep = [&](Stage stage) {
     if (options.keepStages)
       executable->texts.push_back({stage, printed(module)});
@@ -203,21 +243,14 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
 }
 
 runtime::Status compileToObject(ModuleOp module, StringRef function, const Target &target, const std::string &directory, const std::string &name,
-                                ArrayRef<std::string> inputNames, ArrayRef<std::string> resultNames, Stage from) {
+                                ArrayRef<std::string> inputNames, ArrayRef<std::string> resultNames, Stage from, bool trustLowered) {
   OwnedModule owned{module};
   DiagnosticScope diagnostics(module.getContext());
+  if (runtime::Status status = checkModule(module, function, from, trustLowered, diagnostics); !status.ok())
+    return status;
   FailureOr<EntryInfo> info = failure();
-  std::string oldName = function.str();
-  auto fn = module.lookupSymbol<func::FuncOp>(function);
-  if (fn && oldName != name) {
-    // Another function of that name is one that the entry calls, and not seen from outside.
-    SymbolTable symbols(module);
-    if (Operation *other = symbols.lookup(name); other && failed(symbols.renameToUnique(other, {})))
-      return diagnostics.take("renaming a function that has the entry's new name failed");
-    if (failed(SymbolTable::replaceAllSymbolUses(fn, StringAttr::get(module.getContext(), name), module)))
-      return diagnostics.take("renaming the entry failed");
-    fn.setName(name);
-  }
+  if (failed(rename(module, function, name)))
+    return diagnostics.take("renaming the entry failed");
   if (failed(runPipeline(module, name, from, Stage::llvm, target, nullptr, nullptr,
                          [&](Stage stage) {
                            if (stage == Stage::lowered)

@@ -13,6 +13,8 @@ namespace wg::codegen {
 struct CompileOptions {
   Target target = Target::host();
   bool keepStages = false; ///< keep the text after each stage; costs its printing
+  /// Take a module at stage lowered too. Its text is machine code with its author's rights: compiling and running it is running a program of theirs.
+  bool trustLowered = false;
 };
 
 /// What an error's text shows in place of each `{}`; a failing entry leaves it at the start of its workspace.
@@ -42,15 +44,19 @@ public:
   size_t codeBytes = 0;
 };
 
-/// Compiles `function` of `module`, which is consumed. Static shapes only: passes/InferShapes comes first. Diagnostics of this
-/// thread become the Failure.
+/// Compiles `function` of `module`, which is consumed and may come from anywhere: up to stage fused it holds functions of wg ops and nothing else
+/// (ir::checkProgram), at stage lowered what the emitters write (verifyLowered). Static shapes only: passes/InferShapes comes first. Diagnostics of
+/// this thread become the Failure.
 runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module, llvm::StringRef function, const CompileOptions &options = {},
                                                            Stage from = Stage::traced);
 
-/// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is consumed.
+/// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is consumed; what it may hold is as above.
 runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function, const Target &target, const std::string &directory,
                                 const std::string &name, llvm::ArrayRef<std::string> inputNames = {}, llvm::ArrayRef<std::string> resultNames = {},
-                                Stage from = Stage::traced);
+                                Stage from = Stage::traced, bool trustLowered = false);
+
+/// Why a module at stage lowered is not taken; `what` is the program.
+runtime::Failure lowerednessFailure(const std::string &what);
 
 /// Collects this thread's MLIR diagnostics while it lives, so that they become a Failure with the user's line.
 class DiagnosticScope {

@@ -3,6 +3,7 @@
 #include "codegen/PlanMemory.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "ir/Bridge.h"
+#include "runtime/Extent.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -36,13 +37,12 @@ void cleanUp(func::FuncOp function) {
   function.walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
 }
 
-int64_t bytesOf(Type type) {
-  runtime::TensorType t = ir::runtimeTypeOf(type);
-  return t.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(t.dtype));
-}
+int64_t bytesOf(Type type) { return runtime::extentOf(ir::runtimeTypeOf(type))->bytes; }
 
 /// What a kernel must touch or compute before it is worth a thread's waking.
 constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
+
+constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
 
 class ProgramEmitter {
 public:
@@ -71,8 +71,9 @@ public:
     MemoryPlan plan = planMemory(function, scratch, [&](Operation *kernel) { return emitted.lookup(kernel).canFail; });
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
-    emitEntry(plan);
-    return success();
+    if (info.workspaceBytes > runtime::kMaxBytes)
+      return function.emitError() << "@" << info.name << " needs a workspace of more than 2^56 bytes, the most that there is";
+    return emitEntry(plan);
   }
 
 private:
@@ -171,9 +172,9 @@ private:
     r.kind = kernel.getKind().str();
     r.where = ir::whereOf(kernel.getLoc());
     for (Value input : kernel.getInputs())
-      r.bytes += bytesOf(input.getType());
+      r.bytes = runtime::saturatingAdd(r.bytes, bytesOf(input.getType()));
     for (Value result : kernel.getResults())
-      r.bytes += bytesOf(result.getType());
+      r.bytes = runtime::saturatingAdd(r.bytes, bytesOf(result.getType()));
     for (Operation &op : kernel.getBlock()->without_terminator()) {
       if (isa<ir::ConstantOp>(op) || isa<ir::View>(op))
         continue;
@@ -182,8 +183,8 @@ private:
         int64_t flops = 2 * cast<RankedTensorType>(contract.getC().getType()).getNumElements();
         for (auto [letter, size] : llvm::zip(contract.lettersOfA(), cast<RankedTensorType>(contract.getA().getType()).getShape()))
           if (!contract.lettersOfC().contains(letter))
-            flops *= size;
-        r.flops += flops;
+            flops = runtime::saturatingMul(flops, size);
+        r.flops = runtime::saturatingAdd(r.flops, flops);
       }
     }
     reports.push_back(std::move(r));
@@ -199,13 +200,14 @@ private:
   }
 
   /// The entry: loads the pointers, calls the kernels in order, returns the first error.
-  void emitEntry(MemoryPlan &plan) {
+  LogicalResult emitEntry(MemoryPlan &plan) {
     Location loc = function.getLoc();
     b.setInsertionPoint(function);
     auto entry = func::FuncOp::create(b, loc, (info.name + "_entry"), FunctionType::get(b.getContext(), {pointerType, pointerType}, {b.getI32Type()}));
     Block *block = entry.addEntryBlock();
     Value args = block->getArgument(0), workspace = block->getArgument(1);
-    emitConstants(plan);
+    if (failed(emitConstants(plan)))
+      return failure();
     b.setInsertionPointToStart(block);
     SmallVector<int64_t> slotOfResult;
     int64_t slot = info.inputs.size();
@@ -275,16 +277,21 @@ private:
     std::string name = info.name;
     function.erase();
     entry.setName(name);
+    return success();
   }
 
-  void emitConstants(MemoryPlan &plan) {
+  LogicalResult emitConstants(MemoryPlan &plan) {
     for (auto [i, constant] : llvm::enumerate(plan.constants)) {
+      // A splat may be of any size; the bytes are copied several times on the way to machine code, where LLVM ends the process if memory does.
+      if (bytesOf(constant.getType()) > kMostConstantBytes)
+        return constant.emitOpError("out of memory for ") << toString(ir::runtimeTypeOf(constant.getType())) << " as a constant of machine code, which has 2^28 bytes at most";
       runtime::Array array = ir::arrayOf(cast<ElementsAttr>(constant.getValue()));
       StringRef bytes(static_cast<const char *>(array.buffer.data()), array.numBytes());
       auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
       globals.push_back(LLVM::GlobalOp::create(b, constant.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
                                                (info.name + "_c" + Twine(i)).str(), b.getStringAttr(bytes), /*alignment=*/64));
     }
+    return success();
   }
   Value globalAddress(Location loc, int64_t index) { return LLVM::AddressOfOp::create(b, loc, globals[index]); }
 
@@ -330,30 +337,55 @@ LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &
 }
 
 FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
-  auto fn = module.lookupSymbol(entry);
+  Operation *fn = module.lookupSymbol(entry);
   if (!fn)
     return module.emitError("no function @") << entry << " in the module";
+  // Before the llvm stage it is a function of `func`, afterwards one of LLVM's.
+  if (auto function = dyn_cast<func::FuncOp>(fn)) {
+    Type pointer = LLVM::LLVMPointerType::get(module.getContext());
+    Type wanted = FunctionType::get(module.getContext(), {pointer, pointer}, {IntegerType::get(module.getContext(), 32)});
+    if (function.getFunctionType() != wanted || function.isDeclaration())
+      return fn->emitError("@") << entry << " is no lowered entry: its type is " << function.getFunctionType() << ", an entry's " << wanted;
+  }
   EntryInfo info;
   info.name = entry.str();
   auto types = fn->getAttrOfType<ArrayAttr>("wg.inputs"), results = fn->getAttrOfType<ArrayAttr>("wg.results");
   auto donated = fn->getAttrOfType<DenseI64ArrayAttr>("wg.donated");
   auto workspace = fn->getAttrOfType<IntegerAttr>("wg.workspace_bytes");
   auto errors = fn->getAttrOfType<ArrayAttr>("wg.errors"), places = fn->getAttrOfType<ArrayAttr>("wg.error_places");
-  if (!types || !results || !donated || !workspace || !errors || !places || donated.size() != static_cast<int64_t>(results.size()))
-    return fn->emitError("@") << entry << " is no lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, wg.workspace_bytes, wg.errors";
+  if (!types || !results || !donated || !workspace || !workspace.getType().isSignlessInteger(64) || !errors || !places)
+    return fn->emitError("@") << entry << " is no lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, wg.workspace_bytes, wg.errors, wg.error_places";
   for (auto [list, to] : {std::pair(types, &info.inputs), std::pair(results, &info.results)})
     for (Attribute attribute : list) {
       auto type = dyn_cast<TypeAttr>(attribute);
       auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
-      if (!tensor || !tensor.hasStaticShape())
-        return fn->emitError("@") << entry << ": wg.inputs and wg.results hold static tensor types";
+      if (!tensor || !tensor.hasStaticShape() || !ir::isValueType(tensor))
+        return fn->emitError("@") << entry << ": wg.inputs and wg.results hold static types of values, got " << attribute;
       to->push_back(ir::runtimeTypeOf(tensor));
     }
   info.donated.assign(donated.asArrayRef().begin(), donated.asArrayRef().end());
+  if (info.donated.size() != info.results.size())
+    return fn->emitError("@") << entry << ": wg.donated has " << info.donated.size() << " entries for " << info.results.size() << " results";
+  std::vector<bool> taken(info.inputs.size(), false);
+  for (auto [r, input] : llvm::enumerate(info.donated)) {
+    if (input == -1)
+      continue;
+    if (input < 0 || input >= static_cast<int64_t>(info.inputs.size()) || taken[input] || info.inputs[input] != info.results[r])
+      return fn->emitError("@") << entry << ": wg.donated gives result " << r << " the input " << input << ", which is none, another's, or of another type";
+    taken[input] = true;
+  }
   info.workspaceBytes = workspace.getInt();
+  if (info.workspaceBytes < kWorkspaceHeader || info.workspaceBytes > runtime::kMaxBytes)
+    return fn->emitError("@") << entry << ": wg.workspace_bytes is " << info.workspaceBytes << "; a workspace has " << kWorkspaceHeader << " bytes at least and 2^56 at most";
   for (auto [list, to] : {std::pair(errors, &info.errors), std::pair(places, &info.errorPlaces)})
-    for (Attribute attribute : list)
-      to->push_back(cast<StringAttr>(attribute).str());
+    for (Attribute attribute : list) {
+      auto text = dyn_cast<StringAttr>(attribute);
+      if (!text)
+        return fn->emitError("@") << entry << ": wg.errors and wg.error_places hold strings, got " << attribute;
+      to->push_back(text.str());
+    }
+  if (info.errors.size() != info.errorPlaces.size())
+    return fn->emitError("@") << entry << " has " << info.errors.size() << " errors and " << info.errorPlaces.size() << " places of them";
   return info;
 }
 

@@ -1,6 +1,7 @@
 #include "codegen/Interpret.h"
 
 #include "ir/Bridge.h"
+#include "ir/Program.h"
 #include "ir/Calls.h"
 #include "ir/Sizes.h"
 
@@ -110,8 +111,13 @@ void Flattener::open(Block &body, Operation &op) {
 }
 
 LogicalResult Flattener::append(Operation &op) {
-  if (auto literal = dyn_cast<ir::ConstantOp>(op))
-    return constant(op, ir::arrayOf(literal.getValue())), success();
+  if (auto literal = dyn_cast<ir::ConstantOp>(op)) {
+    try {
+      return constant(op, ir::arrayOf(literal.getValue())), success();
+    } catch (const std::bad_alloc &) { // a splat may be of any size
+      return op.emitOpError("out of memory for ") << toString(ir::runtimeTypeOf(literal.getType()));
+    }
+  }
   if (auto index = dyn_cast<arith::ConstantOp>(op))
     if (auto value = dyn_cast<IntegerAttr>(index.getValue()); value && index.getType().isIndex())
       return constant(op, Array::scalar(value.getInt())), success();
@@ -161,6 +167,8 @@ void Flattener::findLastUses() {
 }
 
 LogicalResult Flattener::run() {
+  if (failed(ir::checkTypes(function_)))
+    return failure();
   if (function_.isDeclaration())
     return function_.emitOpError("has no body to run");
   if (!function_.getBody().hasOneBlock())
@@ -260,6 +268,9 @@ Result<std::vector<Array>> interpret(const Program &program, std::span<const Arr
     if (!fits(inputs[i].type, program.inputs[i]))
       return typeError("input " + std::to_string(i) + " is " + toString(program.inputs[i]) + ", got " +
                        toString(inputs[i].type));
+  for (const Row &row : program.rows)
+    if (row.op == OpId::call)
+      return Failure{.kind = ErrorKind::lookup, .op = "call", .message = "calls @" + row.attrs.string(0) + ", which has no body", .remedy = "define it in the module", .where = toString(row.where)};
   std::vector<Array> outputs(program.outputs.size());
   Status status = run<Array>(program, inputs, outputs, Kernels{program});
   if (!status.ok())

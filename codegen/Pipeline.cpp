@@ -114,6 +114,67 @@ static LogicalResult checkCompilable(func::FuncOp function) {
   return check(function.getBody().front());
 }
 
+/// The kernel's body in its place.
+static void inlineKernel(ir::KernelOp kernel) {
+  Block *body = kernel.getBlock(), *around = kernel->getBlock();
+  for (auto [argument, input] : llvm::zip_equal(body->getArguments(), kernel.getInputs()))
+    argument.replaceAllUsesWith(input);
+  kernel->replaceAllUsesWith(kernel.getYield().getValues());
+  body->getTerminator()->erase();
+  around->getOperations().splice(Block::iterator(kernel), body->getOperations());
+  kernel.erase();
+}
+
+/// Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. So each body is fused again by itself. Where
+/// one kernel comes out of it, as it does from those that Fuse made, the one in the text stays; else those that come out take its place.
+static LogicalResult fuseAgain(func::FuncOp function) {
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (!isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op))
+      return op.emitOpError("is outside of a kernel: the program is not at stage fused");
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+  for (auto kernel : llvm::make_early_inc_range(function.getBody().front().getOps<ir::KernelOp>())) {
+    Location loc = kernel.getLoc();
+    OpBuilder b(function.getContext());
+    auto alone = func::FuncOp::create(b, loc, "kernel", b.getFunctionType(kernel.getInputs().getTypes(), kernel.getResultTypes()));
+    alone.setPrivate();
+    symbols.insert(alone); // takes a free name
+    Block *block = alone.addEntryBlock();
+    b.setInsertionPointToStart(block);
+    IRMapping mapping;
+    mapping.map(kernel.getBlock()->getArguments(), block->getArguments());
+    for (Operation &op : kernel.getBlock()->without_terminator())
+      b.clone(op, mapping);
+    SmallVector<Value> results;
+    for (Value value : kernel.getYield().getValues())
+      results.push_back(mapping.lookup(value));
+    func::ReturnOp::create(b, loc, results);
+    LogicalResult fused = checkCompilable(alone);
+    if (succeeded(fused))
+      fused = runPasses(alone, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
+    if (succeeded(fused)) {
+      auto one = dyn_cast<ir::KernelOp>(block->front());
+      bool stays = one && one.getKind() == kernel.getKind() && &*std::next(block->begin()) == block->getTerminator() && one.getNumResults() == kernel.getNumResults() &&
+                   llvm::all_of(block->getTerminator()->getOperands(), [&](Value value) { return value.getDefiningOp() == one; });
+      if (!stays) {
+        OpBuilder at(kernel);
+        IRMapping back;
+        back.map(block->getArguments(), kernel.getInputs());
+        for (Operation &op : block->without_terminator())
+          at.clone(op, back);
+        SmallVector<Value> values;
+        for (Value value : block->getTerminator()->getOperands())
+          values.push_back(back.lookup(value));
+        kernel->replaceAllUsesWith(values);
+        kernel.erase();
+      }
+    }
+    symbols.erase(alone);
+    if (failed(fused))
+      return failure();
+  }
+  return success();
+}
+
 static int64_t countOps(Operation *root) {
   int64_t count = 0;
   root->walk([&](Operation *op) { count += !isa<ModuleOp, func::FuncOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); });
@@ -152,13 +213,15 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         });
         break;
       case Stage::fused:
+        for (auto kernel : llvm::make_early_inc_range(function.getBody().front().getOps<ir::KernelOp>())) // text may have some already
+          inlineKernel(kernel);
         result = checkCompilable(function);
         if (succeeded(result))
           result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
         break;
       case Stage::lowered: {
         // The last place that knows tensors: memory is planned and loops are written.
-        if (from == Stage::fused && failed(checkCompilable(function)))
+        if (from == Stage::fused && (failed(checkCompilable(function)) || failed(fuseAgain(function))))
           return failure();
         EntryInfo info;
         std::vector<KernelReport> ignored;

@@ -1,7 +1,7 @@
 #include "codegen/PlanMemory.h"
 
-#include "runtime/DType.h"
 #include "ir/Bridge.h"
+#include "runtime/Extent.h"
 
 using namespace mlir;
 
@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * static_cast<int64_t>(runtime::sizeOf(ir::dtypeOf(type.getElementType())));
+  return runtime::extentOf(ir::runtimeTypeOf(value.getType()))->bytes;
 }
+/// Of at most 2^62 bytes.
 int64_t aligned(int64_t bytes) { return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment); }
 
 /// The value whose memory a value shares.
@@ -87,12 +87,14 @@ private:
   /// The last position at which the memory of `value` is read; copies at the end count as `end`.
   int64_t lastRead(Value value) {
     int64_t last = -1;
-    for (Operation *user : value.getUsers()) {
-      if (isa<ir::ReshapeOp>(user))
-        last = std::max(last, lastRead(user->getResult(0)));
-      else
-        last = std::max(last, user->hasTrait<OpTrait::IsTerminator>() ? end : positions.lookup(user));
-    }
+    SmallVector<Value> waiting{value}; // with its reshapes, of which there may be many in a row
+    while (!waiting.empty())
+      for (Operation *user : waiting.pop_back_val().getUsers()) {
+        if (isa<ir::ReshapeOp>(user))
+          waiting.push_back(user->getResult(0));
+        else
+          last = std::max(last, user->hasTrait<OpTrait::IsTerminator>() ? end : positions.lookup(user));
+      }
     return last;
   }
 
@@ -114,6 +116,11 @@ private:
   }
 
   int64_t take(int64_t first, int64_t last, int64_t bytes) {
+    // Beyond kMaxBytes nothing is placed any more; the sum says so.
+    if (plan.workspaceBytes > runtime::kMaxBytes || bytes > runtime::kMaxBytes) {
+      plan.workspaceBytes = runtime::kMaxBytes + 1;
+      return 0;
+    }
     bytes = aligned(bytes);
     SmallVector<Block> living;
     for (const Block &block : blocks)

@@ -37,7 +37,7 @@ struct MemoryPlan {
     int64_t bytes;
   };
   llvm::SmallVector<Copy> copies;
-  int64_t workspaceBytes = kWorkspaceHeader;
+  int64_t workspaceBytes = kWorkspaceHeader; ///< more than runtime::kMaxBytes if there is no such plan
 };
 
 /// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that `canFail`: where one fails, all arguments are as

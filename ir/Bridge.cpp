@@ -65,11 +65,24 @@ RuntimeType runtimeTypeOf(Type type) {
   return tensor ? RuntimeType{dtypeOf(tensor.getElementType()), Shape(tensor.getShape())} : RuntimeType{DType::i64, {}};
 }
 
-/// A ranked tensor of a known dtype and of rank 8 at most, or an index.
-static bool isValueType(Type type) {
+/// The dtype of a tensor that a wg value can be as far as its elements tell, or nothing.
+static std::optional<DType> findTensorDType(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return type.isIndex() || (tensor && !tensor.getElementType().isIndex() && findDType(tensor.getElementType()) &&
-                            tensor.getRank() <= kMaxRank);
+  if (!tensor || tensor.getEncoding() || tensor.getElementType().isIndex())
+    return std::nullopt;
+  return findDType(tensor.getElementType());
+}
+
+bool isValueType(Type type) {
+  std::optional<DType> dtype = findTensorDType(type);
+  return dtype ? extentOf(*dtype, cast<RankedTensorType>(type).getShape()).ok() : type.isIndex();
+}
+
+std::string whyNoValueType(Type type) {
+  if (std::optional<DType> dtype = findTensorDType(type); dtype && cast<RankedTensorType>(type).getRank() <= kMaxRank)
+    if (auto extent = extentOf(*dtype, cast<RankedTensorType>(type).getShape()); !extent.ok())
+      return extent.failure().message;
+  return "no tensor of rank 8 at most of f64, f32, bf16, f16, i64, i32, ui8 or i1";
 }
 
 //===- Attributes -------------------------------------------------------------------------------------------===//
@@ -116,10 +129,14 @@ AttrValue toAttrValue(Attribute attribute, AttrKind kind) {
 /// Whether toAttrValue takes `attribute`; text can hold any.
 static bool isAttrOfKind(Attribute attribute, AttrKind kind) {
   switch (kind) {
-  case AttrKind::integer:
-    return isa_and_nonnull<IntegerAttr>(attribute);
-  case AttrKind::real:
-    return isa_and_nonnull<FloatAttr>(attribute);
+  case AttrKind::integer: {
+    auto integer = dyn_cast_or_null<IntegerAttr>(attribute);
+    return integer && integer.getType().isSignlessInteger(64);
+  }
+  case AttrKind::real: {
+    auto real = dyn_cast_or_null<FloatAttr>(attribute);
+    return real && real.getType().isF64();
+  }
   case AttrKind::dtype: {
     auto type = dyn_cast_or_null<TypeAttr>(attribute);
     return type && !type.getValue().isIndex() && findDType(type.getValue());
@@ -152,6 +169,8 @@ Array arrayOf(ElementsAttr value) {
     llvm::copy(elements.getValues<bool>(), array.data<bool>());
     return array;
   }
+  if (array.numBytes() == 0)
+    return array;
   ArrayRef<char> raw = elements.getRawData();
   auto *bytes = array.data<char>();
   for (size_t offset = 0; offset < array.numBytes(); offset += raw.size())
@@ -209,8 +228,7 @@ static LogicalResult inferTypes(MLIRContext *context, std::optional<Location> lo
   for (Value operand : operands) {
     if (!isValueType(operand.getType()))
       return emitOptionalError(loc, "'wg.", recordOf(id).name, "' op operand ", operandTypes.size(), " is ",
-                               operand.getType(),
-                               ", no tensor of rank 8 at most of f64, f32, bf16, f16, i64, i32, ui8 or i1");
+                               operand.getType(), ", ", whyNoValueType(operand.getType()));
     operandTypes.push_back(runtimeTypeOf(operand.getType()));
   }
   TypeList results;

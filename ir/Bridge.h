@@ -18,6 +18,9 @@ mlir::RankedTensorType tensorTypeOf(mlir::MLIRContext *context, const runtime::T
 runtime::DType dtypeOf(mlir::Type elementType);
 runtime::TensorType runtimeTypeOf(mlir::Type type);
 
+/// Why isValueType(type) does not hold: `f32[4611686018427387905,4] has more than 2^56 bytes, ...`.
+std::string whyNoValueType(mlir::Type type);
+
 /// The number of a wg op; nothing for ops of other dialects.
 std::optional<runtime::OpId> opIdOf(mlir::Operation *op);
 /// The attributes in the order of the op's record.

@@ -16,6 +16,7 @@ def WG_Dialect : Dialect {
     `?` of a result that the operands' types do not imply is a trailing operand of type index.
   }];
   let hasConstantMaterializer = 1;
+  let hasRegionArgAttrVerify = 1;
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
   let extraClassDeclaration = [{
     /// The interned names of an op and of its attributes, in the order of its record; by OpId.
@@ -30,13 +31,15 @@ def WG_Dialect : Dialect {
   }];
 }
 
-class WG_TensorOf<list<Type> elements> : RankedTensorOf<elements, [CPred<"::llvm::cast<::mlir::RankedTensorType>($_self).getRank() <= 8">], "tensor of rank 8 at most">;
+class WG_TensorOf<list<Type> elements> : RankedTensorOf<elements, [CPred<"::wg::ir::isValueType($_self)">], "tensor of rank 8 and 2^56 bytes at most">;
 def WG_Tensor : WG_TensorOf<[F64, F32, BF16, F16, I64, I32, UI8, I1]>;
 def WG_FloatTensor : WG_TensorOf<[F64, F32, BF16, F16]>;
 def WG_NumberTensor : WG_TensorOf<[F64, F32, BF16, F16, I64, I32, UI8]>;
 def WG_IntegerTensor : WG_TensorOf<[I64, I32, UI8]>;
 def WG_IndexTensor : WG_TensorOf<[I64, I32]>;
 def WG_BoolTensor : WG_TensorOf<[I1]>;
+/// Any value of a program.
+def WG_Value : Type<CPred<"::wg::ir::isValueType($_self)">, "tensor of rank 8 and 2^56 bytes at most of f64, f32, bf16, f16, i64, i32, ui8 or i1, or index">;
 
 /// A list of sizes or places any of which may be `?`: the op has one trailing operand of type index for each `?`, in the order of its attributes.
 def WG_Sizes : DenseArrayAttrBase<"DenseI64ArrayAttr", "int64_t", "i64">;

@@ -152,6 +152,8 @@ private:
         return shapeOf(x) == shape ? x : Value(ir::ReshapeOp::create(builder, loc, x, shape, ValueRange()));
       };
       SmallVector<int64_t> full = shapeBy(space);
+      if (!ir::isValueType(op.getC().getType().clone(full)))
+        continue; // more axes or bytes than a tensor has
       auto spread = [&](Value x, StringRef letters) -> Value {
         x = reshaped(x, shapeBy(letters));
         SmallVector<int64_t> permutation, dims;

@@ -13,8 +13,10 @@
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "ir/Calls.h"
+#include "ir/Program.h"
 #include "ir/Sizes.h"
 #include "passes/Passes.h"
+#include "runtime/Extent.h"
 #include "runtime/SizeFormula.h"
 
 #include "mlir/IR/Matchers.h"
@@ -44,7 +46,8 @@ bool refines(Type from, Type to) {
 
 } // namespace
 
-std::optional<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text) {
+runtime::Result<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text) {
+  runtime::Failure unreadable = runtime::valueError("cannot read types `" + text.str() + "`", "write them as f32[2,3];i64[4]");
   SmallVector<Type> types;
   SmallVector<StringRef> parts;
   text.split(parts, ';', -1, /*KeepEmpty=*/false);
@@ -52,16 +55,18 @@ std::optional<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text
     auto [name, rest] = part.trim().split('[');
     std::optional<runtime::DType> dtype = runtime::parseDType(std::string_view(name.data(), name.size()));
     if (!dtype || !rest.consume_back("]"))
-      return std::nullopt;
+      return unreadable;
     SmallVector<StringRef> numbers;
     rest.split(numbers, ',', -1, /*KeepEmpty=*/false);
     SmallVector<int64_t> shape;
     for (StringRef number : numbers) {
       int64_t size = ShapedType::kDynamic;
       if (number.trim() != "?" && (number.trim().getAsInteger(10, size) || size < 0))
-        return std::nullopt;
+        return unreadable;
       shape.push_back(size);
     }
+    if (runtime::Result<runtime::Extent> extent = runtime::extentOf(*dtype, shape); !extent.ok())
+      return extent.status();
     types.push_back(RankedTensorType::get(shape, ir::elementTypeOf(context, *dtype)));
   }
   return types;
@@ -379,9 +384,11 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       getOperation().emitError("wg-infer-shapes: no function @") << function << " in this module";
       return signalPassFailure();
     }
-    std::optional<SmallVector<Type>> wanted = parseTypes(&getContext(), types);
-    if (!wanted) {
-      getOperation().emitError("wg-infer-shapes: cannot read types '") << types << "'; write them as f32[2,3];i64[4]";
+    runtime::Result<SmallVector<Type>> wanted = parseTypes(&getContext(), types);
+    if (!wanted.ok()) {
+      InFlightDiagnostic diagnostic = getOperation().emitError("wg-infer-shapes: ") << wanted.failure().message;
+      if (!wanted.failure().remedy.empty())
+        diagnostic.attachNote() << "try: " << wanted.failure().remedy;
       return signalPassFailure();
     }
     if (failed(inferShapes(target, *wanted)))
@@ -391,6 +398,8 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
 } // namespace
 
 LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types, ArrayRef<std::string> names) {
+  if (failed(ir::checkTypes(function)))
+    return failure();
   SmallVector<Type> own(function.getArgumentTypes());
   return Specialiser(function->getParentOfType<ModuleOp>(), names).specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
 }

@@ -1,11 +1,12 @@
 // Better programs, IR -> IR, still in our dialect. One pass, one file.
 #pragma once
 
+#include "ir/Dialect.h"
+#include "runtime/Status.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-
-#include <optional>
 
 namespace wg::passes {
 
@@ -19,8 +20,8 @@ void addSimplify(mlir::OpPassManager &manager);
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.
 mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types, llvm::ArrayRef<std::string> names = {});
 
-/// `f32[8,3];i64[?]` as tensor types; nothing where the text is none.
-std::optional<llvm::SmallVector<mlir::Type>> parseTypes(mlir::MLIRContext *context, llvm::StringRef text);
+/// `f32[8,3];i64[?]` as tensor types; a failure where the text is none, or where there is no such tensor.
+runtime::Result<llvm::SmallVector<mlir::Type>> parseTypes(mlir::MLIRContext *context, llvm::StringRef text);
 
 /// All passes of this room by name, and `wg-simplify`. For tools that read pipelines.
 void registerPasses();

@@ -6,6 +6,7 @@ include "mlir/Pass/PassBase.td"
 
 def InferShapes : Pass<"wg-infer-shapes", "::mlir::ModuleOp"> {
   let summary = "Specialise a function to static argument types and refine every type that follows";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
   let description = [{
     Sets the argument types of `function` (and of what it calls), folds wg.dim and trailing sizes, and re-infers every result type.
     A size that contradicts an op is an error at that op's location.
@@ -20,15 +21,18 @@ def InferShapes : Pass<"wg-infer-shapes", "::mlir::ModuleOp"> {
 // headers with assertions on, so that counting would read a flag that nobody initialised.
 def DropDeadGradients : Pass<"wg-drop-dead-gradients", "::mlir::func::FuncOp"> {
   let summary = "Erase cotangents that no requested gradient reads";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
   let description = [{ Rules emit a cotangent for every operand; this pass erases the unread ones, bottom-up in one sweep. }];
 }
 
 def FoldConstants : Pass<"wg-fold-constants", "::mlir::func::FuncOp"> {
   let summary = "Evaluate ops on small constants with the runtime's kernels";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
 def Fuse : Pass<"wg-fuse", "::mlir::func::FuncOp"> {
   let summary = "Group ops into wg.kernel regions, each one loop nest";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
 #endif // WG_PASSES_TD

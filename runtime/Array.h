@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/Buffer.h"
+#include "runtime/Extent.h"
 #include "runtime/Shape.h"
 
 #include <cstring>
@@ -15,9 +16,10 @@ struct Array {
   TensorType type;
   Buffer buffer;
 
-  /// An uninitialised array; the shape is static.
+  /// An uninitialised array; the shape is static. Throws std::bad_alloc where no memory holds it.
   static Array empty(DType dtype, const Shape &shape) {
-    return {{dtype, shape}, Buffer::allocate(static_cast<size_t>(shape.numElements()) * sizeOf(dtype))};
+    TensorType type{dtype, shape};
+    return {type, Buffer::allocate(bytesToAllocate(type))};
   }
   static Array zeros(DType dtype, const Shape &shape) {
     Array array = empty(dtype, shape);

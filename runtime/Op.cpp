@@ -248,13 +248,9 @@ static Status infer(const OpRecord &op, TypeSpan operands, const Attrs &attrs, T
   results.count = 0;
   if (status = op.shape(operands, attrs, results); !status.ok())
     return status;
-  for (int i = 0; i < results.count; ++i) {
-    const TensorType &type = results.types[i];
-    int64_t bytes = static_cast<int64_t>(sizeOf(type.dtype));
-    for (int64_t size : type.shape)
-      if (size != kDynamic && __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
-        return valueError("the result " + toString(type) + " has more bytes than an i64 counts", "make it smaller");
-  }
+  for (int i = 0; i < results.count; ++i)
+    if (Result<Extent> extent = extentOf(results.types[i]); !extent.ok())
+      return extent.status();
   return {};
 }
 
@@ -301,17 +297,6 @@ Status resolve(OpId id, std::span<const Array> &operands, Attrs &attrs) {
     operands = operands.first(static_cast<size_t>(op.numOperands));
   }
   return {};
-}
-
-/// Bytes of a static type, or nothing if no machine has them.
-static bool fits(const TensorType &type) {
-  size_t bytes = sizeOf(type.dtype);
-  bool empty = false, overflow = false;
-  for (int64_t size : type.shape) {
-    empty |= size == 0;
-    overflow |= __builtin_mul_overflow(bytes, static_cast<size_t>(std::max<int64_t>(size, 1)), &bytes);
-  }
-  return !overflow && (empty || bytes <= (size_t(1) << 47));
 }
 
 static Failure outOfMemory(const TensorType &type) {
@@ -386,8 +371,6 @@ static Status executeKernel(const OpRecord &op, std::span<const Array> operands,
   for (size_t i = 0; i < results.size(); ++i) {
     if (!inferred[i].shape.isStatic())
       return Failure{.kind = ErrorKind::internal, .message = "result " + toString(inferred[i]) + " has a dynamic size"};
-    if (!fits(inferred[i]))
-      return outOfMemory(inferred[i]);
     try {
       made[i] = Array::empty(inferred[i].dtype, inferred[i].shape);
     } catch (const std::bad_alloc &) {

@@ -10,6 +10,10 @@ namespace wg::tools {
 /// What a command does; its value is the exit status.
 using Action = std::function<int()>;
 
+/// Of the option --trust-lowered.
+inline constexpr const char *kTrustLowered =
+    "take text at stage lowered too. It is machine code with its author's rights: running it is running a program of theirs, with all that you may do";
+
 void addTrain(CLI::App &app, Action &action);
 void addRun(CLI::App &app, Action &action);
 void addCompile(CLI::App &app, Action &action);

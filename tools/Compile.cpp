@@ -15,6 +15,7 @@ namespace {
 
 struct Options {
   std::string file, entry, directory = ".", name, types, cpu = "x86-64-v2";
+  bool trustLowered = false;
 };
 
 /// The arguments get the sizes of --types, and everything that follows from them too.
@@ -23,15 +24,13 @@ void specialise(Program &program, const Options &options) {
   if (!function || program.stage == codegen::Stage::lowered)
     fail({.message = options.file + " is lowered: its sizes are fixed", .remedy = "leave out --types"});
   codegen::DiagnosticScope diagnostics(ir::context());
-  std::optional<llvm::SmallVector<mlir::Type>> types = passes::parseTypes(ir::context(), options.types);
-  if (!types)
-    fail({.message = "--types `" + options.types + "` is no list of types", .remedy = "write them as f32[2,3];i64[4]"});
-  if (mlir::failed(passes::inferShapes(function, *types)))
+  llvm::SmallVector<mlir::Type> types = orFail(passes::parseTypes(ir::context(), options.types));
+  if (mlir::failed(passes::inferShapes(function, types)))
     fail(diagnostics.take("the sizes do not fit the program"));
 }
 
 int compile(const Options &options) {
-  Program program = orFail(readProgram(options.file, options.entry));
+  Program program = orFail(readProgram(options.file, options.entry, options.trustLowered));
   std::string name = options.name.empty() ? program.entry : options.name;
   orFail(codegen::checkName(name));
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu);
@@ -43,7 +42,7 @@ int compile(const Options &options) {
     fail({.kind = runtime::ErrorKind::io, .message = options.directory + ": " + problem.message()});
   if (!options.types.empty())
     specialise(program, options);
-  orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage));
+  orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage, options.trustLowered));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
   auto size = std::filesystem::file_size(object, problem); // a device has none
   std::cout << object.string() << (problem ? "" : " (" + std::to_string(size) + " bytes)") << ", " << name << ".h\n";
@@ -55,12 +54,13 @@ int compile(const Options &options) {
 void addCompile(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("compile", "compile a program in the dialect's text to an object file and a C header");
-  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered, of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
+  command->add_option("file", options->file, "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
   command->add_option("--entry", options->entry, "the function to compile [the only public one]")->check(given());
   command->add_option("-o,--output", options->directory, "directory of the two files, of which both are written or none")->capture_default_str()->check(given());
   command->add_option("--name", options->name, "of the C function and of the files [the entry's]")->check(given());
   command->add_option("--types", options->types, "what the arguments are, where the text says `?`: f32[8,3];f32[3]")->check(given());
   command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")->capture_default_str()->check(given());
+  addFlag(*command, "--trust-lowered", options->trustLowered, kTrustLowered);
   command->callback([options, &action] { action = [options] { return compile(*options); }; });
 }
 

@@ -4,6 +4,8 @@
 #include "codegen/Compile.h"
 #include "ir/Bridge.h"
 #include "ir/Dialect.h"
+#include "ir/Program.h"
+#include "ir/Text.h"
 #include "runtime/io/File.h"
 
 #include <wengert/Error.h>
@@ -16,9 +18,10 @@ using namespace mlir;
 
 void fail(runtime::Failure failure) { throw Error(std::move(failure)); }
 
-/// A function of tensors is as traced, or fused if it holds nothing but kernels and what needs none; an entry behind the C ABI takes pointers.
-static codegen::Stage stageOf(func::FuncOp function) {
-  if (!function || !llvm::all_of(function.getArgumentTypes(), [](Type type) { return isa<RankedTensorType, IndexType>(type); }))
+/// Up to stage fused a module holds functions of wg ops on tensors; whatever else one of it holds, it is lowered. It is as fused if the entry holds
+/// nothing but kernels and what needs none.
+static codegen::Stage stageOf(ModuleOp module, func::FuncOp function) {
+  if (ir::findForeign(module))
     return codegen::Stage::lowered;
   Block &body = function.getBody().front();
   bool fused = !body.getOps<ir::KernelOp>().empty() &&
@@ -26,7 +29,7 @@ static codegen::Stage stageOf(func::FuncOp function) {
   return fused ? codegen::Stage::fused : codegen::Stage::traced;
 }
 
-runtime::Result<Program> readProgram(const std::string &argument, std::string entry) {
+runtime::Result<Program> readProgram(const std::string &argument, std::string entry, bool trustLowered) {
   runtime::Result<runtime::InputFile> file = runtime::InputFile::openArgument(argument, runtime::kLongestText);
   if (!file.ok())
     return file.take();
@@ -34,6 +37,8 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
   runtime::Result<std::string> text = file->text();
   if (!text.ok())
     return text.take();
+  if (runtime::Status status = ir::checkText(*text, path); !status.ok())
+    return status;
   codegen::DiagnosticScope diagnostics(ir::context());
   ParserConfig config(ir::context());
   Program program{parseSourceString<ModuleOp>(*text, config, path), std::move(entry), codegen::Stage::traced};
@@ -59,7 +64,15 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
   if (!program.function())
     return runtime::Failure{.kind = runtime::ErrorKind::unimplemented, .message = path + " is at stage llvm: `" + program.entry + "` is a function of the llvm dialect, which is printed for reading only",
                             .remedy = "give the program's text at stage lowered, or at one before it"};
-  program.stage = stageOf(program.function());
+  program.stage = stageOf(*program.module, program.function());
+  if (program.stage == codegen::Stage::lowered && !trustLowered) {
+    Operation *foreign = ir::findForeign(*program.module);
+    runtime::Failure failure = codegen::lowerednessFailure(path + ", which holds `" + foreign->getName().getStringRef().str() + "` and so is no program of wg ops,");
+    failure.where = ir::whereOf(foreign->getLoc());
+    return failure;
+  }
+  if (program.stage != codegen::Stage::lowered && failed(ir::checkProgram(*program.module)))
+    return diagnostics.take("the file is no program");
   return program;
 }
 

@@ -19,7 +19,7 @@ using runtime::Failure;
 struct Options {
   std::string file, entry;
   std::vector<std::string> in, out;
-  bool interpret = false;
+  bool interpret = false, trustLowered = false;
 };
 
 bool accepts(const runtime::TensorType &taken, const runtime::TensorType &given) {
@@ -49,7 +49,7 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
     if (mlir::failed(passes::inferShapes(function, types)))
       fail(diagnostics.take("the sizes do not fit the program"));
   }
-  auto executable = orFail(codegen::compile(program.module.release(), program.entry, {}, program.stage));
+  auto executable = orFail(codegen::compile(program.module.release(), program.entry, {.trustLowered = options.trustLowered}, program.stage));
   if (program.stage == codegen::Stage::lowered)
     checkInputs(options, program.entry, executable->info.inputs, inputs);
   std::vector<Array> outputs;
@@ -69,7 +69,7 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
 int run(const Options &options) {
   if ((options.file == "-") + std::count(options.in.begin(), options.in.end(), "-") > 1)
     throw CLI::ValidationError("-", "standard input can be read once");
-  Program program = orFail(readProgram(options.file, options.entry));
+  Program program = orFail(readProgram(options.file, options.entry, options.trustLowered));
   std::vector<Array> inputs, outputs;
   for (const std::string &path : options.in)
     inputs.push_back(orFail(runtime::readNpy(orFail(runtime::InputFile::openArgument(path)))));
@@ -106,11 +106,12 @@ void addRun(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("run", "run a program in the dialect's text on arrays");
   command->footer("Files that are read are regular files: the program up to 256 MiB, an array up to 64 GiB. Standard input is read up to 1 GiB.");
-  command->add_option("file", options->file, "MLIR text, at any stage from traced to lowered, of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
+  command->add_option("file", options->file, "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
   command->add_option("--entry", options->entry, "the function to run [the only public one]")->check(given());
   command->add_option("--in", options->in, ".npy files, one for each argument; `-` is standard input")->check(given());
   command->add_option("--out", options->out, ".npy files, one for each result [printed]; all are written or none")->check(given());
   addFlag(*command, "--interpret", options->interpret, "run op by op instead of compiling");
+  addFlag(*command, "--trust-lowered", options->trustLowered, kTrustLowered);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

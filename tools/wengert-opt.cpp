@@ -1,6 +1,7 @@
 // wengert-opt: runs passes over textual IR. For people who work on the compiler and for the tests.
 #include "autodiff/Passes.h"
 #include "ir/Dialect.h"
+#include "ir/Text.h"
 #include "passes/Passes.h"
 #include "runtime/io/File.h"
 #include "tools/Streams.h"
@@ -11,12 +12,26 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <iostream>
+
+/// Each part of the text that the parser will get by itself is measured by itself.
+static wg::runtime::Status check(llvm::StringRef text, llvm::StringRef name, llvm::StringRef splitMarker) {
+  llvm::SmallVector<llvm::StringRef> parts{text};
+  if (!splitMarker.empty()) {
+    parts.clear();
+    text.split(parts, splitMarker);
+  }
+  for (llvm::StringRef part : parts)
+    if (wg::runtime::Status status = wg::ir::checkText(part, name); !status.ok())
+      return status;
+  return {};
+}
 
 /// As upstream's driver does, but for the files: they are read and written by the runtime's two functions.
 static mlir::LogicalResult optimise(int argc, char **argv, mlir::DialectRegistry &registry) {
@@ -35,6 +50,8 @@ static mlir::LogicalResult optimise(int argc, char **argv, mlir::DialectRegistry
   wg::runtime::Result<std::string> text = file->text();
   if (!text.ok())
     return said(text.failure());
+  if (wg::runtime::Status status = check(*text, file->path(), config.inputSplitMarker()); !status.ok())
+    return said(status.failure());
   std::string written;
   llvm::raw_string_ostream stream(written);
   auto buffer = llvm::MemoryBuffer::getMemBuffer(*text, file->path());

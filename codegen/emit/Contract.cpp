@@ -14,6 +14,8 @@
 // Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of 16 (Goto and van de Geijn 2008).
 #include "codegen/emit/KernelEmitter.h"
 
+#include "runtime/Extent.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -137,7 +139,9 @@ struct ContractEmitter {
   int64_t panelElements() const { return packsB() ? sizeK() * panelVectors() * lanes : 0; }
   int64_t scratchBytes() const {
     int64_t tiles = packsA() ? (rows() + rowsOfTile(panelVectors()) - 1) / rowsOfTile(panelVectors()) : 0;
-    return (panelElements() * e.numPieces() + tiles * rowsOfTile(panelVectors()) * sizeK()) * elementBytes();
+    // Where the sum is beyond 64 bits, so is the workspace: the memory plan refuses it.
+    int64_t panels = runtime::saturatingMul(panelElements(), e.numPieces()), packed = runtime::saturatingMul(tiles * rowsOfTile(panelVectors()), sizeK());
+    return runtime::saturatingMul(runtime::saturatingAdd(panels, packed), elementBytes());
   }
 
   // ---- Emission -----------------------------------------------------------------------------------------------------

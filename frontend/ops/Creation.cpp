@@ -62,10 +62,10 @@ Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, Where wher
   // In 128 bits: stop - start may be beyond 64.
   using Wide = __int128;
   Wide wide = std::max<Wide>(0, (Wide(stop) - start + step - (step > 0 ? 1 : -1)) / step);
-  if (wide > std::numeric_limits<int64_t>::max() / 8)
+  if (wide > runtime::kMaxBytes / 8) // of i64, in which integers are counted
     raiseOp("arange",
-            "from " + std::to_string(start) + " to " + std::to_string(stop) + " by " + std::to_string(step) +
-                " are more elements than an i64 counts bytes of",
+            "the result from " + std::to_string(start) + " to " + std::to_string(stop) + " by " + std::to_string(step) +
+                " has more than 2^56 bytes, the most that a tensor may have",
             "give a larger step", {}, where);
   auto count = static_cast<int64_t>(wide);
   bool integer = runtime::isInteger(dtype);

@@ -77,18 +77,14 @@ Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where) {
 
 void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype, bool open) {
   checkRank(op, shape, where);
-  int64_t bytes = static_cast<int64_t>(runtime::sizeOf(dtype));
-  bool beyond = false;
   for (int64_t size : shape) {
     if (size == dynamic && open)
       continue;
     if (size < 0)
       raiseOp(op, "sizes are not negative: " + text(shape), "give every size", {}, where);
-    beyond |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
   }
-  if (beyond)
-    raiseOp(op, "the bytes of " + toString(TensorType{dtype, shape}) + " are more than an i64 counts",
-            "give smaller sizes", {}, where);
+  if (runtime::Result<runtime::Extent> extent = runtime::extentOf(dtype, shape); !extent.ok())
+    raiseOp(op, extent.failure().message, extent.failure().remedy, {}, where);
 }
 
 std::vector<Tensor> openSizes(const char *op, const Shape &shape, const Where &where) {

@@ -55,7 +55,7 @@ Tensor reshape(const Located &x, const Shape &shape) {
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (shape.dim(axis) >= 0) {
       if (__builtin_mul_overflow(known, shape.dim(axis), &known))
-        raiseOp("reshape", "the elements of " + text(shape) + " are more than an i64 counts", "give smaller sizes", {type}, where);
+        raiseOp("reshape", "the elements of " + text(shape) + " have more than 2^56 bytes, the most that a tensor may have", "make it smaller", {type}, where);
       continue;
     }
     if (shape.dim(axis) != -1 && shape.dim(axis) != dynamic)
@@ -294,7 +294,7 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
     if (size != dynamic && (__builtin_add_overflow(size, before, &wide) || __builtin_add_overflow(wide, after, &wide)))
       raiseOp("pad",
               "an axis of size " + std::to_string(size) + " with widths " + std::to_string(before) + " and " +
-                  std::to_string(after) + " is longer than an i64 counts",
+                  std::to_string(after) + " has more than 2^56 bytes, the most that a tensor may have",
               "give smaller widths", {typeOf(tensor, where)}, where);
     low.push_back(before);
     high.push_back(after);

@@ -12,14 +12,14 @@ def WG_CallOp : WG_Op<"call", "the results of a function", [Pure, DeclareOpInter
     Calls a function of the module. Its derivative is made by the engine: the callee becomes a pair, a forward function that also
     returns residuals and a backward function that reads them. Example: `%y = wg.call @f(%x) : (tensor<3xf32>) -> tensor<3xf32>`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$operands);
-  let results = (outs Variadic<AnyType>);
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<WG_Value>:$operands);
+  let results = (outs Variadic<WG_Value>);
   let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, results)";
   let publicFunction = 0;
 }
 
 def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, ReturnLike, ParentOneOf<["KernelOp"]>]> {
-  let arguments = (ins Variadic<AnyType>:$values);
+  let arguments = (ins Variadic<WG_Value>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let publicFunction = 0;
 }
@@ -32,8 +32,8 @@ def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, Isolat
     kept axes), and is read at its own place; contract, ops that are Indexed and single ones read inputs of the kernel, which lie in memory.
     Example: `%y = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> { %t = wg.tanh %a : tensor<4xf32>  wg.yield %t : tensor<4xf32> }`
   }];
-  let arguments = (ins StrAttr:$kind, Variadic<AnyType>:$inputs);
-  let results = (outs Variadic<AnyType>:$outputs);
+  let arguments = (ins StrAttr:$kind, Variadic<WG_Value>:$inputs);
+  let results = (outs Variadic<WG_Value>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -35,8 +35,8 @@ AffineMap TransposeOp::viewMap() {
 
 AffineMap SliceOp::viewMap() {
   SmallVector<AffineExpr> coordinates;
-  for (auto [i, start, stride] : llvm::enumerate(getStarts(), getStrides()))
-    coordinates.push_back(getAffineDimExpr(i, getContext()) * stride + start);
+  for (auto [i, start, stride] : llvm::enumerate(getStarts(), getStrides())) // of one element any stride will do; it may be 2^63 - 1
+    coordinates.push_back(getType().getDimSize(i) == 1 ? getAffineConstantExpr(start, getContext()) : getAffineDimExpr(i, getContext()) * stride + start);
   return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
 }
 
@@ -86,7 +86,7 @@ Value PadOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_
   };
   SmallVector<Coordinate> source;
   for (auto [axis, size] : llvm::enumerate(shape)) {
-    int64_t low = getLow()[axis], step = getInterior()[axis] + 1;
+    int64_t low = getLow()[axis], step = size == 1 ? 1 : getInterior()[axis] + 1; // nothing lies between one element
     if (low == 0 && step == 1 && getHigh()[axis] == 0) {
       source.push_back(at[axis]);
       continue;
@@ -177,7 +177,8 @@ FailureOr<Cotangents> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   SmallVector<OpFoldResult> low = getMixedValues(getStarts(), getSizes(), b), high;
   SmallVector<OpFoldResult> limits = getMixedValues(getLimits(), getSizes().drop_front(llvm::count_if(getStarts(), ShapedType::isDynamic)), b);
   SmallVector<int64_t> interior;
-  for (auto [axis, stride] : llvm::enumerate(getStrides())) {
+  for (auto [axis, given] : llvm::enumerate(getStrides())) {
+    int64_t size = getType().getDimSize(axis), stride = size == 0 || size == 1 ? 1 : given; // of one element any stride will do; it may be 2^63 - 1
     interior.push_back(stride - 1);
     // From start and limit: y itself need not be kept.
     std::string step = std::to_string(stride);
@@ -193,7 +194,8 @@ FailureOr<Cotangents> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   SmallVector<OpFoldResult> low = getMixedValues(getLow(), getSizes(), b), limits;
   SmallVector<int64_t> strides;
   for (auto [axis, interior] : llvm::enumerate(getInterior())) {
-    strides.push_back(interior + 1);
+    int64_t size = getX().getType().getDimSize(axis); // between fewer than two elements nothing lies, however much is asked for
+    strides.push_back(size == 0 || size == 1 ? 1 : std::min(interior, INT64_MAX - 1) + 1);
     OpFoldResult covered = reach(b, loc, sizeOf(b, loc, getX(), axis), strides.back());
     limits.push_back(computeSize(b, loc, "a + b", {low[axis], covered}));
   }

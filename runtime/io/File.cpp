@@ -2,6 +2,8 @@
 // finds the old file or the new one.
 #include "runtime/io/File.h"
 
+#include "runtime/Extent.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -26,15 +28,10 @@ Failure fileError(const std::string &path, const std::string &message, std::stri
 }
 
 std::optional<uint64_t> bytesOf(DType dtype, std::span<const int64_t> sizes) {
-  constexpr uint64_t kMost = uint64_t(1) << 56;
-  uint64_t bytes = sizeOf(dtype);
-  bool empty = false;
-  for (int64_t size : sizes) {
-    empty |= size == 0;
-    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(size, 1)), &bytes) || bytes > kMost)
-      return std::nullopt;
-  }
-  return empty ? 0 : bytes;
+  Result<Extent> extent = extentOf(dtype, sizes);
+  if (!extent.ok() || std::ranges::find(sizes, kDynamic) != sizes.end()) // a file has no open sizes
+    return std::nullopt;
+  return static_cast<uint64_t>(extent->bytes);
 }
 
 static std::string systemMessage(const char *what) { return std::string(what) + ": " + std::strerror(errno); }

@@ -26,15 +26,9 @@ Status checkAxes(const Ints &axes, const TensorType &x) {
 }
 
 Status checkSizes(const Ints &shape) {
-  int64_t elements = 1;
-  bool beyond = false;
-  for (int64_t size : shape) {
+  for (int64_t size : shape)
     if (size < 0 && size != kDynamic)
       return valueError(say("sizes are not negative, got shape ", shape));
-    beyond |= __builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements);
-  }
-  if (beyond)
-    return valueError(say("shape ", shape, " has 2^63 elements or more"));
   return {};
 }
 
@@ -229,8 +223,11 @@ static Status reshapeRule(TypeSpan operands, const Attrs &attrs, TypeList &resul
   if (Status status = checkSizes(attrs.ints(0)); !status.ok())
     return status;
   TensorType y{x.dtype, Shape(attrs.ints(0))};
-  if (x.shape.isStatic() && y.shape.isStatic() && x.shape.numElements() != y.shape.numElements())
-    return valueError(say(x, " has ", x.shape.numElements(), " elements and ", y, " has ", y.shape.numElements()));
+  Result<Extent> from = extentOf(x), to = extentOf(y);
+  if (!from.ok() || !to.ok())
+    return from.ok() ? to.status() : from.status();
+  if (x.shape.isStatic() && y.shape.isStatic() && from->elements != to->elements)
+    return valueError(say(x, " has ", from->elements, " elements and ", y, " has ", to->elements));
   results.push_back(y);
   return {};
 }
@@ -299,7 +296,7 @@ static Status sliceKernel(std::span<const Array> operands, const Attrs &attrs, s
   int64_t start = 0;
   for (size_t axis = 0; axis < strides.size(); ++axis) {
     start += slice.starts()[axis] * strides[axis];
-    from.push_back(strides[axis] * slice.strides()[axis]);
+    from.push_back(y.shape()[axis] == 1 ? 0 : strides[axis] * slice.strides()[axis]); // of one element, any stride will do; it may be 2^63 - 1
   }
   copyStrided(x.dtype(), y.shape(), at(x, start), from, y.buffer.data(), stridesOf(y.shape()));
   return {};
@@ -343,7 +340,7 @@ static Status padKernel(std::span<const Array> operands, const Attrs &attrs, std
   int64_t start = 0;
   for (size_t axis = 0; axis < strides.size(); ++axis) {
     start += pad.low()[axis] * strides[axis];
-    to.push_back(strides[axis] * (pad.interior()[axis] + 1));
+    to.push_back(x.shape()[axis] == 1 ? 0 : strides[axis] * (pad.interior()[axis] + 1)); // of one element, any stride will do
   }
   copyStrided(x.dtype(), x.shape(), x.buffer.data(), stridesOf(x.shape()), at(y, start), to);
   return {};

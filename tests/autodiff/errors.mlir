@@ -113,3 +113,13 @@ module {
     return %y : tensor<f32>
   }
 }
+
+// -----
+
+// Types that no op reads are looked at too.
+module {
+  // expected-error @+1 {{argument 1 of @main is 'tensor<4611686018427387905x4xf32>': f32[4611686018427387905,4] has more than 2^56 bytes}}
+  func.func @main(%x: tensor<f32>, %y: tensor<4611686018427387905x4xf32>) -> tensor<f32> {
+    return %x : tensor<f32>
+  }
+}

@@ -208,7 +208,7 @@ func.func @key_of_three(%key: tensor<3xi64>) {
 // -----
 
 func.func @unknown_dtype(%x: tensor<2xf32>) {
-  // expected-error @+1 {{'wg.cast' op result #0 must be tensor of rank 8 at most of 64-bit float}}
+  // expected-error @+1 {{'wg.cast' op result #0 must be tensor of rank 8 and 2^56 bytes at most of 64-bit float}}
   %0 = "wg.cast"(%x) {dtype = i16} : (tensor<2xf32>) -> tensor<2xi16>
   return
 }
@@ -412,4 +412,90 @@ func.func @single_kernel_of_two_ops(%x: tensor<3xf32>, %i: tensor<2xi64>) {
     wg.yield %t : tensor<2xf32>
   }
   return
+}
+
+// -----
+
+func.func @bytes_beyond_the_bound() {
+  // expected-error @+1 {{'wg.constant' op result #0 must be tensor of rank 8 and 2^56 bytes at most}}
+  %0 = wg.constant dense<1.0> : tensor<4611686018427387905x4xf32>
+  return
+}
+
+// -----
+
+func.func @operand_beyond_the_bound(%x: tensor<4611686018427387905x4xf32>) {
+  // expected-error @+1 {{'wg.exp' op operand 0 is 'tensor<4611686018427387905x4xf32>', f32[4611686018427387905,4] has more than 2^56 bytes, the most that a tensor may have}}
+  %0 = wg.exp %x : tensor<4611686018427387905x4xf32>
+  return
+}
+
+// -----
+
+// Strides count all sizes, so they are bounded in an empty tensor too.
+func.func @empty_and_beyond_the_bound(%x: tensor<f32>) {
+  // expected-error @+1 {{'wg.broadcast' op result #0 must be tensor of rank 8 and 2^56 bytes at most}}
+  %0 = wg.broadcast %x to [0, 4611686018427387904, 8] dims [] : tensor<f32> -> tensor<0x4611686018427387904x8xf32>
+  return
+}
+
+// -----
+
+func.func @depth_beyond_the_bound(%x: tensor<3xi64>) {
+  // expected-error @+1 {{'wg.one_hot' op result #0 must be tensor of rank 8 and 2^56 bytes at most}}
+  %0 = "wg.one_hot"(%x) {depth = 9223372036854775807 : i64, dtype = f32} : (tensor<3xi64>) -> tensor<3x9223372036854775807xf32>
+  return
+}
+
+// -----
+
+// A stride of 2^63 - 1 takes the first element alone.
+func.func @a_long_stride(%x: tensor<5xf32>) -> tensor<1xf32> {
+  %0 = "wg.slice"(%x) {starts = array<i64: 1>, limits = array<i64: 5>, strides = array<i64: 9223372036854775807>} : (tensor<5xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+
+func.func @an_encoding_is_none_of_ours(%x: tensor<2xf32, "dense">) {
+  // expected-error @+1 {{'wg.exp' op operand 0 is 'tensor<2xf32, "dense">', no tensor of rank 8 at most of f64, f32, bf16, f16, i64, i32, ui8 or i1}}
+  %0 = wg.exp %x : tensor<2xf32, "dense">
+  return
+}
+
+// -----
+
+func.func private @callee(%x: tensor<2xi16>)
+func.func @calls_pass_values(%x: tensor<2xi16>) {
+  // expected-error @+1 {{'wg.call' op operand #0 must be variadic of tensor of rank 8 and 2^56 bytes at most}}
+  wg.call @callee(%x) : (tensor<2xi16>) -> ()
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0: wg.result is the number of a result of the function, got 1 : i64}}
+func.func @replaces_no_result(%x: tensor<2xf32> {wg.result = 1 : i64}) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0: wg.result is the number of a result of the function, got "0"}}
+func.func @replaces_a_name(%x: tensor<2xf32> {wg.result = "0"}) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 is 'tensor<2xf32>' and result 0, which replaces it, 'tensor<3xf32>'}}
+func.func @replaces_another_type(%x: tensor<2xf32> {wg.result = 0 : i64}, %y: tensor<3xf32>) -> tensor<3xf32> {
+  return %y : tensor<3xf32>
+}
+
+// -----
+
+// expected-error @+1 {{result 0 replaces arguments 0 and 1; it replaces one at most}}
+func.func @replaces_two(%x: tensor<2xf32> {wg.result = 0 : i64}, %y: tensor<2xf32> {wg.result = 0 : i64}) -> tensor<2xf32> {
+  return %y : tensor<2xf32>
 }

@@ -86,4 +86,4 @@ func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> 
 
 // STATIC: 'func.func' op argument 0 is 'tensor<?x3xf32>' and cannot become 'tensor<8x4xf32>'
 // NOBODY: wg-infer-shapes: no function @nobody in this module
-// TYPES: wg-infer-shapes: cannot read types 'f33[8]'; write them as f32[2,3];i64[4]
+// TYPES: wg-infer-shapes: cannot read types `f33[8]`

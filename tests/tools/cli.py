@@ -209,7 +209,7 @@ int main(void) {
 
 def test_compile_needs_sizes(folder):
     failure(wengert("compile", program(folder), "-o", folder), "argument 0 of @product is 'tensor<?xf64>'", "static sizes", "product.mlir:2", "--types")
-    failure(wengert("compile", program(folder), "-o", folder, "--types", "f64[3"), "no list of types", "f32[2,3]")
+    failure(wengert("compile", program(folder), "-o", folder, "--types", "f64[3"), "cannot read types", "f32[2,3]")
     failure(wengert("compile", program(folder), "-o", folder, "--types", "f64[3];f64[4]"), "mul", "3", "4", "product.mlir:3")
     run = wengert("compile", program(folder), "-o", folder, "--types", "f64[3];f64[3]")
     assert run.returncode == 0 and "PRODUCT_NUM_ARGS 3" in open(os.path.join(folder, "product.h")).read(), run
@@ -297,6 +297,7 @@ def test_the_train_step_runs_from_its_text_at_every_stage(folder):
     outputs = [os.path.join(folder, f"out{k}.npy") for k in range(returned.count("tensor<"))]
     results = {}
     for name, stage, extra in [("interpreted", "traced", ["--interpret"]), ("interpreted, fused", "fused", ["--interpret"])] + [(stage, stage, []) for stage in texts]:
+        extra = extra + (["--trust-lowered"] if stage == "lowered" else [])
         run = wengert("run", texts[stage], "--entry", "train_step", "--in", *inputs, "--out", *outputs, *extra)
         assert run.returncode == 0, (name, run)
         results[name] = [read_npy(path) for path in outputs]
@@ -476,6 +477,110 @@ def test_a_program_at_stage_llvm_cannot_be_run(folder):
     text = wengert("train", "digits", "--dump-ir", "llvm").stdout
     for command in ("run", "compile"):
         failure(wengert(command, program(folder, text), "--entry", "train_step"), "product.mlir is at stage llvm", "try: ", "stage lowered")
+
+
+LOWERED = """
+func.func @f(%args: !llvm.ptr, %workspace: !llvm.ptr) -> i32 attributes {wg.inputs = [tensor<2xf32>], wg.results = [tensor<2xf32>],
+    wg.donated = array<i64: -1>, wg.workspace_bytes = 64 : i64, wg.errors = [], wg.error_places = []} {
+  %p = llvm.load %args : !llvm.ptr -> !llvm.ptr
+  %slot = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %q = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  %x = llvm.load %p {alignment = 4 : i64} : !llvm.ptr -> vector<2xf32>
+  %y = arith.addf %x, %x : vector<2xf32>
+  llvm.store %y, %q {alignment = 4 : i64} : vector<2xf32>, !llvm.ptr
+  %ok = arith.constant 0 : i32
+  return %ok : i32
+}
+"""
+
+
+def test_lowered_text_is_taken_on_request_only(folder):
+    a, path = os.path.join(folder, "a.npy"), program(folder, LOWERED)
+    write_npy(a, [1, 2.5], "f32")
+    failure(wengert("run", path, "--in", a), "`func.func` and so is no program of wg ops", "stage lowered", "rights", "--trust-lowered", "product.mlir:2")
+    failure(wengert("compile", path, "-o", folder), "stage lowered", "--trust-lowered")
+    run = wengert("run", path, "--in", a, "--trust-lowered")
+    assert run.returncode == 0 and run.stdout == "f32[2] [2.0, 5.0]\n", run
+    assert wengert("compile", path, "-o", folder, "--trust-lowered").returncode == 0
+    for command in ("run", "compile"):
+        assert "rights" in wengert(command, "--help").stdout
+    # One foreign op makes a program lowered, wherever it is.
+    text = PRODUCT + "func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = arith.negf %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n"
+    failure(wengert("run", program(folder, text), "--in", a, a), "`arith.negf`", "--trust-lowered", "product.mlir:7")
+
+
+def test_a_lowered_entry_fits_its_description(folder):
+    a = os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2.5], "f32")
+    for before, after, *phrases in [
+        ("%workspace: !llvm.ptr)", "%workspace: i64)", "no lowered entry", "its type is"),
+        ("wg.workspace_bytes = 64", "wg.workspace_bytes = -64", "wg.workspace_bytes is -64"),
+        ("wg.workspace_bytes = 64", "wg.workspace_bytes = 9223372036854775807", "2^56 at most"),
+        ("wg.inputs = [tensor<2xf32>]", "wg.inputs = [tensor<2x1x1x1x1x1x1x1x1x1x1x1xf32>]", "static types of values"),
+        ("wg.inputs = [tensor<2xf32>]", "wg.inputs = [tensor<4611686018427387905x4xf32>]", "static types of values"),
+        ("wg.inputs = [tensor<2xf32>]", "wg.inputs = []", "reads args at byte 8"),
+        ("wg.inputs = [tensor<2xf32>]", "wg.inputs = [tensor<2xf32>, tensor<2xf32>]", "never loads pointer 2"),
+        ("wg.donated = array<i64: -1>", "wg.donated = array<i64: 5>", "gives result 0 the input 5"),
+        ("wg.donated = array<i64: -1>", "wg.donated = array<i64: -1, 0>", "2 entries for 1 results"),
+        ("wg.errors = []", "wg.errors = [\"a\"]", "1 errors and 0 places"),
+        ("wg.errors = []", "wg.errors = [1]", "hold strings"),
+        ("alignment = 4", "alignment = 3", "power of two"),
+        ("%ok =", 'llvm.inline_asm "hlt", "" : () -> ()\n  %ok =', "'llvm.inline_asm' op is no op that the emitters write"),
+        ("%ok =", 'llvm.call_intrinsic "llvm.no.such"() : () -> ()\n  %ok =', "is no op that the emitters write"),
+        ("func.func @f", "llvm.func @system(!llvm.ptr) -> i32\nfunc.func @f", "neither a function nor constant data"),
+        ("func.func @f", "func.func private @system(!llvm.ptr) -> i32\nfunc.func @f", "declared only"),
+        ("func.func @f", "llvm.mlir.global external @environ() : !llvm.ptr\nfunc.func @f", "no internal constant array"),
+        ("func.func @f", 'module attributes {llvm.module_asm = ["hlt"]} {\nfunc.func @f', ""),
+    ]:
+        text = LOWERED.replace(before, after) + ("}\n" if after.startswith("module") else "")
+        failure(wengert("run", program(folder, text), "--entry", "f", "--in", a, "--trust-lowered"), *phrases)
+
+
+def test_text_that_nests_too_deep_is_refused(folder):
+    opt = os.path.join(os.path.dirname(WENGERT), "wengert-opt")
+    deep = 10000
+    chain = "#a0 = loc(\"f\")\n" + "".join(f'#a{i} = loc("g"(#a{i - 1}))\n' for i in range(1, deep))
+    for text in (
+        "func.func @f() attributes {a = " + "[" * deep + "]" * deep + "} { return }",
+        "func.func @f(%x: " + "tuple<" * deep + "f32" + ">" * deep + ") { return }",
+        "module {\n" * deep + "}\n" * deep,
+        "func.func @f() { return } loc(" + 'callsite("f" at ' * deep + "unknown" + ")" * deep + ")",
+        "#m = affine_map<(d0) -> (" + "d0 + " * 100000 + "d0)>\nfunc.func @f() { return }",
+        chain + f"func.func @f() {{ return loc(#a{deep - 1}) }}",
+        chain.replace("loc(", "[").replace("(#", ", #").replace("))", "]]").replace(")", "]") + f"func.func @f() attributes {{a = #a{deep - 1}}} {{ return }}",
+        "// -----\nfunc.func @f() attributes {a = " + "[" * deep + "]" * deep + "} { return }",
+    ):
+        path = program(folder, text)
+        failure(wengert("run", path), "product.mlir:", "try: ")
+        for arguments, given in ([[opt, path], None], [[opt], text], [[opt, "--split-input-file", path], None]):
+            run = subprocess.run(arguments, input=given, capture_output=True, text=True, timeout=300)
+            assert run.returncode == 1 and run.stderr.startswith("error: ") and run.stderr.count("error: ") == 1, run.stderr[:1000]
+    with open(os.path.join(folder, "code.mlir"), "wb") as out:
+        out.write(b"ML\xefR\x0d")
+    failure(wengert("run", os.path.join(folder, "code.mlir")), "bytecode", "as text")
+
+
+def test_sizes_in_text_are_bounded(folder):
+    huge = "tensor<4611686018427387905x4xf32>"
+    a = os.path.join(folder, "a.npy")
+    write_npy(a, [1, 2], "i64")
+    gather = f"""
+func.func @f(%i: tensor<2xi64>) -> tensor<2x4xf32> {{
+  %c = wg.constant dense<1.0> : {huge}
+  %y = wg.gather %c, %i : {huge}, tensor<2xi64> -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}}
+"""
+    unread = f"func.func @f(%i: tensor<2xi64>, %x: {huge}) -> tensor<2xi64> {{ return %i : tensor<2xi64> }}"
+    for text in (gather, unread):
+        for extra in (["--interpret"], []):
+            failure(wengert("run", program(folder, text), "--in", a, *extra), "2^56 bytes", "4611686018427387905", "product.mlir:")
+        failure(wengert("compile", program(folder, text), "-o", folder), "2^56 bytes")
+    failure(wengert("compile", program(folder), "-o", folder, "--types", "f64[4611686018427387905,4];f64[3]"), "more than 2^56 bytes")
+    # A valid program without memory for it: the same kind of error from both engines, and no other end.
+    large = "func.func @f(%i: tensor<2xi64>) -> tensor<2x17592186044416xi64> {\n  %y = wg.broadcast %i to [2, 17592186044416] dims [0] : tensor<2xi64> -> tensor<2x17592186044416xi64>\n  return %y : tensor<2x17592186044416xi64>\n}\n"
+    for extra in (["--interpret"], []):
+        failure(wengert("run", program(folder, large), "--in", a, *extra), "out of memory")
 
 
 def test_eager_and_compiled_training_agree(folder):

@@ -1,0 +1,209 @@
+#include "codegen/VerifyLowered.h"
+
+#include "codegen/Jit.h"
+#include "ir/Program.h"
+#include "runtime/Extent.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace wg::codegen {
+
+namespace {
+
+constexpr llvm::StringLiteral kParallelFor = "wg_parallel_for";
+/// The longest vector: a few registers of bytes.
+constexpr int64_t kMaxLanes = 1024;
+
+/// What the emitters write; anything else may be an op whose way to machine code ends in an assertion of MLIR or LLVM.
+bool isEmitted(Operation *op) {
+  // clang-format off
+  return isa<func::FuncOp, func::ReturnOp, func::CallOp, func::ConstantOp, scf::ForOp, scf::IfOp, scf::YieldOp, cf::BranchOp, cf::CondBranchOp,
+             arith::AddFOp, arith::AddIOp, arith::AndIOp, arith::BitcastOp, arith::CmpFOp, arith::CmpIOp, arith::ConstantOp, arith::DivFOp,
+             arith::DivSIOp, arith::DivUIOp, arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp, arith::FPToSIOp, arith::FPToUIOp, arith::IndexCastOp,
+             arith::IndexCastUIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinSIOp, arith::MinUIOp,
+             arith::MinimumFOp, arith::MinNumFOp, arith::MulFOp, arith::MulIOp, arith::NegFOp, arith::OrIOp, arith::RemFOp, arith::RemSIOp,
+             arith::RemUIOp, arith::SIToFPOp, arith::SelectOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp, arith::SubFOp, arith::SubIOp,
+             arith::TruncFOp, arith::TruncIOp, arith::UIToFPOp, arith::XOrIOp,
+             math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CosOp, math::ErfOp, math::ExpOp, math::ExpM1Op, math::FloorOp,
+             math::FmaOp, math::LogOp, math::Log1pOp, math::PowFOp, math::RoundEvenOp, math::RsqrtOp, math::SinOp, math::SqrtOp, math::TanhOp,
+             math::TruncOp,
+             vector::BroadcastOp, vector::CreateMaskOp, vector::ExtractOp, vector::FMAOp, vector::FromElementsOp, vector::InsertOp,
+             vector::ReductionOp, vector::ShuffleOp, vector::StepOp,
+             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
+             LLVM::MaskedStoreOp, LLVM::MemcpyOp, LLVM::Prefetch, LLVM::StoreOp>(op);
+  // clang-format on
+}
+
+bool isScalar(Type type) {
+  return type.isIndex() || type.isF32() || type.isF64() || type.isSignlessInteger(1) || type.isSignlessInteger(8) || type.isSignlessInteger(32) ||
+         type.isSignlessInteger(64) || type.isSignlessInteger(16);
+}
+bool isPointer(Type type) {
+  auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
+  return pointer && pointer.getAddressSpace() == 0;
+}
+/// What a value of an emitted op can be.
+bool isEmitted(Type type) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.getRank() == 1 && !vector.isScalable() && vector.getNumElements() <= kMaxLanes && isScalar(vector.getElementType());
+  return isScalar(type) || isPointer(type);
+}
+
+/// Attributes of the llvm dialect's ops: those that the emitters set, with values that LLVM takes.
+LogicalResult checkAttributes(Operation *op) {
+  static const llvm::StringSet<> harmless{"elem_type",   "rawConstantIndices", "noWrapFlags", "global_name", "sym_name",  "global_type",         "constant",
+                                          "linkage",     "value",              "dso_local",   "isVolatile",  "ordering",  "operandSegmentSizes", "op_bundle_sizes",
+                                          "visibility_", "alignment",          "addr_space",  "hint",        "rw",        "cache",               "unnamed_addr"};
+  for (NamedAttribute attribute : op->getAttrs()) {
+    StringRef name = attribute.getName();
+    if (!harmless.contains(name))
+      return op->emitOpError("has the attribute ") << name << ", which the emitters do not write";
+    auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (name == "alignment" && !(number && number.getValue().getActiveBits() <= 13 && llvm::isPowerOf2_64(number.getValue().getZExtValue())))
+      return op->emitOpError("has the alignment ") << attribute.getValue() << "; it is a power of two, 4096 at most";
+    if ((name == "ordering" || name == "addr_space" || name == "visibility_") && !(number && number.getValue().isZero()))
+      return op->emitOpError("has ") << name << " " << attribute.getValue() << ", which the emitters do not write";
+  }
+  if (auto address = dyn_cast<LLVM::GEPOp>(op); address && !(isScalar(address.getElemType()) && !address.getElemType().isIndex() && address.getIndices().size() == 1))
+    return op->emitOpError("steps through ") << address.getElemType() << "; the emitters step by one index over scalars";
+  if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
+    APInt count;
+    if (!isPointer(local.getElemType()) || !matchPattern(local.getArraySize(), m_ConstantInt(&count)) || count.getActiveBits() > 20)
+      return op->emitOpError("holds pointers, at most 2^20 of them");
+  }
+  return success();
+}
+
+/// Constant bytes of this module alone.
+LogicalResult checkGlobal(LLVM::GlobalOp global) {
+  auto type = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
+  auto bytes = dyn_cast_or_null<StringAttr>(global.getValueOrNull());
+  if (!type || !type.getElementType().isSignlessInteger(8) || !bytes || bytes.getValue().size() != type.getNumElements() || !global.getConstant() ||
+      global.getLinkage() != LLVM::Linkage::Internal || !global.getInitializerRegion().empty())
+    return global.emitOpError("is no internal constant array of bytes with its text, which is all that the emitters write");
+  return success();
+}
+
+LogicalResult checkFunction(func::FuncOp function, StringRef entry) {
+  if (function.getArgAttrsAttr() || function.getResAttrsAttr())
+    return function.emitOpError("has attributes of arguments or results, which the emitters do not write");
+  for (NamedAttribute attribute : function->getDiscardableAttrs())
+    if (function.getName() != entry || !attribute.getName().getValue().starts_with("wg."))
+      return function.emitOpError("has the attribute ") << attribute.getName() << ", which the emitters do not write";
+  if (function.getName() != entry && !function.isPrivate())
+    return function.emitOpError("is public; of a lowered program only the entry @") << entry << " is";
+  if (!function.isDeclaration()) {
+    if (isLibrarySymbol(function.getName()) || function.getName() == kParallelFor)
+      return function.emitOpError("has the name of a function that compiled code calls");
+    return success();
+  }
+  Builder b(function.getContext());
+  Type pointer = LLVM::LLVMPointerType::get(function.getContext());
+  Type parallelFor = b.getFunctionType({b.getI64Type(), b.getFunctionType({pointer, b.getI64Type()}, {}), pointer}, {});
+  if (function.getName() != kParallelFor || function.getFunctionType() != parallelFor)
+    return function.emitOpError("is declared only; of functions outside of itself a lowered program names ") << kParallelFor << " alone, of type " << parallelFor;
+  return success();
+}
+
+LogicalResult checkOp(Operation *op) {
+  if (!isEmitted(op))
+    return op->emitOpError("is no op that the emitters write");
+  if (auto function = dyn_cast<func::FuncOp>(op); function && function.isDeclaration())
+    return success();
+  bool isConstant = isa<func::ConstantOp>(op);
+  for (Type type : op->getResultTypes())
+    if (!isEmitted(type) && !(isConstant && isa<FunctionType>(type)))
+      return op->emitOpError("has the type ") << type << ", which the emitters do not use";
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      for (Type type : block.getArgumentTypes())
+        if (!isEmitted(type))
+          return op->emitOpError("has a block argument of type ") << type << ", which the emitters do not use";
+  if (isa<LLVM::LLVMDialect>(op->getDialect()))
+    return checkAttributes(op);
+  if (!isa<func::FuncOp>(op) && !op->getDiscardableAttrDictionary().empty())
+    return op->emitOpError("has attributes that the emitters do not write");
+  return success();
+}
+
+/// The byte offset of an address computed from `base`: `base` itself, or one GEP by a constant number of bytes.
+std::optional<int64_t> constantOffset(Operation *user) {
+  auto address = dyn_cast<LLVM::GEPOp>(user);
+  if (!address || !address.getElemType().isSignlessInteger(8) || address.getIndices().size() != 1)
+    return std::nullopt;
+  auto index = address.getIndices()[0];
+  if (auto constant = dyn_cast<IntegerAttr>(index))
+    return constant.getInt();
+  APInt value;
+  if (matchPattern(cast<Value>(index), m_ConstantInt(&value)) && value.getSignificantBits() <= 64)
+    return value.getSExtValue();
+  return std::nullopt;
+}
+
+/// The entry loads the pointers of `args` that its description has, those of all results among them, and addresses its workspace alone.
+LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
+  int64_t inputs = info.inputs.size(), slots = inputs + llvm::count(info.donated, -1);
+  llvm::SmallVector<bool> loaded(slots, false);
+  auto load = [&](Operation *user, int64_t offset) -> LogicalResult {
+    auto pointer = dyn_cast<LLVM::LoadOp>(user);
+    if (!pointer || !isPointer(pointer.getType()) || offset % 8 != 0 || offset < 0 || offset / 8 >= slots)
+      return user->emitOpError("reads args at byte ") << offset << "; the description of the entry has " << slots << " pointers there, which are loaded one by one";
+    loaded[offset / 8] = true;
+    return success();
+  };
+  for (Operation *user : entry.getArgument(0).getUsers()) {
+    std::optional<int64_t> offset = constantOffset(user);
+    if (!offset) {
+      if (failed(load(user, 0)))
+        return failure();
+      continue;
+    }
+    for (Operation *reader : user->getResult(0).getUsers())
+      if (failed(load(reader, *offset)))
+        return failure();
+  }
+  for (int64_t slot = inputs; slot < slots; ++slot)
+    if (!loaded[slot])
+      return entry.emitOpError("never loads pointer ") << slot << " of args, which its description gives to a result";
+  for (Operation *user : entry.getArgument(1).getUsers())
+    if (isa<LLVM::GEPOp>(user))
+      if (std::optional<int64_t> offset = constantOffset(user); !offset || *offset < 0 || *offset >= info.workspaceBytes)
+        return user->emitOpError("addresses the workspace at byte ") << offset.value_or(-1) << " of " << info.workspaceBytes;
+  return success();
+}
+
+} // namespace
+
+LogicalResult verifyLowered(ModuleOp module, StringRef entry) {
+  if (!module->getDiscardableAttrDictionary().empty())
+    return module.emitOpError("has attributes, which a lowered program does not");
+  if (failed(ir::checkPlaces(module)))
+    return failure();
+  for (Operation &op : *module.getBody())
+    if (!isa<func::FuncOp, LLVM::GlobalOp>(op))
+      return op.emitOpError("is neither a function nor constant data, which is all that a lowered program holds");
+  WalkResult walked = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == module.getOperation())
+      return WalkResult::advance();
+    LogicalResult fine = checkOp(op);
+    if (auto function = dyn_cast<func::FuncOp>(op); succeeded(fine) && function)
+      fine = checkFunction(function, entry);
+    if (auto global = dyn_cast<LLVM::GlobalOp>(op); succeeded(fine) && global)
+      fine = checkGlobal(global);
+    return succeeded(fine) ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  FailureOr<EntryInfo> info = readEntryInfo(module, entry);
+  return failed(info) ? failure() : checkPointers(module.lookupSymbol<func::FuncOp>(entry), *info);
+}
+
+} // namespace wg::codegen
