@@ -21,7 +21,7 @@ namespace wg::codegen {
 
 /// The closed table: everything outside a module that compiled code can reach, besides what the caller of jit() lists.
 static const StringMap<void *> &library() {
-  static const StringMap<void *> table = [] {
+  static const StringMap<void *> &table = *new StringMap<void *>([] { // never destroyed: static objects may compile while they are
     StringMap<void *> t;
     using F1 = float (*)(float);
     using F2 = float (*)(float, float);
@@ -50,7 +50,7 @@ static const StringMap<void *> &library() {
     add("memcpy", &std::memcpy), add("memmove", &std::memmove), add("memset", &std::memset),
         add("memcmp", &std::memcmp);
     return t;
-  }();
+  }());
   return table;
 }
 

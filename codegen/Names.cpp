@@ -12,7 +12,7 @@ namespace wg::codegen {
 /// The keywords of C23 and C++20, and what a program or our headers mean already.
 static bool isTaken(StringRef name) {
   // clang-format off
-  static const StringSet<> taken{
+  static const StringSet<> &taken = *new StringSet<>{ // never destroyed
       "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
       "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const",
       "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete", "do", "double",

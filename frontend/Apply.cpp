@@ -18,16 +18,19 @@ using runtime::OpId;
 
 [[gnu::tls_model("initial-exec")]] static constinit thread_local Level *current = nullptr;
 
-/// The thread's eager level; its tapes are told when the thread ends.
+/// The thread's eager level. Its tapes are told when the thread ends, but it is never destroyed: the destructors of other thread_local objects, and
+/// of static ones, may compute after that.
 static Level &rootLevel() {
-  struct Root : Level {
-    ~Root() {
-      for (Tape *tape : tapes)
-        tape->home = nullptr;
+  alignas(Level) static constinit thread_local char memory[sizeof(Level)] = {};
+  struct Farewell {
+    Level *root;
+    ~Farewell() {
+      root->end();
+      root->ended = true;
     }
   };
-  static thread_local Root root;
-  return root;
+  static thread_local Farewell farewell{new (memory) Level};
+  return *farewell.root;
 }
 
 Level &level() {

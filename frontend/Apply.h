@@ -6,6 +6,7 @@
 
 #include "runtime/Op.h"
 
+#include <atomic>
 #include <memory>
 #include <shared_mutex>
 #include <span>
@@ -67,6 +68,8 @@ inline const std::shared_ptr<VariableState> &variableBehind(const std::shared_pt
 }
 /// Whether two states are one to a tape: a formal parameter has the id of what it stands for, a place is only itself.
 inline bool isSamePlace(const VariableState &a, const VariableState &b) { return a.of || b.of ? &a == &b : a.id == b.id; }
+/// Whether a variable counts on its own among the arguments of a call.
+inline bool countsAlone(const VariableState &variable) { return variable.of || variable.separate; }
 
 /// The current value on this thread: the trace's, if one is running.
 Tensor currentValue(const std::shared_ptr<VariableState> &variable, const Where &where);
@@ -82,6 +85,14 @@ struct Level {
   Trace *trace = nullptr;
   Level *outer = nullptr;
   std::vector<Tape *> tapes; ///< those that exist at this level, oldest first
+  bool ended = false;        ///< the thread is about to: nobody frees the list later
+  std::vector<Tape *> dropped;            ///< tapes of this level whose last handle died on another thread; guarded
+  std::atomic<bool> someDropped = false; ///< asked without the lock
+
+  /// Frees the dropped tapes. On the level's own thread.
+  void bury();
+  /// Nothing is computed at this level any more: its tapes are told.
+  void end();
 };
 Level &level();
 /// Makes `inner` the thread's level while it lives.

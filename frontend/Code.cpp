@@ -53,6 +53,7 @@ func::FuncOp Code::function() const { return module_.get().lookupSymbol<func::Fu
 //-------------------------------------------------------------------------------------------------===//
 
 const codegen::Program &Code::program(const Where &where) {
+  ir::Working working;
   std::lock_guard lock(mutex_);
   if (!program_) {
     Diagnostics diagnostics;
@@ -88,6 +89,7 @@ static std::vector<int64_t> dynamicSizes(const std::vector<TensorType> &types, s
 bool Code::fits(std::span<const TensorType> inputs) const {
   if (static_)
     return true;
+  ir::Working working;
   Diagnostics diagnostics;
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
   SmallVector<Type> types;
@@ -99,6 +101,7 @@ bool Code::fits(std::span<const TensorType> inputs) const {
 std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inputs, const Where &where) {
   if (interpret_)
     return nullptr;
+  ir::Working working;
   std::vector<int64_t> sizes;
   if (!static_)
     sizes = dynamicSizes(inputs_, inputs);
@@ -107,6 +110,9 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
     known->second.lastUse = ++clock_;
     return known->second.code;
   }
+  ir::Generating generating;
+  if (!generating.allowed()) // the process exits: interpreted
+    return nullptr;
   auto begin = std::chrono::steady_clock::now();
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
   {

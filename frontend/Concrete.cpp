@@ -13,6 +13,19 @@ namespace wg {
 
 const char *to_string(Stage stage) { return codegen::nameOf(static_cast<codegen::Stage>(stage)).data(); }
 
+detail::ConcreteState &ConcreteFunction::self(const Where &where) const {
+  if (!state_)
+    detail::raiseOp("function", "the concrete function was moved from, and holds nothing", "use what it was moved to", {}, where,
+                    ErrorKind::runtime);
+  return *state_;
+}
+
+/// LLVM's tables may be gone.
+static void checkGenerating(const ir::Generating &generating, const char *what, const Where &where) {
+  if (!generating.allowed())
+    detail::raiseOp(what, "no machine code is made once exit() has begun", "write it before main returns", {}, where, ErrorKind::runtime);
+}
+
 static std::string print(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -21,26 +34,32 @@ static std::string print(ModuleOp module) {
 }
 
 std::string ConcreteFunction::text(Stage stage) const {
-  detail::Code &code = *state_->code;
+  detail::Code &code = *self().code;
+  if (ir::threadEnds()) [[unlikely]]
+    return detail::whereMlirIsAlive(code.entry().c_str(), {}, [&] { return text(stage); });
+  ir::Working working;
   auto wanted = static_cast<codegen::Stage>(stage);
+  // Printing numbers the ops of what it prints: of a copy, which no other thread reads.
   if (stage == Stage::traced)
-    return print(code.module());
-  OwningOpRef<ModuleOp> module = code.staticModule(state_->calledAt);
+    return print(*OwningOpRef<ModuleOp>(cast<ModuleOp>(code.module()->clone())));
+  ir::Generating generating;
+  checkGenerating(generating, "text", self().calledAt);
+  OwningOpRef<ModuleOp> module = code.staticModule(self().calledAt);
   detail::Diagnostics diagnostics;
   auto reached = std::min(wanted, codegen::Stage::llvm);
   if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached, codegen::Target::host())))
-    detail::raise(diagnostics.take("the function cannot be brought to this stage"), state_->calledAt);
+    detail::raise(diagnostics.take("the function cannot be brought to this stage"), self().calledAt);
   if (stage != Stage::assembly)
     return print(*module);
   runtime::Result<std::string> assembly = codegen::emitAssembly(*module, codegen::Target::host());
   if (!assembly.ok())
-    detail::raise(assembly.take(), state_->calledAt);
+    detail::raise(assembly.take(), self().calledAt);
   return *assembly;
 }
 
 std::vector<KernelInfo> ConcreteFunction::kernels() const {
   std::vector<KernelInfo> list;
-  for (const auto &executable : state_->code->executables())
+  for (const auto &executable : self().code->executables())
     for (const codegen::KernelReport &kernel : executable->kernels) {
       int64_t ops = kernel.ops.empty() ? 0 : 1 + std::count(kernel.ops.begin(), kernel.ops.end(), ',');
       list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops),
@@ -50,29 +69,34 @@ std::vector<KernelInfo> ConcreteFunction::kernels() const {
 }
 
 std::vector<StageTime> ConcreteFunction::timings() const {
-  std::vector<StageTime> list{{"trace", state_->traceSeconds, state_->numOps}};
-  for (const auto &executable : state_->code->executables())
+  std::vector<StageTime> list{{"trace", self().traceSeconds, self().numOps}};
+  for (const auto &executable : self().code->executables())
     for (const codegen::StageReport &stage : executable->stages)
       list.push_back({codegen::nameOf(stage.stage).str(), stage.milliseconds / 1e3, stage.ops});
   return list;
 }
 
 void ConcreteFunction::write_object(const std::string &directory, ObjectOptions options, Where where) const {
-  detail::Code &code = *state_->code;
+  detail::Code &code = *self(where).code;
+  if (ir::threadEnds()) [[unlikely]]
+    return detail::whereMlirIsAlive("write_object", where, [&] { write_object(directory, options, where); });
+  ir::Working working;
+  ir::Generating generating;
+  checkGenerating(generating, "write_object", where);
   std::string name = options.name.empty() ? code.entry() : options.name;
   if (runtime::Status status = codegen::checkName(name); !status.ok())
     detail::raise(status.take(), where);
   OwningOpRef<ModuleOp> module = code.staticModule(where);
   std::vector<std::string> inputs, results;
-  for (const detail::TraceInput &input : state_->inputs)
+  for (const detail::TraceInput &input : self().inputs)
     inputs.push_back(
         input.kind == detail::TraceInput::argument ? "arg" + std::to_string(input.leaf)
         : input.kind == detail::TraceInput::variable
             ? (input.state->name.empty() ? "variable" + std::to_string(input.state->id) : input.state->name)
             : "captured" + std::to_string(inputs.size()));
-  for (uint32_t i = 0; i < state_->numResults; ++i)
+  for (uint32_t i = 0; i < self().numResults; ++i)
     results.push_back("result" + std::to_string(i));
-  for (uint32_t input : state_->assigned)
+  for (uint32_t input : self().assigned)
     results.push_back("new_" + inputs[input]);
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu.empty() ? "x86-64-v2" : options.cpu);
   if (!target)
@@ -88,7 +112,7 @@ std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> argument
   std::vector<detail::Arguments::Leaf> leaves;
   for (const Tensor &argument : arguments)
     leaves.push_back({&argument, nullptr});
-  return detail::callChecked(*state_, leaves, where);
+  return detail::callChecked(self(), leaves, where);
 }
 
 std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments) const {
@@ -96,12 +120,14 @@ std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Sourc
   for (const detail::Source &argument : arguments)
     leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
                       argument.variable.defined() ? &argument.variable : nullptr});
-  return detail::callChecked(*state_, leaves, {});
+  return detail::callChecked(self(), leaves, {});
 }
 
 std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
                                         const Where &where) {
   const char *name = concrete.name.c_str();
+  if (ir::threadEnds()) [[unlikely]]
+    return whereMlirIsAlive(name, where, [&] { return callChecked(concrete, leaves, where); });
   const LeafVariables &traced = concrete.variablesOf;
   size_t expected = traced.aliasOf.size();
   if (leaves.size() != expected)
@@ -134,12 +160,12 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
   return {results.begin(), results.end()};
 }
 
-std::string ConcreteFunction::signature() const { return state_->signature; }
-std::vector<DroppedGradient> ConcreteFunction::certificate() const { return state_->certificate(); }
+std::string ConcreteFunction::signature() const { return self().signature; }
+std::vector<DroppedGradient> ConcreteFunction::certificate() const { return self().certificate(); }
 
 std::vector<Variable> ConcreteFunction::variables() const {
   std::vector<Variable> list;
-  for (const detail::TraceInput &input : state_->inputs)
+  for (const detail::TraceInput &input : self().inputs)
     if (input.kind == detail::TraceInput::variable)
       list.emplace_back(input.state);
   return list;

@@ -32,6 +32,7 @@ static void makeEntry(ModuleOp module, StringRef entry) {
 }
 
 std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
+  ir::Working working;
   std::lock_guard lock(mutex_);
   std::shared_ptr<Derivative> &slot = derivatives_[arguments];
   if (slot)
@@ -74,6 +75,7 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
 /// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals,
 /// cotangents) }
 std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const Where &where) {
+  ir::Working working;
   std::lock_guard lock(derivative.mutex);
   if (derivative.vjp)
     return derivative.vjp;

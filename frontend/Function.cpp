@@ -41,7 +41,7 @@ public:
   void place(Variable &leaf) override {
     uint32_t place = next_++;
     for (auto &[actual, formal] : formals_)
-      if (isSamePlace(actual, leaf)) {
+      if (isSameArgument(actual, leaf)) {
         leaf = formal;
         return;
       }
@@ -101,7 +101,7 @@ static int64_t capturedId(const Arguments::Leaf &leaf, std::span<const int64_t> 
 
 /// Whether a leaf is a place of a derivative whose variable is captured too: the place counts on its own.
 static bool capturedPlace(const Arguments::Leaf &leaf, std::span<const int64_t> captured) {
-  return capturedId(leaf, captured) >= 0 && leaf.variable->state()->of;
+  return capturedId(leaf, captured) >= 0 && countsAlone(*leaf.variable->state());
 }
 
 /// Whether a trace for these dtypes, shapes and aliases serves these variables: one in which an argument is captured as well serves no other variable
@@ -122,7 +122,7 @@ LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::sp
     for (uint32_t k = i; k-- > 0;)
       if (leaves[i].variable && leaves[k].variable && leaves[k].variable->is(*leaves[i].variable)) {
         alias = k;
-        if (isSamePlace(*leaves[k].variable, *leaves[i].variable))
+        if (isSameArgument(*leaves[k].variable, *leaves[i].variable))
           place = k;
       }
     described.aliasOf.push_back(alias);
@@ -141,7 +141,12 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
             "end the recursion: stop calling at some value of the static argument, or loop", {},
             arguments.where ? arguments.where : where, ErrorKind::runtime);
   Nested nested;
-  Trace trace(symbolOf(name), level().trace, arguments.where ? arguments.where : where);
+  std::optional<Trace> made;
+  {
+    ir::Working working;
+    made.emplace(symbolOf(name), level().trace, arguments.where ? arguments.where : where);
+  }
+  Trace &trace = *made;
   Frame frame(trace, arguments);
   {
     EnterLevel scope(trace.level());
@@ -318,6 +323,43 @@ static std::string milliseconds(double seconds) {
   return text;
 }
 
+namespace {
+
+/// Which trace each thread waits for. A thread waits for none whose own thread waits, at once or through others, for a trace of this one: neither
+/// would ever end.
+class Waiting {
+public:
+  /// Notes that this thread waits for a trace; false if it must not.
+  bool begin(const std::shared_ptr<Entry> &entry) {
+    std::lock_guard lock(mutex_);
+    for (const Entry *at = entry.get(); !at->ended;) {
+      if (at->tracer == std::this_thread::get_id())
+        return false;
+      auto next = waits_.find(at->tracer);
+      if (next == waits_.end())
+        break;
+      at = next->second.get();
+    }
+    waits_[std::this_thread::get_id()] = entry;
+    return true;
+  }
+  void end() {
+    std::lock_guard lock(mutex_);
+    waits_.erase(std::this_thread::get_id());
+  }
+
+private:
+  std::mutex mutex_;
+  std::unordered_map<std::thread::id, std::shared_ptr<Entry>> waits_;
+};
+
+Waiting &waiting() {
+  static Waiting &theThreads = *new Waiting;
+  return theThreads;
+}
+
+} // namespace
+
 std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body, bool exact) {
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   uint64_t outer = level().trace ? level().trace->id() : 0;
@@ -346,7 +388,12 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     if (entry->tracer == std::this_thread::get_id())
       raiseOp(name.c_str(), "it calls itself with the same signature while it is being traced, which has no end",
               "make the depth depend on a static argument", {}, arguments.where, ErrorKind::runtime);
+    if (!waiting().begin(entry))
+      raiseOp(name.c_str(),
+              "it is being traced by another thread, which waits for a function that this thread is tracing: they call each other, which has no end",
+              "make the depth depend on a static argument", {}, arguments.where, ErrorKind::runtime);
     traced.wait(lock);
+    waiting().end();
   }
 
   // Remembered under this signature too, so that the next such call finds it at once.
@@ -383,12 +430,14 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   } catch (...) {
     lock.lock();
     std::erase_if(entries, [&](const auto &each) { return each.second == entry; });
+    entry->ended = true;
     --traceCount;
     traced.notify_all();
     throw;
   }
   lock.lock();
   entry->concrete = concrete;
+  entry->ended = true;
   // Calls that a trace with more open sizes has served until now may find this one: the next of each decides anew.
   std::erase_if(entries, [&](const auto &each) {
     size_t open;
@@ -502,7 +551,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   if (here.trace)
     return callTraced(concrete, leaves, results, *here.trace, where);
 
-  bool taped = std::any_of(here.tapes.begin(), here.tapes.end(), [](const Tape *tape) { return tape->recording; });
+  bool taped = std::any_of(here.tapes.begin(), here.tapes.end(), [](const Tape *tape) { return tape->recording.load(); });
   size_t numInputs = concrete.inputs.size();
   SmallVector<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
   SmallVector<Tensor, 8> tensors;           // for the tapes
@@ -606,7 +655,30 @@ std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions op
   return state;
 }
 
+/// Tensors and variables of traces that have ended, and, unless `specs`, specifications, are no arguments.
+static void checkInScope(const FunctionState &function, const Arguments &arguments, bool specs) {
+  auto isOpen = [](uint64_t birth) {
+    Trace *trace = level().trace;
+    while (trace && trace->id() != birth)
+      trace = trace->outer();
+    return trace != nullptr;
+  };
+  for (const Arguments::Leaf &leaf : arguments.leaves)
+    if (leaf.variable) {
+      const VariableState &variable = *variableBehind(leaf.variable->state());
+      if (variable.birth && !isOpen(variable.birth))
+        raiseOutOfScope(variable, arguments.where);
+    } else if (const TensorState &tensor = *stateOf(*leaf.tensor);
+               (tensor.spec && !specs) || (tensor.symbol && !isOpen(tensor.birth))) {
+      raiseOutOfScope(function.name.c_str(), *leaf.tensor, arguments.where);
+    }
+}
+
 std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) {
+  if (ir::threadEnds()) [[unlikely]]
+    return whereMlirIsAlive(function.name.c_str(), arguments.where, [&] { return concrete(function, arguments, body); });
+  if (arguments.symbolic)
+    checkInScope(function, arguments, /*specs=*/true);
   std::shared_ptr<ConcreteState> found = function.find(arguments, body, /*exact=*/true);
   // What captures tensors of an enclosing trace is called there only, and inlined.
   if (found->code->isStatic() && !found->boundTo)
@@ -615,6 +687,10 @@ std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &argu
 }
 
 void call(FunctionState &function, Arguments &arguments, Body body, Results &results) {
+  if (ir::threadEnds()) [[unlikely]]
+    return whereMlirIsAlive(function.name.c_str(), arguments.where, [&] { call(function, arguments, body, results); });
+  if (arguments.symbolic) [[unlikely]]
+    checkInScope(function, arguments, /*specs=*/false);
   std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/false);
   callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
   results.prototype = concrete->prototype;
@@ -629,8 +705,7 @@ OutsideTrace::OutsideTrace() {
 OutsideTrace::~OutsideTrace() {
   delete static_cast<EnterLevel *>(scope_);
   auto *eager = static_cast<Level *>(level_);
-  for (Tape *tape : eager->tapes)
-    tape->home = nullptr;
+  eager->end();
   delete eager;
 }
 
@@ -639,39 +714,45 @@ OutsideTrace::~OutsideTrace() {
 void set_run_functions_eagerly(bool eagerly) { detail::runEagerly = eagerly; }
 bool tracing() { return detail::level().trace != nullptr; }
 
+detail::FunctionState &FunctionBase::self(const Where &where) const {
+  if (!state_)
+    detail::raiseOp("function", "it was moved from, and holds nothing", "use the function that it was moved to", {}, where, ErrorKind::runtime);
+  return *state_;
+}
+
 int64_t FunctionBase::trace_count() const {
-  std::lock_guard lock(state_->mutex);
-  return state_->traceCount;
+  std::lock_guard lock(self().mutex);
+  return self().traceCount;
 }
 
 int64_t FunctionBase::num_concrete() const {
-  std::lock_guard lock(state_->mutex);
-  return std::count_if(state_->entries.begin(), state_->entries.end(),
+  std::lock_guard lock(self().mutex);
+  return std::count_if(self().entries.begin(), self().entries.end(),
                        [](const auto &entry) { return !entry.second->alias; });
 }
 
 std::string FunctionBase::explain_last_trace() const {
-  std::lock_guard lock(state_->mutex);
-  if (state_->lastTrace.empty())
-    return state_->name + " has not been traced";
-  double seconds = state_->lastConcrete->code->compileSeconds();
-  return state_->lastTrace + (seconds > 0 ? ", compiled in " + detail::milliseconds(seconds) : "");
+  std::lock_guard lock(self().mutex);
+  if (self().lastTrace.empty())
+    return self().name + " has not been traced";
+  double seconds = self().lastConcrete->code->compileSeconds();
+  return self().lastTrace + (seconds > 0 ? ", compiled in " + detail::milliseconds(seconds) : "");
 }
 
 std::string FunctionBase::report() const {
-  std::vector<std::shared_ptr<detail::Entry>> entries;
+  std::vector<std::pair<uint64_t, std::shared_ptr<detail::ConcreteState>>> entries; // with their last use, which calls change
   std::string text;
   {
-    std::lock_guard lock(state_->mutex);
-    for (const auto &[hash, entry] : state_->entries)
+    std::lock_guard lock(self().mutex);
+    for (const auto &[hash, entry] : self().entries)
       if (entry->concrete && !entry->alias)
-        entries.push_back(entry);
-    text = state_->name + ": " + std::to_string(state_->traceCount) + " traces, " + std::to_string(entries.size()) +
+        entries.emplace_back(entry->lastUse, entry->concrete);
+    text = self().name + ": " + std::to_string(self().traceCount) + " traces, " + std::to_string(entries.size()) +
            " concrete functions\n";
   }
-  std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a->lastUse < b->lastUse; });
-  for (const auto &entry : entries) {
-    detail::ConcreteState &concrete = *entry->concrete;
+  std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (const auto &[lastUse, state] : entries) {
+    detail::ConcreteState &concrete = *state;
     text += "\n" + concrete.signature + "\n  traced";
     std::string at = toString(concrete.calledAt);
     text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " +
@@ -682,7 +763,7 @@ std::string FunctionBase::report() const {
     else if (double seconds = concrete.code->compileSeconds())
       text += ", compiled in " + detail::milliseconds(seconds);
     text += "\n";
-    ConcreteFunction handle(entry->concrete);
+    ConcreteFunction handle(state);
     for (const StageTime &stage : handle.timings())
       if (stage.stage != "trace")
         text += "  " + stage.stage + ": " + std::to_string(stage.ops) +
@@ -696,12 +777,12 @@ std::string FunctionBase::report() const {
 }
 
 void FunctionBase::clear_cache() {
-  std::lock_guard lock(state_->mutex);
-  std::erase_if(state_->entries, [](const auto &entry) { return entry.second->concrete != nullptr; });
+  std::lock_guard lock(self().mutex);
+  std::erase_if(self().entries, [](const auto &entry) { return entry.second->concrete != nullptr; });
   // What is left is being traced.
-  state_->tracesCleared = state_->traceCount - static_cast<int64_t>(state_->entries.size());
+  self().tracesCleared = self().traceCount - static_cast<int64_t>(self().entries.size());
 }
 
-const std::string &FunctionBase::name() const { return state_->name; }
+const std::string &FunctionBase::name() const { return self().name; }
 
 } // namespace wg

@@ -6,11 +6,13 @@
 #include <wengert/Function.h>
 
 #include "codegen/Interpret.h"
+#include "ir/Lifetime.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 
@@ -19,6 +21,29 @@ class Executable;
 }
 
 namespace wg::detail {
+
+/// Runs `f` here; or, while this thread ends and MLIR cannot be used on it, on another in its place, at its level and so with its tapes.
+template <class F> auto whereMlirIsAlive(const char *what, const Where &where, F f) {
+  if (!ir::threadEnds()) [[likely]]
+    return f();
+  if (ir::processEnds())
+    raiseOp(what, "the process is ending, and its libraries have been closed", "finish before exit() has destroyed the program's static objects", {}, where,
+            ErrorKind::runtime);
+  Level &here = level();
+  if constexpr (std::is_void_v<decltype(f())>) {
+    ir::onSpareThread([&] {
+      EnterLevel scope(here);
+      f();
+    });
+  } else {
+    std::optional<decltype(f())> result;
+    ir::onSpareThread([&] {
+      EnterLevel scope(here);
+      result.emplace(f());
+    });
+    return std::move(*result);
+  }
+}
 
 /// A name that MLIR and C take, and that no function has which compiled code calls.
 std::string symbolOf(const std::string &name);
@@ -166,6 +191,7 @@ struct Entry {
   std::vector<uint64_t> key;
   std::shared_ptr<ConcreteState> concrete; ///< null while it is being traced
   std::thread::id tracer;
+  std::atomic<bool> ended = false; ///< the trace has been made or has failed: who waits for it goes on
   bool alias = false; ///< another signature's trace, with dynamic sizes, that serves this one
   std::shared_ptr<Entry> open; ///< the entry of that trace
   int64_t number = 0; ///< of its trace

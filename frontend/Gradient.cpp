@@ -227,6 +227,7 @@ func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gr
 
 GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded,
                                     ArrayRef<SmallVector<int32_t>> sources) {
+  ir::Working working;
   Diagnostics diagnostics;
   module_ = ModuleOp::create(loc_);
   builder_.setInsertionPointToStart(module_->getBody());
@@ -405,7 +406,7 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
     return {};
   }
   bool known =
-      traced ? !source.tensor.body() || traced->values.contains(home->trace->valueOf(source.tensor, "gradient", {}))
+      traced ? !source.tensor.body() || traced->values.contains(home()->trace->valueOf(source.tensor, "gradient", {}))
              : tracks(source.tensor);
   if (known)
     return {source.tensor};
@@ -426,7 +427,7 @@ static Tensor targetOf(const Source &target, bool read, const Where &where) {
 /// Errors unless the tensor has a value at the tape's level: no specification, and no tensor of a trace that has ended or does not enclose this one.
 void Tape::checkUsable(const Tensor &tensor, const Where &where) const {
   if (traced)
-    home->trace->valueOf(tensor, "gradient", where);
+    home()->trace->valueOf(tensor, "gradient", where);
   else if (tensor.symbolic())
     raiseOutOfScope("gradient", tensor, where);
 }
@@ -479,6 +480,8 @@ static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const Gr
 std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Source> &sources,
                                  const GradientOptions &options) {
   const Where &where = targets.where;
+  if (ir::threadEnds()) [[unlikely]]
+    return whereMlirIsAlive("gradient", where, [&] { return gradient(targets, sources, options); });
   checkLevel("gradient", where);
   if (used && !this->options.persistent)
     raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
@@ -509,6 +512,8 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
 }
 
 std::string Tape::explain(const Targets &targets, const std::vector<Source> &sources) {
+  if (ir::threadEnds()) [[unlikely]]
+    return whereMlirIsAlive("explain", targets.where, [&] { return explain(targets, sources); });
   checkLevel("explain", targets.where);
   if (used && !options.persistent)
     return "the tape was used already, and what it held is gone; make it persistent";
@@ -519,7 +524,7 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   for (const Source &source : sources)
     if (source.tensor.defined())
       checkUsable(source.tensor, where);
-  bool before = std::exchange(recording, false);
+  bool before = recording.exchange(false);
   std::vector<Grad> grads =
       traced ? std::vector<Grad>() : gradientEager(targetTensors, sources, {.record = false}, where);
   std::string text;
@@ -614,7 +619,7 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
 
 std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
                                        const GradientOptions &options, const Where &where) {
-  Trace &trace = *home->trace;
+  Trace &trace = *home()->trace;
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;
   std::string noTarget = "no path: the target was not computed from anything that the tape watches";

@@ -10,13 +10,14 @@ void Arguments::operator()(const Variable &variable) {
   if (!variable.defined())
     raiseOp("variable", "an argument is an undefined variable", "give it a value: Variable w(0.0f)", {}, where);
   const TensorType &type = variable.state()->type;
+  symbolic |= variableBehind(variable.state())->birth != 0;
   // Aliasing: the first argument that is the same variable; and where it is at several places of a derivative, which argument has this place.
   uint32_t self = static_cast<uint32_t>(leaves.size()), alias = self, place = self;
   bool several = false;
   for (uint32_t i = self; i-- > 0;)
     if (leaves[i].variable && leaves[i].variable->is(variable)) {
       alias = i;
-      if (isSamePlace(*leaves[i].variable, variable))
+      if (isSameArgument(*leaves[i].variable, variable))
         place = i;
       else
         several = true;

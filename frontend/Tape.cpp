@@ -5,6 +5,7 @@
 #include "frontend/Trace.h"
 
 #include <algorithm>
+#include <mutex>
 
 namespace wg {
 
@@ -25,21 +26,70 @@ void IdMap::grow() {
     }
 }
 
-Tape::Tape(const GradientTapeOptions &options) : options(options), home(&level()) {
-  home->tapes.push_back(this);
-  if (home->trace)
+//===- Whose a tape is
+//----------------------------------------------------------------------------------------------===//
+
+/// Guards the ends of levels against handles that die on other threads.
+static constinit std::mutex endings;
+
+void dropTape(Tape *tape) {
+  if (tape->maker != std::this_thread::get_id()) {
+    std::lock_guard lock(endings);
+    if (tape->home()) { // its thread may be looking at it: that one frees it
+      tape->recording = false;
+      tape->home()->dropped.push_back(tape);
+      tape->home()->someDropped = true;
+      return;
+    }
+  }
+  delete tape;
+}
+
+void Level::bury() {
+  std::vector<Tape *> dead;
+  {
+    std::lock_guard lock(endings);
+    dead.swap(dropped);
+    someDropped = false;
+  }
+  for (Tape *tape : dead)
+    delete tape;
+}
+
+void Level::end() {
+  bury();
+  std::vector<Tape *> dead;
+  std::lock_guard lock(endings);
+  dead.swap(dropped);
+  for (Tape *tape : tapes) {
+    tape->leave();
+    tape->recording = false;
+  }
+  tapes = std::vector<Tape *>();
+  for (Tape *tape : dead)
+    delete tape;
+}
+
+Tape::Tape(const GradientTapeOptions &options) : options(options), home_(&level()) {
+  if (home()->someDropped)
+    home()->bury();
+  home()->tapes.push_back(this);
+  if (home()->trace)
     traced = std::make_unique<TracedTape>();
 }
 
 Tape::~Tape() {
-  if (home)
-    std::erase(home->tapes, this);
+  if (!home())
+    return;
+  std::erase(home()->tapes, this);
+  if (home()->ended)
+    home()->tapes.shrink_to_fit();
 }
 
 void Tape::checkLevel(const char *what, const Where &where) const {
-  if (home == &level())
+  if (home() == &level())
     return;
-  if (!home)
+  if (!home())
     raiseOp(what, "the tape is out of scope: the traced function (or the thread) that made it has ended",
             "ask it before that", {}, where, ErrorKind::runtime);
   raiseOp(what,
@@ -79,7 +129,7 @@ void Tape::watch(const Tensor &tensor, const Where &where) {
     return;
   }
   if (traced)
-    traced->values.insert(home->trace->valueOf(tensor, "watch", where));
+    traced->values.insert(home()->trace->valueOf(tensor, "watch", where));
   else if (tensor.symbolic())
     raiseOutOfScope("watch", tensor, where);
   else
@@ -101,7 +151,7 @@ static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variab
 void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value) {
   if (traced) {
     // The trace's value of a variable is one tensor until it is assigned.
-    mlir::Value place = home->trace->valueOf(value, "variable", {});
+    mlir::Value place = home()->trace->valueOf(value, "variable", {});
     if (traced->values.contains(place))
       return;
   } else if (tracks(value)) {
@@ -115,7 +165,7 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
     return;
   entryOf(variables, variable).reads.push_back(value);
   if (traced)
-    traced->values.insert(home->trace->valueOf(value, "variable", {}));
+    traced->values.insert(home()->trace->valueOf(value, "variable", {}));
   else
     slotFor(value, true);
 }
@@ -197,7 +247,7 @@ void Tape::recordCall(RecordedCall call, std::span<const Tensor *const> operands
 
 using detail::raiseOp;
 
-GradientTape::GradientTape(GradientTapeOptions options) : tape_(std::make_shared<detail::Tape>(options)) {
+GradientTape::GradientTape(GradientTapeOptions options) : tape_(new detail::Tape(options), detail::dropTape) {
   tape_->recording = options.recording;
 }
 

@@ -4,7 +4,9 @@
 
 #include "frontend/Apply.h"
 
+#include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace wg::detail {
@@ -125,15 +127,19 @@ public:
   };
 
   GradientTapeOptions options;
-  bool recording = false;
+  std::atomic<bool> recording = false; ///< a handle may die on another thread
+  const std::thread::id maker = std::this_thread::get_id();
   bool used = false;
   bool explaining = false;
-  Level *home;
+  /// Null once its thread or its trace has ended.
+  Level *home() const { return home_.load(std::memory_order_acquire); }
+  void leave() { home_.store(nullptr, std::memory_order_release); }
   std::vector<WatchedVariable> variables; ///< by id
   EagerTape eager;
   std::unique_ptr<TracedTape> traced; ///< set if the tape lives in a trace
 
 private:
+  std::atomic<Level *> home_;
   int32_t slotFor(const Tensor &tensor, bool tracked);
   void checkUsable(const Tensor &tensor, const Where &where) const;
   void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const;
@@ -144,5 +150,8 @@ private:
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.
   std::vector<Tensor> readsOf(const Source &source, std::string &reason) const;
 };
+
+/// Deletes a tape whose last handle has died; on another thread than its own, it is left to that one.
+void dropTape(Tape *tape);
 
 } // namespace wg::detail

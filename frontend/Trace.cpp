@@ -4,6 +4,7 @@
 #include "codegen/Interpret.h"
 #include "frontend/Function.h"
 #include "ir/Build.h"
+#include "ir/Lifetime.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
@@ -79,13 +80,12 @@ Trace::Trace(const std::string &name, Trace *outer, const Where &where)
 }
 
 Trace::~Trace() {
-  for (Tape *tape : level_.tapes) {
-    tape->home = nullptr;
-    tape->recording = false;
-  }
+  ir::Working working;
+  level_.end();
 }
 
 void Trace::finish(const std::vector<Tensor> &results, const Where &where) {
+  ir::Working working;
   Diagnostics diagnostics;
   SmallVector<Value> values;
   for (const Tensor &result : results)
@@ -148,6 +148,7 @@ static Trace *enclosing(Trace *trace, uint64_t id) {
 }
 
 Value Trace::valueOf(const Tensor &tensor, const char *op, const Where &where) {
+  ir::Working working;
   const TensorState *state = stateOf(tensor);
   if (!state)
     raiseOp(op, "an operand is undefined: a default-constructed tensor has no value", "give it a value: Tensor x(0.0f)",
@@ -177,12 +178,14 @@ Value Trace::valueOf(const Tensor &tensor, const char *op, const Where &where) {
 }
 
 Tensor Trace::placeholder(const TensorType &type, uint32_t leaf, const Where &where) {
+  ir::Working working;
   return tensorOf(addInput({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = leaf},
                            ir::tensorTypeOf(ir::context(), type), where),
                   where);
 }
 
 Tensor Trace::constant(const Array &scalar, const Shape &shape, const Where &where) {
+  ir::Working working;
   Array one = scalar;
   RankedTensorType type = ir::tensorTypeOf(ir::context(), {scalar.dtype(), shape});
   auto elements = cast<DenseElementsAttr>(ir::elementsOf(ir::context(), one));
@@ -208,6 +211,7 @@ void Trace::record(Operation *op) {
 
 void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
                   const Where &where) {
+  ir::Working working;
   const char *name = runtime::recordOf(id).name;
   SmallVector<Value, 4> values;
   SmallVector<TensorType, 4> types;
@@ -243,7 +247,7 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
   state->birth = id_;
   state->made = where;
   // What a place of a derivative stands for is one value, and counts apart from the variable's other places.
-  state->separate = actual.state()->of != nullptr;
+  state->separate = countsAlone(*actual.state());
   if (state->separate)
     separate_.push_back(state->id);
   else
@@ -261,6 +265,7 @@ void Trace::noteCaptured(int64_t variable) {
 
 /// The entry of a variable; on first sight it becomes an input.
 Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const Where &where) {
+  ir::Working working;
   if (variable->birth && variable->birth != id_ && !enclosing(outer_, variable->birth))
     raiseOutOfScope(*variable, where);
   bool own = variable->birth == id_;
@@ -277,6 +282,7 @@ Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const W
     Value value = addInput({.kind = TraceInput::variable, .captured = {}, .state = variable},
                            ir::tensorTypeOf(ir::context(), variable->type), where);
     at->second = {input, tensorOf(value, where), false};
+    places_[variable->id].push_back(variable.get());
     // One that was assigned at another of its places already.
     for (Held *other : placesOf(variable->id))
       if (other->assigned && other->input != input)
@@ -288,9 +294,8 @@ Trace::Held &Trace::hold(const std::shared_ptr<VariableState> &variable, const W
 /// What a trace holds of a variable: one entry, or one for each of its places if these count on their own.
 SmallVector<Trace::Held *, 1> Trace::placesOf(int64_t id) {
   SmallVector<Held *, 1> places;
-  for (const TraceInput &input : inputs_)
-    if (input.kind == TraceInput::variable && input.state->id == id)
-      places.push_back(&held_.find(input.state.get())->second);
+  for (VariableState *state : places_[id])
+    places.push_back(&held_.find(state)->second);
   return places;
 }
 
@@ -307,13 +312,9 @@ Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &
 
 /// A state change stops gradients: later reads are leaves here, and to a tape outside of the function they are reads of the variable.
 void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {
+  ir::Working working;
   valueOf(value, "assign", where);
   Held &held = hold(variable, where);
-  if (separate_.empty()) {
-    held.value = versionOf(value, held.value, where);
-    held.assigned = true;
-    return;
-  }
   // All places of the variable have the new value from here on; one of them returns it.
   SmallVector<Held *, 1> places = placesOf(variable->id);
   held.assigned |= llvm::none_of(places, [](Held *place) { return place->assigned; });
@@ -325,6 +326,7 @@ void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor 
 //-----------------------------------------------------------------------------------------===//
 
 std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, const Where &where) {
+  ir::Working working;
   // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
   Diagnostics diagnostics;
   FailureOr<func::FuncOp> callee = imports_.copyOf(code.function(), code.identities(), ValueRange(operands).getTypes());
@@ -349,6 +351,7 @@ struct Inserted : OpBuilder::Listener {
 
 autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> seeds, ArrayRef<Value> sources,
                                    bool recordIt, const Where &where) {
+  ir::Working working;
   Diagnostics diagnostics;
   auto isRecorded = [&](Operation *op) { return tape.traced->ops.contains(op); };
   auto replaced = [&](Operation *before, Operation *after) {

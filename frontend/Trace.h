@@ -129,6 +129,7 @@ private:
   llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id
   llvm::DenseMap<VariableState *, Held> held_;
   llvm::DenseMap<int64_t, std::shared_ptr<VariableState>> formals_; ///< by id: what stands for a variable that is an argument
+  llvm::DenseMap<int64_t, llvm::SmallVector<VariableState *, 1>> places_; ///< by id: what is held of a variable, in the order of the inputs
   llvm::SmallVector<int64_t> separate_; ///< ids of variables whose formal parameters count on their own
 };
 

@@ -84,7 +84,9 @@ Tensor detail::readLocked(const std::shared_ptr<VariableState> &variable) {
   return told(variable, variable->of ? fresh(readLocked(variable->of)) : variable->current);
 }
 
-bool detail::isSamePlace(const Variable &a, const Variable &b) { return isSamePlace(*a.state(), *b.state()); }
+bool detail::isSameArgument(const Variable &a, const Variable &b) {
+  return countsAlone(*a.state()) || countsAlone(*b.state()) ? a.state() == b.state() : a.is(b);
+}
 
 void Variable::assign(const Located &value) const {
   const TensorType &type = checked(state_, value.where())->type;
@@ -125,7 +127,9 @@ void Variable::assign_sub(const Located &delta) const {
 std::ostream &operator<<(std::ostream &out, const Variable &variable) {
   if (!variable.defined())
     return out << "Variable(undefined)";
-  Tensor value = detail::currentValue(variable.state(), {});
+  const std::shared_ptr<VariableState> &state = detail::variableBehind(variable.state());
+  // Outside of its trace, a parameter has a type and no value.
+  Tensor value = state->birth && !tracing() ? Tensor(TensorSpec{state->type.dtype, state->type.shape}) : detail::currentValue(state, {});
   std::string text = to_string(value);
   return out << "Variable(\"" << variable.name() << "\", " << text.substr(7);
 }

@@ -192,13 +192,13 @@ DenseElementsAttr elementsOf(MLIRContext *context, const Array &array) {
 //===- Ops --------------------------------------------------------------------------------------------------===//
 
 std::optional<OpId> opIdOf(Operation *op) {
-  static const auto ids = [] {
+  static const auto &ids = *new DenseMap<TypeID, OpId>([] { // never destroyed: see Lifetime.h
     DenseMap<TypeID, OpId> map;
 #define WG_OP(name, Class) map[TypeID::get<Class>()] = OpId::name;
 #include "runtime/OpIds.inc"
 #undef WG_OP
     return map;
-  }();
+  }());
   auto found = ids.find(op->getName().getTypeID());
   return found == ids.end() ? std::nullopt : std::optional(found->second);
 }

@@ -152,7 +152,7 @@ struct Table {
 };
 
 const Table &table() {
-  static const Table theTable;
+  static const Table &theTable = *new Table; // never destroyed: static objects may compute while they are
   return theTable;
 }
 

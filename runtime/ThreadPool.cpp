@@ -129,9 +129,9 @@ private:
 int defaultThreads() {
   if (const char *text = std::getenv("WENGERT_NUM_THREADS"))
     if (int count = std::atoi(text); count > 0)
-      return std::min(count, 256);
+      return std::min(count, kMaxThreads);
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::clamp(CPU_COUNT(&set), 1, 256) : 1;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::clamp(CPU_COUNT(&set), 1, kMaxThreads) : 1;
 }
 
 std::atomic<Pool *> thePool = nullptr;
@@ -141,7 +141,7 @@ std::atomic<Pool *> thePool = nullptr;
 Pool &pool() {
   if (Pool *made = thePool.load(std::memory_order_acquire))
     return *made;
-  static std::mutex mutex;
+  static constinit std::mutex mutex;
   std::lock_guard lock(mutex);
   if (!thePool.load(std::memory_order_relaxed)) {
     static bool registered = pthread_atfork(nullptr, nullptr, [] { thePool.store(nullptr, std::memory_order_relaxed); }) == 0;
@@ -155,7 +155,7 @@ Pool &pool() {
 
 int numThreads() { return pool().size(); }
 
-void setNumThreads(int count) { pool().resize(std::clamp(count, 1, 256)); }
+void setNumThreads(int count) { pool().resize(std::clamp(count, 1, kMaxThreads)); }
 
 void parallelFor(int64_t count, void (*f)(void *, int64_t), void *context) {
   if (count > 0)

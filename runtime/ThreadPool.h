@@ -9,7 +9,8 @@ namespace wg::runtime {
 /// Threads that parallelFor uses, the caller included. The default is the number of CPUs that the process may run on, or
 /// the environment's WENGERT_NUM_THREADS.
 int numThreads();
-/// 1 <= count <= 256 is kept within those bounds. Waits for running loops; takes effect for the next.
+inline constexpr int kMaxThreads = 256;
+/// A count outside of [1, kMaxThreads] is moved to the nearer end. Waits for running loops; takes effect for the next.
 void setNumThreads(int count);
 
 /// f(0) .. f(count - 1), each once, in any order and on any thread; returns when all have returned. Calls that come from

@@ -71,7 +71,7 @@ static Triple hostTriple() { return Triple(sys::getProcessTriple()); }
 
 /// The machine itself, whatever WENGERT_CPU says.
 static const Target &machine() {
-  static const Target target = [] {
+  static const Target &target = *new Target([] { // never destroyed
     std::string features;
     // In the order of the names, so that equal machines have equal keys.
     std::vector<std::string> flags;
@@ -83,7 +83,7 @@ static const Target &machine() {
     if (std::optional<Target> found = describe(hostTriple(), sys::getHostCPUName(), features))
       return *found;
     return *describe(hostTriple(), "x86-64", "");
-  }();
+  }());
   return target;
 }
 
@@ -113,12 +113,12 @@ std::optional<Target> Target::named(StringRef name) {
 }
 
 const Target &Target::host() {
-  static const Target target = [] {
+  static const Target &target = *new Target([] { // never destroyed
     if (const char *name = std::getenv("WENGERT_CPU"))
       if (std::optional<Target> lower = named(name); lower && hostCanRun(*lower))
         return *lower;
     return machine();
-  }();
+  }());
   return target;
 }
 

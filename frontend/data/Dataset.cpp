@@ -1,6 +1,7 @@
 // What does the next batch hold? The examples at the next places of the epoch's order.
 #include "wengert/data/Dataset.h"
 
+#include "frontend/Apply.h"
 #include "wengert/Ops.h"
 
 #include <numeric>
@@ -8,6 +9,9 @@
 namespace wg::data {
 
 Dataset::Dataset(Tensor x, Tensor y, Where where) : examples_{std::move(x), std::move(y)} {
+  for (const Tensor *tensor : {&examples_.x, &examples_.y})
+    if (tensor->body(where), tensor->symbolic())
+      detail::raiseNoElements(*tensor, where);
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->rank(where) == 0)
       detail::raise(runtime::valueError("a data set needs a first axis that counts the examples; got a scalar", "give tensors of rank 1 or more"), where);
@@ -57,6 +61,7 @@ std::vector<int64_t> Dataset::order(int64_t epoch) const {
 }
 
 Dataset::Iterator Dataset::begin() const {
+  size(); // an error if the data set was moved from
   return Iterator(this, std::make_shared<const std::vector<int64_t>>(order(epoch_->fetch_add(1))), 0);
 }
 

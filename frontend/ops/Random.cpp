@@ -71,6 +71,7 @@ Tensor Generator::next(Where where) const {
     state_.assign(Located(stream(key, 1, where), where));
     return key;
   }
+  state_.dtype(where); // an error if the generator was moved from
   detail::VariableState &state = *state_.state();
   std::unique_lock lock(state.mutex);
   Tensor key = state.current;

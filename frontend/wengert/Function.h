@@ -178,7 +178,7 @@ public:
   Inline<uint64_t, 64> key;
   Inline<Leaf, 16> leaves;
   Where where;
-  bool symbolic = false;
+  bool symbolic = false; ///< one of them is no eager tensor, or is the parameter of a trace
 
 private:
   void string(KeyTag tag, const std::string &text);
@@ -335,6 +335,8 @@ public:
   const std::shared_ptr<detail::ConcreteState> &state() const { return state_; }
 
 private:
+  /// Errors if it was moved from.
+  detail::ConcreteState &self(const Where &where = {}) const;
   std::vector<Tensor> callLeaves(const std::vector<detail::Source> &leaves) const;
   std::shared_ptr<detail::ConcreteState> state_;
 };
@@ -357,10 +359,13 @@ public:
 
 protected:
   explicit FunctionBase(std::shared_ptr<detail::FunctionState> state) : state_(std::move(state)) {}
+  /// Errors if the function was moved from.
+  detail::FunctionState &self(const Where &where = {}) const;
   std::shared_ptr<detail::FunctionState> state_;
 };
 
-/// A callable with a known parameter list. Copies share the cache. Any number of threads may call it.
+/// A callable with a known parameter list. Copies share the cache. Any number of threads may call it. After a move, every use of the function that
+/// was moved from is an error. While exit() destroys static objects, what has no machine code yet is interpreted.
 template <class Signature> class Function;
 template <class R, class... P> class Function<R(P...)> : public FunctionBase {
 public:
@@ -369,18 +374,23 @@ public:
         f_(std::make_shared<std::function<R(P...)>>(std::move(f))) {}
 
   R operator()(P... args, Where where = Where::current()) const {
-    return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(*state_, *f_, where, args...);
+    detail::FunctionState &state = self(where);
+    return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(state, *f_, where, args...);
   }
   /// Traces and compiles without running (with a dynamic size, a call compiles). A TensorSpec may stand for any tensor.
   ConcreteFunction trace(P... args, Where where = Where::current()) const {
     using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
+    detail::FunctionState &state = self(where);
     detail::Arguments arguments(where);
     detail::collect(arguments, args...);
     Trace trace{*f_, {args...}};
-    return ConcreteFunction(detail::concrete(*state_, arguments, {&trace, &Trace::run}));
+    return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
   }
   /// The callable itself.
-  const std::function<R(P...)> &original() const { return *f_; }
+  const std::function<R(P...)> &original() const {
+    self();
+    return *f_;
+  }
 
 private:
   std::shared_ptr<std::function<R(P...)>> f_;
@@ -394,14 +404,16 @@ public:
       : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
         f_(std::make_shared<F>(std::move(f))) {}
   template <class... A> auto operator()(const A &...args) const {
-    return detail::invoke<std::invoke_result_t<F &, const A &...>, F, A...>(*state_, *f_, Where(), args...);
+    detail::FunctionState &state = self();
+    return detail::invoke<std::invoke_result_t<F &, const A &...>, F, A...>(state, *f_, Where(), args...);
   }
   template <class... A> ConcreteFunction trace(const A &...args) const {
     using Trace = detail::Tracer<std::decay_t<std::invoke_result_t<F &, const A &...>>, F, A...>;
+    detail::FunctionState &state = self();
     detail::Arguments arguments{Where()};
     detail::collect(arguments, args...);
     Trace trace{*f_, {args...}};
-    return ConcreteFunction(detail::concrete(*state_, arguments, {&trace, &Trace::run}));
+    return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
   }
 
 private:

@@ -212,7 +212,8 @@ private:
   Variable state_;
 };
 
-/// Threads that kernels may use, the calling one included.
-void set_num_threads(int count);
+/// Threads that kernels may use, the calling one included: 1 to 256; any other count is an error. The default is the number of CPUs that the process
+/// may run on. Waits for the kernels that run now; takes effect for the next.
+void set_num_threads(int count, Where where = Where::current());
 
 } // namespace wg

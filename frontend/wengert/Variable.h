@@ -17,8 +17,8 @@ class Variable;
 
 namespace detail {
 struct VariableState;
-/// Whether two handles are one to a derivative: `value_and_grad(f, {0, 1})(v, v)` has two places of v.
-bool isSamePlace(const Variable &a, const Variable &b);
+/// Whether two arguments of a call are one: not so in `value_and_grad(f, {0, 1})(v, v)`, which differentiates by each place of v.
+bool isSameArgument(const Variable &a, const Variable &b);
 }
 
 /// A handle: copies name the same variable. Reading it on a thread with active tapes makes them watch it.

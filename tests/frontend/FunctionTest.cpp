@@ -907,6 +907,7 @@ TEST(Function, AVariableOfATraceDoesNotLeak) {
            [&] { leaked.value(); },
            [&] { leaked.item<float>(); },
            [&] { f(leaked); },
+           [&] { f.trace(leaked); },
            [&] { wg::function("g", [&] { return leaked * 1.0f; })(); },
            [&] { wg::function("g", [&](const Variable &y) { return y * leaked; })(v); },
            [&] { wg::function("g", [&] { leaked.assign(1.0f); })(); },

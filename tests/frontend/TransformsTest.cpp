@@ -143,6 +143,7 @@ TEST(Transforms, OneVariableAtTwoPlacesIsTwoArguments) {
   check(asTensors, "tensors");
   check(asFunction, "a function of variables");
   check(wg::function("tensors", asTensors), "a function of tensors");
+  check(wg::function("calls", [&](const Variable &a, const Variable &b) { return asFunction(a, b); }), "a function that calls one");
 }
 
 TEST(Transforms, AStructureThatHoldsAVariableTwiceHasTwoGradients) {
