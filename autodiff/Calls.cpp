@@ -298,8 +298,8 @@ FailureOr<SmallVector<ActiveCall>> Pairs::activeCalls(const Activity &activity) 
     if (!call)
       continue;
     func::FuncOp callee = calleeOf(call);
-    if (!callee)
-      return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
+    if (failed(ir::checkCallee(call, callee)))
+      return failure();
     if (callee->hasAttr(kVjpAttr))
       continue;
     if (callee.isDeclaration())

@@ -29,8 +29,7 @@ static Visit begin(func::FuncOp function) {
   return visit;
 }
 
-/// What is called is one block that ends with func.return, or has no body.
-static LogicalResult checkCallee(CallOp call, func::FuncOp callee) {
+LogicalResult checkCallee(CallOp call, func::FuncOp callee) {
   if (!callee)
     return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
   if (callee.isDeclaration() ||

@@ -13,6 +13,9 @@ inline constexpr llvm::StringLiteral kPairsAttr = "wg.pairs";
 /// How many ops a program may have when each function is counted once for each call of it.
 inline constexpr int64_t kMostInlinedOps = int64_t(1) << 22;
 
+/// An error at the call unless there is such a function, which is one block that returns, or has no body.
+mlir::LogicalResult checkCallee(CallOp call, mlir::func::FuncOp callee);
+
 /// All that `root` calls, directly or through others: each function once, after those that it calls itself, and `root`
 /// last. An error at the call if there is no such function, if it calls itself, or if it is not one block that returns;
 /// an error at `root` if it has more than kMostInlinedOps. A function without a body calls nothing.

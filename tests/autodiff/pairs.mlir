@@ -7,7 +7,7 @@
 //       CHECK: func.func private @[[B]]
 // CHECK-LABEL: func.func @main_grad(
 //       CHECK: %[[Y:.*]]:2 = wg.call @[[F]](%arg0)
-//       CHECK: wg.call @layer_by_0_of_0_forward(%[[Y]]#0)
+//       CHECK: wg.call @layer_by_0_of_0_forward_by_0_of_0_forward(%[[Y]]#0)
 //       CHECK: wg.call @[[B]](%[[Y]]#1
 module {
   func.func @layer(%x: tensor<2xf64>) -> tensor<2xf64> {
@@ -60,7 +60,7 @@ module {
 // One that does not fit is made anew: other types, symbols that are missing or no functions, places that are not there, attributes of other
 // kinds.
 // CHECK-LABEL: func.func @twice(
-//  CHECK-SAME: wg.pairs = [1, {arguments = 7 : i64}, {arguments = array<i64: 0>, backward = @twice_by_0_of_0_backward, forward = @twice_by_0_of_0_forward, reasons = [""], residuals = array<i64>, results = array<i64: 0>, returned = array<i1: true>}]
+//  CHECK-SAME: wg.pairs = [{arguments = 7 : i64}, {arguments = array<i64: 0>, backward = @twice_by_0_of_0_backward, forward = @twice_by_0_of_0_forward, reasons = [""], residuals = array<i64>, results = array<i64: 0>, returned = array<i1: true>}]
 // CHECK-LABEL: func.func @main_grad(
 //       CHECK: wg.call @twice_by_0_of_0_forward(
 //       CHECK: wg.call @twice_by_0_of_0_backward(

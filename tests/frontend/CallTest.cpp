@@ -190,10 +190,12 @@ TEST(Import, AFunctionThatIsCalledTwiceIsThereOnceAndItsDerivativeToo) {
 TEST(Import, WhatSeveralFunctionsShareIsThereOnce) {
   using F = Function<Tensor(const Tensor &)>;
   std::vector<F> chain{F("f", [](const Tensor &x) { return sin(x); }), F("f", [](const Tensor &x) { return cos(x); })};
-  for (int i = 2; i < 24; ++i)
+  for (int i = 2; i < 40; ++i)
     chain.emplace_back("f", [a = chain[chain.size() - 1], b = chain[chain.size() - 2]](const Tensor &x) { return a(x * 0.5) - b(x); });
   for (F &f : chain)
-    f.trace(TensorSpec{f64, {}});
+    f.trace(TensorSpec{f64, {dynamic}}); // which traces and does not compile
+  std::string text = chain.back().trace(TensorSpec{f64, {dynamic}}).text(Stage::traced);
+  EXPECT_EQ(count(text, "func.func"), 40);
 }
 
 TEST(Import, ACalleeIsNarrowedOnceForTheSameSizes) {

@@ -289,7 +289,7 @@ func.func @kernel_yields_another_type(%x: tensor<2xf32>) {
 
 func.func @kernel_of_foreign_ops(%x: tensor<2xf32>) {
   %0 = wg.kernel map (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
-    // expected-error @+1 {{'arith.constant' op stands in a kernel, which holds only wg ops without regions}}
+    // expected-error @+1 {{'arith.constant' op stands in a kernel, which holds only wg ops without regions, and no calls}}
     %c = arith.constant 1 : index
     wg.yield %a : tensor<2xf32>
   }
@@ -498,4 +498,20 @@ func.func @replaces_another_type(%x: tensor<2xf32> {wg.result = 0 : i64}, %y: te
 // expected-error @+1 {{result 0 replaces arguments 0 and 1; it replaces one at most}}
 func.func @replaces_two(%x: tensor<2xf32> {wg.result = 0 : i64}, %y: tensor<2xf32> {wg.result = 0 : i64}) -> tensor<2xf32> {
   return %y : tensor<2xf32>
+}
+
+// -----
+
+module {
+  func.func @f(%x: tensor<f32>) -> tensor<f32> {
+    return %x : tensor<f32>
+  }
+  func.func @g(%x: tensor<f32>) -> tensor<f32> {
+    %y = wg.kernel map (%a = %x : tensor<f32>) -> tensor<f32> {
+      // expected-error @+1 {{stands in a kernel, which holds only wg ops without regions, and no calls}}
+      %t = wg.call @f(%a) : (tensor<f32>) -> tensor<f32>
+      wg.yield %t : tensor<f32>
+    }
+    return %y : tensor<f32>
+  }
 }
