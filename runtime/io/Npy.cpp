@@ -49,7 +49,7 @@ public:
         if (std::string wrong = shape(header.shape.emplace()); !wrong.empty())
           return wrong;
       } else {
-        return "key '" + *key + "' is unknown or stands twice";
+        return "key '" + *key + "' is unknown or there twice";
       }
       if (!take(',') && !next('}'))
         return "a comma is expected at character " + std::to_string(at_);

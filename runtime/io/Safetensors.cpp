@@ -296,7 +296,7 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
 
 Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
   if (const std::string *name = twice(contents.arrays, [](const auto &named) -> const std::string & { return named.first; }))
-    return fileError(path, "name '" + *name + "' stands twice", "give each tensor its own name");
+    return fileError(path, "name '" + *name + "' is that of two tensors", "give each tensor its own name");
   std::vector<const std::pair<std::string, Array> *> order;
   order.reserve(contents.arrays.size());
   for (const auto &named : contents.arrays) {

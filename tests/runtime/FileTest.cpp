@@ -209,7 +209,7 @@ TEST_F(FileTest, OneFileIsNotWrittenTwice) {
   EXPECT_EQ(files(), 2u);
 }
 
-/// What stands between the temporary files and the renaming: a FIFO that is full until it is read.
+/// Between the temporary files and the renaming there is a FIFO, which is full until it is read.
 TEST_F(FileTest, ARenamingThatFailsPutsTheOthersBack) {
   std::string fifo = at("fifo"), a = put("a", "old", 0600), large(1 << 20, 'x'), fresh = "new";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

@@ -210,7 +210,7 @@ TEST_F(IoTest, FailedWriteLeavesTheOldFile) {
   twice.arrays = {{"a", vec<float>({1})}, {"a", vec<float>({2})}};
   Status status = writeSafetensors(path, twice);
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(why(Result<int>(std::move(status))), "file: name 'a' stands twice");
+  EXPECT_EQ(why(Result<int>(std::move(status))), "file: name 'a' is that of two tensors");
   twice.arrays = {{"\xff", vec<float>({1})}};
   EXPECT_EQ(why(Result<int>(writeSafetensors(path, twice))), "file: a name or metadata entry is not valid UTF-8");
   EXPECT_EQ(get(path), "old");
