@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,9 +18,28 @@ Tensor fresh(const Tensor &x);
 [[noreturn]] void raiseStaticPlace(int place);
 [[noreturn]] void raisePlace(int place, size_t count, const Where &where);
 
-/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and its variables are handles that
-/// the tape knows apart from all other handles to the same variables.
-template <class T> T independent(GradientTape &tape, const T &tree, bool chosen, const Where &where) {
+/// At how many places of the arguments each variable stands, by its id.
+class VariablePlaces {
+public:
+  template <class... T> explicit VariablePlaces(const T &...trees) { (count(trees), ...); }
+  bool isSingle(const Variable &variable) const {
+    auto at = counts_.find(variable.defined() ? variable.id() : -1);
+    return at != counts_.end() && at->second == 1;
+  }
+
+private:
+  template <class T> void count(const T &tree) {
+    visit(tree, [&]<class L>(const L &leaf) {
+      if constexpr (std::same_as<L, Variable>)
+        ++counts_[leaf.defined() ? leaf.id() : -1];
+    });
+  }
+  std::unordered_map<int64_t, int> counts_;
+};
+
+/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and of its variables those that stand at
+/// no other place; the others are handles that the tape knows apart from all other handles to the same variables.
+template <class T> T independent(GradientTape &tape, const T &tree, const VariablePlaces &places, bool chosen, const Where &where) {
   T copy = tree;
   visit(copy, [&]<class L>(L &leaf) {
     if constexpr (std::same_as<L, Tensor>) {
@@ -27,7 +47,9 @@ template <class T> T independent(GradientTape &tape, const T &tree, bool chosen,
       if (chosen && runtime::isFloat(leaf.dtype()))
         tape.watch(leaf);
     } else if constexpr (std::same_as<L, Variable>) {
-      if (chosen)
+      if (chosen && places.isSingle(leaf))
+        tape.watch(leaf);
+      else if (chosen)
         leaf = placeOf(tape, leaf, where);
     }
   });
@@ -37,12 +59,13 @@ template <class T> T independent(GradientTape &tape, const T &tree, bool chosen,
 
 /// f's value and its gradient by the first argument, in the structure of that argument:
 /// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables that stand at several places
-/// are independent of one another, and of the same variable where f captures it, which is a constant. What f assigns is assigned to the variable,
-/// and every place reads it from then on.
+/// are independent of one another, and what f reads of them without an argument's help, by capture, is a constant. A variable at one place only is that
+/// variable: captured reads of it count, so `value_and_grad([&](const std::vector<Variable> &) { return loss(model(x)); })(model.variables())` is the
+/// gradient by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.
 template <class F> auto value_and_grad(F f) {
   return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
     GradientTape tape({.watch_accessed_variables = false});
-    A x = detail::independent(tape, first, true, {});
+    A x = detail::independent(tape, first, detail::VariablePlaces(first, rest...), true, {});
     auto value = f(x, rest...);
     static_assert(!std::is_void_v<decltype(value)>,
                   "a function that returns nothing has no gradient; return a value from f");
@@ -61,7 +84,8 @@ template <class F> auto value_and_grad(F f, std::vector<int> places, Where where
     GradientTape tape({.watch_accessed_variables = false});
     int next = 0;
     auto isChosen = [&] { return std::find(places.begin(), places.end(), next++) != places.end(); };
-    std::tuple<A...> fresh{detail::independent(tape, args, isChosen(), where)...};
+    detail::VariablePlaces counted(args...);
+    std::tuple<A...> fresh{detail::independent(tape, args, counted, isChosen(), where)...};
     std::vector<detail::Source> sources;
     for (int chosen : places) {
       int place = 0;

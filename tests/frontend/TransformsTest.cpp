@@ -171,7 +171,7 @@ TEST(Transforms, AStructureThatHoldsAVariableTwiceHasTwoGradients) {
   }
 }
 
-TEST(Transforms, ACapturedVariableIsAConstantBesideItsPlaces) {
+TEST(Transforms, ACapturedVariableIsAConstantBesideItsSeveralPlaces) {
   Variable v(3.0);
   auto f = [&](const Variable &a, const Variable &b) { return a * a * b * v; };
   auto check = [&](auto g, const char *name) {
@@ -187,11 +187,22 @@ TEST(Transforms, ACapturedVariableIsAConstantBesideItsPlaces) {
   function(v, v); // a trace in which argument and capture are one
   check(function, "function");
   EXPECT_EQ(function(v, v).item<double>(), 81.0);
+}
+
+// As the variables of a model, which f captures, are named by its argument.
+TEST(Transforms, AVariableAtOnePlaceIsThatVariable) {
+  Variable v(3.0), w(5.0);
   auto one = [&](const Variable &a) { return a * v; };
-  EXPECT_EQ(grad(one)(v).item<double>(), 3.0);
-  EXPECT_EQ(grad(wg::function("one", one))(v).item<double>(), 3.0);
-  auto only = value_and_grad([&](const Variable &) { return v * 2.0; })(v).second;
-  EXPECT_EQ(only.reason().rfind("no path", 0), 0u) << only.reason();
+  EXPECT_EQ(grad(one)(v).item<double>(), 6.0);
+  EXPECT_EQ(grad(one)(w).item<double>(), 3.0);
+  EXPECT_EQ(grad(wg::function("one", one))(v).item<double>(), 6.0);
+  auto captured = [&](const std::vector<Variable> &) { return v * v * w; };
+  for (bool traced : {false, true}) {
+    std::vector<Variable> both{v, w};
+    std::vector<Grad> g = traced ? grad(wg::function("captured", captured))(both) : grad(captured)(both);
+    EXPECT_EQ(g[0].item<double>(), 30.0);
+    EXPECT_EQ(g[1].item<double>(), 9.0);
+  }
 }
 
 // Every place reads what one of them, or the variable itself, was assigned; and the read counts for its place.
