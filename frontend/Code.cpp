@@ -45,7 +45,12 @@ Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Iden
     static_ &= type.shape.isStatic();
 }
 
-Code::~Code() = default;
+Code::~Code() {
+  ir::Working working; // erasing is work too
+  compiled_.clear();
+  program_.reset();
+  module_ = nullptr;
+}
 
 func::FuncOp Code::function() const { return module_.get().lookupSymbol<func::FuncOp>(entry_); }
 

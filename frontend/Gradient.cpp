@@ -580,6 +580,7 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
 
   std::shared_ptr<const GradientProgram> program = programs().find(key);
   if (!program) {
+    ir::Working working; // until what is written on the way is erased
     program = std::make_shared<GradientProgram>(TapeToProgram(eager, where).make(targetSlots, seeded, sourceSlots));
     programs().insert(key, program);
   }
