@@ -180,9 +180,10 @@ FailureOr<Cotangents> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   for (auto [axis, given] : llvm::enumerate(getStrides())) {
     int64_t size = getType().getDimSize(axis), stride = size == 0 || size == 1 ? 1 : given; // of one element any stride will do; it may be 2^63 - 1
     interior.push_back(stride - 1);
-    // From start and limit: y itself need not be kept.
-    std::string step = std::to_string(stride);
-    OpFoldResult taken = computeSize(b, loc, stride == 1 ? "a - b" : "(a - b - 1) // " + step + " + 1", {limits[axis], low[axis]});
+    // Where it is not known, from start and limit: y itself need not be kept.
+    OpFoldResult taken = b.getIndexAttr(size);
+    if (ShapedType::isDynamic(size))
+      taken = computeSize(b, loc, stride == 1 ? "a - b" : "(a - b - 1) // " + std::to_string(stride) + " + 1", {limits[axis], low[axis]});
     OpFoldResult covered = reach(b, loc, taken, stride);
     high.push_back(computeSize(b, loc, "a - b - c", {sizeOf(b, loc, getX(), axis), low[axis], covered}));
   }
