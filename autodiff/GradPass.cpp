@@ -55,15 +55,13 @@ struct Grad : impl::GradBase<Grad> {
     FailureOr<SmallVector<unsigned>> places = chosen(function);
     if (failed(places))
       return failure();
+    std::string made = name.empty() ? function.getSymName().str() + "_grad" : name.getValue();
+    if (getOperation().lookupSymbol(made))
+      return function.emitError() << "there is a function @" << made << " already";
     OpBuilder b(function);
     b.setInsertionPointAfter(function);
     auto gradient = cast<func::FuncOp>(b.clone(*function));
-    gradient.setSymName(name.empty() ? function.getSymName().str() + "_grad" : name.getValue());
-    if (getOperation().lookupSymbol(gradient.getSymNameAttr()) != gradient.getOperation()) {
-      gradient.emitError() << "there is a function @" << gradient.getSymName() << " already";
-      gradient.erase();
-      return failure();
-    }
+    gradient.setSymName(made);
     // What is said of the function's derivative, of its results and of where they go is not true of its gradient.
     for (StringRef attribute : {StringRef(ir::kPairsAttr), StringRef(kVjpAttr), StringRef(kNumResultsAttr)})
       gradient->removeAttr(attribute);

@@ -165,7 +165,7 @@ runtime::Failure Executable::failure(int32_t code, const AtFault &atFault) const
   return failure;
 }
 
-runtime::Failure lowerednessFailure(const std::string &what) {
+runtime::Failure untrustedFailure(const std::string &what) {
   return {.message = what + " is at stage lowered: machine code, which runs with all the rights of this process",
           .remedy = "if you trust its author, --trust-lowered (in the library CompileOptions::trustLowered); else give the program at stage fused, or at one before it"};
 }
@@ -173,7 +173,7 @@ runtime::Failure lowerednessFailure(const std::string &what) {
 /// Whether the module may be compiled from stage `from` on. Nothing of it has been looked at yet but its syntax.
 static runtime::Status checkModule(ModuleOp module, StringRef function, Stage from, bool trustLowered, DiagnosticScope &diagnostics) {
   if (from >= Stage::lowered && !trustLowered)
-    return lowerednessFailure("@" + function.str());
+    return untrustedFailure("@" + function.str());
   if (from > Stage::lowered)
     return runtime::valueError("the module is at stage " + nameOf(from).str() + ", which is for reading only", "give the program at stage lowered, or at one before it");
   if (failed(from == Stage::lowered ? verifyLowered(module, function) : ir::checkProgram(module)))

@@ -56,7 +56,7 @@ runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function,
                                 Stage from = Stage::traced, bool trustLowered = false);
 
 /// Why a module at stage lowered is not taken; `what` is the program.
-runtime::Failure lowerednessFailure(const std::string &what);
+runtime::Failure untrustedFailure(const std::string &what);
 
 /// Collects this thread's MLIR diagnostics while it lives, so that they become a Failure with the user's line.
 class DiagnosticScope {

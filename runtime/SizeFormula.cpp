@@ -61,7 +61,10 @@ private:
   }
 
   int64_t floorDivided(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-  int64_t rest(int64_t a, int64_t b) { return a - floorDivided(a, b) * b; }
+  int64_t rest(int64_t a, int64_t b) {
+    int64_t left = a % b; // of the sign of a; no product of the quotient, which may be beyond 64 bits
+    return left != 0 && (left < 0) != (b < 0) ? left + b : left;
+  }
   int64_t exactlyDivided(int64_t a, int64_t b) {
     if (a % b != 0)
       fail(std::to_string(a) + " is no multiple of " + std::to_string(b));

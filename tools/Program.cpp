@@ -67,7 +67,7 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
   program.stage = stageOf(*program.module, program.function());
   if (program.stage == codegen::Stage::lowered && !trustLowered) {
     Operation *foreign = ir::findForeign(*program.module);
-    runtime::Failure failure = codegen::lowerednessFailure(path + ", which holds `" + foreign->getName().getStringRef().str() + "` and so is no program of wg ops,");
+    runtime::Failure failure = codegen::untrustedFailure(path + ", which holds `" + foreign->getName().getStringRef().str() + "` and so is no program of wg ops,");
     failure.where = ir::whereOf(foreign->getLoc());
     return failure;
   }

@@ -1,5 +1,7 @@
 // Programs within programs: calls, and kernels with their text form.
 #include "ir/Dialect.h"
+
+#include "mlir/IR/Verifier.h"
 #include "ir/Views.h"
 
 using namespace mlir;
@@ -69,6 +71,10 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 LogicalResult KernelOp::verify() {
+  // An op's verifier runs before those of the ops inside, whose attributes are asked for their maps below.
+  for (Operation &op : *getBlock())
+    if (failed(mlir::verify(&op, /*verifyRecursively=*/false)))
+      return failure();
   if (!llvm::is_contained({"map", "reduce", "contract", "single"}, getKind()))
     return emitOpError("is of kind '") << getKind() << "'; the kinds are map, reduce, contract and single";
   if (getBlock()->getArgumentTypes() != TypeRange(getInputs().getTypes()))

@@ -123,3 +123,16 @@ module {
     return %x : tensor<f32>
   }
 }
+
+// -----
+
+// The name is taken, wherever the function of that name stands.
+module {
+  // expected-error @+1 {{there is a function @main_grad already}}
+  func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    return %x : tensor<f32>
+  }
+  func.func @main_grad(%x: tensor<f32>) -> tensor<f32> {
+    return %x : tensor<f32>
+  }
+}

@@ -515,3 +515,17 @@ module {
     return %y : tensor<f32>
   }
 }
+
+// -----
+
+// The ops of a kernel are verified before the kernel asks them for their maps.
+func.func @kernel_of_a_broken_view(%x: tensor<4x4xf32>) {
+  %0 = wg.kernel map (%a = %x : tensor<4x4xf32>) -> tensor<4x4xf32> {
+    // expected-error @+2 {{permutation [1, 7] does not name each axis of f32[4,4] once}}
+    // expected-error @+1 {{'wg.transpose' op failed to infer returned types}}
+    %s = wg.transpose %a by [1, 7] : tensor<4x4xf32> -> tensor<4x4xf32>
+    %t = wg.tanh %s : tensor<4x4xf32>
+    wg.yield %t : tensor<4x4xf32>
+  }
+  return
+}
