@@ -145,7 +145,7 @@ TEST(Error, ResultsBeyondAllMemory) {
   auto product = function("product", [](const Tensor &a, const Tensor &b) { return a * b; });
   EXPECT_NE(errorOf([&] { product(tall, x); }).message().find("out of memory"), std::string::npos);
   auto larger = function("larger", [](const Tensor &a, const Tensor &b) { return broadcast_to(expand_dims(a * b, 0), {1 << 30, 1 << 22, 1 << 22}); });
-  EXPECT_NE(errorOf([&] { larger(tall, x); }).message().find("i64"), std::string::npos);
+  EXPECT_NE(errorOf([&] { larger(tall, x); }).message().find("2^56 bytes"), std::string::npos) << errorOf([&] { larger(tall, x); }).message();
 }
 
 TEST(Error, MoreSizesThanAShapeHolds) {
