@@ -552,6 +552,8 @@ private:
       for (Value result : op->getResults())
         if (isReadOutside(result, members))
           results.push_back(result);
+    if (results.empty()) // nobody reads what they compute
+      return;
     SmallVector<Type> types;
     for (Value result : results)
       types.push_back(result.getType());

@@ -107,3 +107,12 @@ func.func @read_both_ways(%x: tensor<5x1x7xf32>, %w: tensor<7x7xf32>) -> tensor<
   %y = wg.add %h, %p : tensor<5x7xf32>
   return %y : tensor<5x7xf32>
 }
+
+// What nobody reads becomes no kernel.
+// CHECK-LABEL: func.func @unread
+func.func @unread(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK-NEXT: return
+  %y = wg.tanh %x : tensor<4xf32>
+  %z = wg.add %y, %x : tensor<4xf32>
+  return %x : tensor<4xf32>
+}
