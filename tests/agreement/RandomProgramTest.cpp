@@ -299,7 +299,7 @@ RandomProgramOptions smoothProgram(uint64_t seed) {
 }
 
 TEST(RandomPrograms, CompiledCodeAgreesWithTheInterpreter) {
-  forPrograms(90, anyProgram, [](const RandomProgram &program) {
+  forPrograms(120, anyProgram, [](const RandomProgram &program) {
     Emitted emitted = emit(program, 0);
     donate(*emitted.module, program.seed);
     checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 256, .atLeast = program.largest}, program.seed);
