@@ -117,7 +117,7 @@ TEST_P(UserPrograms, EagerAndCompiledAgreeToSecondOrder) {
   const UserProgram &program = GetParam();
   Tensors inputs;
   for (const Shape &shape : program.inputs)
-    inputs.push_back(random_uniform(key(static_cast<int64_t>(inputs.size()) + 7), shape, -1, 1, f64));
+    inputs.push_back(random_uniform(random::key(static_cast<int64_t>(inputs.size()) + 7), shape, -1, 1, f64));
   auto value = function("value", [&](const Tensors &x) { return program.body(x); });
   expectClose({program.body(inputs)}, {value(inputs)}, "value");
   Tensors first = gradientsOf(program, inputs), second = secondOf(program, inputs);
@@ -131,7 +131,7 @@ TEST_P(UserPrograms, EagerAndCompiledAgreeToSecondOrder) {
   double slope = 0, curve = 0;
   constexpr double kStep = 1e-5;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Tensor direction = random_uniform(key(static_cast<int64_t>(i) + 70), program.inputs[i], -1, 1, f64);
+    Tensor direction = random_uniform(random::key(static_cast<int64_t>(i) + 70), program.inputs[i], -1, 1, f64);
     ahead.push_back(inputs[i] + kStep * direction);
     behind.push_back(inputs[i] - kStep * direction);
     slope += reduce_sum(first[i] * direction).item<double>();
