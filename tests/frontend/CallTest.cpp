@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 using namespace wg;
 
 namespace {
@@ -245,7 +247,7 @@ TEST(Names, AnObjectMayHaveTheNameOfAFunctionThatItCalls) {
   auto inner = wg::function("inner", [](const Tensor &x) { return sin(x); });
   auto other = wg::function("outer", [&](const Tensor &x) { return inner(x) * 2.0; });
   auto outer = wg::function("outer", [&](const Tensor &x) { return other(x) + inner(x); });
-  auto directory = std::filesystem::temp_directory_path() / "wengert_names_test";
+  auto directory = std::filesystem::temp_directory_path() / ("wengert_names_test_" + std::to_string(getpid()));
   for (std::string name : {"inner", "outer", "outer_0", "outer_k0_map", "outer_c0", "outer_entry"}) {
     outer.trace(Tensor(1.0)).write_object(directory.string(), {.name = name});
     std::ofstream(directory / "main.c") << "#include \"" << name << ".h\"\n#include <math.h>\nint main(void) { double x = 1, y = 0; void *args[] = {&x, &y}; return " << name
