@@ -82,7 +82,7 @@ public:
       open.push_back(n == size);
     if (step.op == runtime::OpId::broadcast)
       for (auto [axis, to] : llvm::enumerate(step.attrs.ints(1))) {
-        if (ShapedType::isDynamic(from[axis]) && shape[static_cast<size_t>(to)] != size)
+        if (ShapedType::isDynamic(from[axis]) && program.type(step.operands[0]).shape[axis] != shape[static_cast<size_t>(to)])
           return std::nullopt;
         if (from[axis] != 1) // an axis that is there keeps what is known of it
           open[static_cast<size_t>(to)] = ShapedType::isDynamic(from[axis]);
