@@ -300,7 +300,7 @@ private:
 };
 
 TEST(RandomFunctions, ProgramsCutIntoFunctionsOfOneNameAreTheProgram) {
-  uint64_t first = fromEnvironment("WENGERT_RANDOM_SEED", 1), count = fromEnvironment("WENGERT_RANDOM_PROGRAMS", 20);
+  uint64_t first = fromEnvironment("WENGERT_RANDOM_SEED", 1), count = fromEnvironment("WENGERT_RANDOM_PROGRAMS", 12);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomProgram program = randomProgram(seed, {.steps = 5 + static_cast<int>(seed % 17), .smooth = seed % 3 != 0, .empty = seed % 10 == 6});
