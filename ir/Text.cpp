@@ -4,6 +4,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <utility>
+
 namespace wg::ir {
 
 namespace {
@@ -21,7 +23,7 @@ public:
       return {};
     return runtime::Failure{.kind = runtime::ErrorKind::value,
                             .message = problem,
-                            .remedy = "write it flatter: a program of wg ops nests functions, kernels and attributes a few levels deep",
+                            .remedy = remedy,
                             .where = name.str() + ":" + std::to_string(1 + text.take_front(at).count('\n'))};
   }
 
@@ -41,10 +43,13 @@ private:
     if (levels > static_cast<size_t>(kMaxNesting))
       fail("brackets and aliases nest more than " + std::to_string(kMaxNesting) + " deep");
   }
-  void fail(std::string message) {
+  void fail(std::string message, std::string todo = "write it flatter: a program of wg ops nests functions, kernels and attributes a few levels deep") {
     problem = std::move(message);
+    remedy = std::move(todo);
     ok = false;
   }
+  /// The parser asks the element type of an `array<...>` for its bits, which an index has not; what an alias is, is not known here.
+  void failArray() { fail("an array attribute has elements of the type index or of a type with a name of its own", "write `array<i64: ...>`"); }
 
   void next() {
     char c = text[at];
@@ -56,6 +61,7 @@ private:
       at = std::min(text.find('\n', at), text.size());
       return;
     }
+    bool arrayCame = std::exchange(array, false), elementsBegin = std::exchange(arrayOpens, false);
     if (affine && ++affineTokens > 1000)
       return fail("an affine expression has more than 1000 tokens");
     switch (c) {
@@ -68,6 +74,7 @@ private:
     case '<':
       begins(true, false);
       open.push_back(c);
+      arrayOpens = arrayCame && c == '<';
       ++at;
       return reach(open.size());
     case ')':
@@ -94,13 +101,16 @@ private:
       begins(true, true);
       ++at;
       return;
-    case '#':
     case '!':
+      if (elementsBegin)
+        return failArray();
+      return alias();
+    case '#':
       return alias();
     default:
       begins(false, false);
       if (isWord(c))
-        return word();
+        return word(elementsBegin);
       ++at;
     }
   }
@@ -114,11 +124,14 @@ private:
 
   static bool isWord(char c) { return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.'; }
 
-  void word() {
+  void word(bool isElementType) {
     size_t from = at;
     while (at < text.size() && isWord(text[at]))
       ++at;
     llvm::StringRef word = text.slice(from, at);
+    if (isElementType && word == "index")
+      return failArray();
+    array = word == "array";
     if (!affine && (word == "affine_map" || word == "affine_set") && text.substr(at).ltrim().starts_with("<")) {
       affine = open.size() + 1;
       affineTokens = 0;
@@ -166,8 +179,9 @@ private:
   bool complete = false;         ///< whether its body could end here
   llvm::StringMap<size_t> depthOf;
   size_t affine = 0, affineTokens = 0; ///< depth inside of the brackets of an affine_map, and the tokens there
+  bool array = false, arrayOpens = false; ///< the last token was the word `array`; it was the `<` behind it
   bool ok = true;
-  std::string problem;
+  std::string problem, remedy;
 };
 
 } // namespace

@@ -11,8 +11,8 @@ namespace wg::ir {
 /// The most brackets, and attributes behind aliases, that may be open at once. Programs of ours open about ten.
 inline constexpr int kMaxNesting = 200;
 
-/// Refuses bytecode, and text whose brackets or aliases (`#a1 = [#a0]`, `#loc1 = loc("f"(#loc0))`) nest more than kMaxNesting deep, or whose affine
-/// expressions have more than 1000 tokens. `name` is the file's. Linear in the text; says nothing of whether it parses.
+/// Refuses bytecode, and text whose brackets or aliases (`#a1 = [#a0]`, `#loc1 = loc("f"(#loc0))`) nest more than kMaxNesting deep, whose affine
+/// expressions have more than 1000 tokens, or with an attribute `array<index...>`. `name` is the file's. Linear in the text; says nothing of whether it parses.
 runtime::Status checkText(llvm::StringRef text, llvm::StringRef name);
 
 } // namespace wg::ir

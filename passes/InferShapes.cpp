@@ -9,6 +9,7 @@
 // sizes. A `?` that becomes 1 is not repeated: what was built for it, a gradient for one, took it for the size that it
 // meets (DESIGN: only a static 1 broadcasts). Where some sizes stay open, elementwise operands that come to know
 // different ones are brought to one type. Callees follow: in place where they have one caller, as a copy otherwise.
+// Callers from outside keep what they call, as a copy. Each op is verified as it now is.
 // Linear in the ops.
 #include "ir/Bridge.h"
 #include "ir/Build.h"
@@ -20,6 +21,7 @@
 #include "runtime/SizeFormula.h"
 
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -76,9 +78,7 @@ namespace {
 
 class Specialiser {
 public:
-  Specialiser(ModuleOp module, ArrayRef<std::string> names) : symbols(module), names(names) {
-    module.walk([&](ir::CallOp call) { ++uses[symbols.lookup(call.getCallee())]; });
-  }
+  Specialiser(ModuleOp module, ArrayRef<std::string> names) : module(module), symbols(module), names(names) { countCalls(module); }
 
   /// Gives `function` the argument types and visits its ops in order, and those of what it calls, each callee before the
   /// rest of its caller. Its result types are those of what it returns.
@@ -87,7 +87,11 @@ public:
       return function.emitOpError("has no body whose sizes could be inferred");
     for (BlockArgument argument : function.getArguments())
       open.argument(argument, argument.getArgNumber());
-    if (failed(ir::calleesFirst(function, symbols)) || failed(enter(function, types)))
+    FailureOr<SmallVector<func::FuncOp>> order = ir::calleesFirst(function, symbols);
+    if (failed(order))
+      return failure();
+    keepForOthers(*order, !llvm::equal(function.getArgumentTypes(), types));
+    if (failed(enter(function, types)))
       return failure();
     while (!path.empty()) {
       Visit &visit = path.back();
@@ -123,6 +127,40 @@ private:
     SmallVector<Type> types;
     func::FuncOp function;
   };
+
+  void countCalls(Operation *root) {
+    root->walk([&](ir::CallOp call) { ++uses[symbols.lookup(call.getCallee())]; });
+  }
+
+  /// `order` is the function that is specialised, last, and what it calls. Where the type of one of them may change, calls from elsewhere get a copy.
+  void keepForOthers(ArrayRef<func::FuncOp> order, bool changes) {
+    DenseSet<Operation *> inside(order.begin(), order.end());
+    DenseMap<Operation *, SmallVector<ir::CallOp>> outside; // by callee
+    auto findCalls = [&](func::FuncOp caller) {
+      caller.walk([&](ir::CallOp call) {
+        if (Operation *callee = symbols.lookup(call.getCallee()); inside.contains(callee))
+          outside[callee].push_back(call);
+      });
+    };
+    for (auto caller : module.getOps<func::FuncOp>())
+      if (!inside.contains(caller))
+        findCalls(caller);
+    auto isOpen = [](Type type) { return isa<RankedTensorType>(type) && !cast<RankedTensorType>(type).hasStaticShape(); };
+    for (func::FuncOp function : llvm::reverse(order)) { // a copy is a caller of those before it
+      auto calls = outside.find(function);
+      if (calls == outside.end() || function.isDeclaration() || !((changes && function == order.back()) || llvm::any_of(function.getResultTypes(), isOpen)))
+        continue;
+      auto copy = function.clone();
+      copy.setPrivate();
+      symbols.insert(copy); // takes a free name
+      for (ir::CallOp call : calls->second)
+        call.setCallee(copy.getSymName());
+      uses[copy] = calls->second.size();
+      uses[function] -= calls->second.size();
+      countCalls(copy);
+      findCalls(copy);
+    }
+  }
 
   LogicalResult enter(func::FuncOp function, ArrayRef<Type> types) {
     if (types.size() != function.getNumArguments())
@@ -169,7 +207,8 @@ private:
         return failure();
       for (auto [result, value] : llvm::zip_equal(kernel.getResults(), kernel.getYield().getValues()))
         open.enter(result, value);
-      return setResultTypes(op, kernel.getYield().getOperandTypes());
+      (void)setResultTypes(op, kernel.getYield().getOperandTypes());
+      return verify(op, /*verifyRecursively=*/false);
     }
     open.results(op);
     takeSizes(op);
@@ -182,6 +221,8 @@ private:
       if (failed(inferTypes(inferring, types)))
         return failure();
       (void)setResultTypes(op, types);
+      if (failed(verify(op, /*verifyRecursively=*/false))) // what no rule of shapes says
+        return failure();
     }
     if (op->getNumResults() > 0 && llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIndex(); }))
       return foldSize(op);
@@ -336,7 +377,7 @@ private:
         target = callee.clone();
         target.setPrivate();
         symbols.insert(target); // takes a free name
-        target.walk([&](ir::CallOp inner) { ++uses[symbols.lookup(inner.getCallee())]; });
+        countCalls(target);
         versions[target].push_back({types, target});
       }
       versions[callee].push_back({types, target});
@@ -367,6 +408,7 @@ private:
     return {};
   }
 
+  ModuleOp module;
   SymbolTable symbols;
   ArrayRef<std::string> names;
   ir::OpenSizes open;

@@ -68,6 +68,14 @@ TEST(TextTest, AffineExpressionsAreShort) {
   EXPECT_EQ(messageOf("{affine_map = 1}" + times(" a", 2000)), "");
 }
 
+TEST(TextTest, ArraysHaveNoIndices) {
+  const std::string refused = "an array attribute has elements of the type index or of a type with a name of its own";
+  for (const char *text : {"array<index>", "array<index: 0>", "array < // here\n index: 0>", "array<!t: 0>"})
+    EXPECT_EQ(messageOf(text), refused) << text;
+  for (const char *text : {"array<i64: 0, 1>", "array<i64> index", "dense<1> : tensor<2xindex>", "\"array<index>\"", "!llvm.array<2 x ptr>", "tuple<index>", "array index", "arrays<index>"})
+    EXPECT_EQ(messageOf(text), "") << text;
+}
+
 TEST(TextTest, ThePlaceIsNamed) {
   runtime::Status status = checkText("\n\n" + times("[", 300), "f.mlir");
   ASSERT_FALSE(status.ok());

@@ -8,6 +8,8 @@
 // RUN: not wengert-opt %s --wg-infer-shapes="function=halves types=f32[5]" 2>&1 | FileCheck %s --check-prefix=HALVES
 // RUN: not wengert-opt %s --wg-infer-shapes="function=nobody" 2>&1 | FileCheck %s --check-prefix=NOBODY
 // RUN: not wengert-opt %s --wg-infer-shapes="function=step types=f33[8]" 2>&1 | FileCheck %s --check-prefix=TYPES
+// RUN: wengert-opt %s --wg-infer-shapes="function=twice types=f32[4,3]" | FileCheck %s --check-prefix=CALLED
+// RUN: not wengert-opt %s --wg-infer-shapes="function=unfit types=f32[2]" 2>&1 | FileCheck %s --check-prefix=UNFIT
 
 // Sizes fold into shapes, types follow, the callee too.
 // CHECK-LABEL: func.func @step
@@ -87,3 +89,20 @@ func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> 
 // STATIC: 'func.func' op argument 0 is 'tensor<?x3xf32>' and cannot become 'tensor<8x4xf32>'
 // NOBODY: wg-infer-shapes: no function @nobody in this module
 // TYPES: wg-infer-shapes: cannot read types `f33[8]`
+
+// Who calls the specialised function from elsewhere calls it as it was.
+// CALLED-LABEL: func.func @step
+//       CALLED:   wg.call @[[COPY:twice_[0-9]+]]({{.*}}) : (tensor<?x3xf32>) -> tensor<?x3xf32>
+//       CALLED:   wg.call @[[COPY]]({{.*}}) : (tensor<?x3xf32>) -> tensor<?x3xf32>
+//       CALLED: func.func private @twice(%{{.*}}: tensor<4x3xf32>) -> tensor<4x3xf32>
+//       CALLED: func.func private @[[COPY]](%{{.*}}: tensor<?x3xf32>) -> tensor<?x3xf32>
+
+// What was no kernel all the time, but could not be told so.
+// UNFIT: 'wg.reduce_sum' op stands in a kernel of kind map, which reduces nothing
+func.func @unfit(%x: tensor<?xf32>) -> tensor<f32> {
+  %y = wg.kernel map (%a = %x : tensor<?xf32>) -> tensor<f32> {
+    %s = wg.reduce_sum %a axes [0] : tensor<?xf32> -> tensor<f32>
+    wg.yield %s : tensor<f32>
+  }
+  return %y : tensor<f32>
+}
