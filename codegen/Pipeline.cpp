@@ -114,17 +114,6 @@ static LogicalResult checkCompilable(func::FuncOp function) {
   return check(function.getBody().front());
 }
 
-/// The kernel's body in its place.
-static void inlineKernel(ir::KernelOp kernel) {
-  Block *body = kernel.getBlock(), *around = kernel->getBlock();
-  for (auto [argument, input] : llvm::zip_equal(body->getArguments(), kernel.getInputs()))
-    argument.replaceAllUsesWith(input);
-  kernel->replaceAllUsesWith(kernel.getYield().getValues());
-  body->getTerminator()->erase();
-  around->getOperations().splice(Block::iterator(kernel), body->getOperations());
-  kernel.erase();
-}
-
 /// Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. So each body is fused again by itself. Where
 /// one kernel comes out of it, as it does from those that Fuse made, the one in the text stays; else those that come out take its place.
 static LogicalResult fuseAgain(func::FuncOp function) {
@@ -207,15 +196,16 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         // Before kernels form, so that none is formed of what folds away or is computed twice.
         passGradients(function);
         result = runPasses(function, [](OpPassManager &pm) {
+          pm.addPass(passes::createOpenKernels());
           pm.addPass(createCanonicalizerPass());
           pm.addPass(passes::createFoldConstants());
           pm.addPass(createCSEPass());
         });
         break;
       case Stage::fused:
-        for (auto kernel : llvm::make_early_inc_range(function.getBody().front().getOps<ir::KernelOp>())) // text may have some already
-          inlineKernel(kernel);
-        result = checkCompilable(function);
+        result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createOpenKernels()); });
+        if (succeeded(result))
+          result = checkCompilable(function);
         if (succeeded(result))
           result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
         break;

@@ -61,15 +61,18 @@ DenseElementsAttr evaluate(Operation *op) {
 struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
   using Base::Base;
 
-  /// In program order, so that a chain of constants folds in one sweep.
+  /// In program order, so that a chain of constants folds in one sweep. A kernel stays what its kind says: nothing in it folds.
   void runOnOperation() override {
-    getOperation().walk([&](Operation *op) {
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<ir::KernelOp>(op))
+        return WalkResult::skip();
       DenseElementsAttr value = evaluate(op);
       if (!value)
-        return;
+        return WalkResult::advance();
       OpBuilder b(op);
       op->getResult(0).replaceAllUsesWith(ir::ConstantOp::create(b, op->getLoc(), value));
       op->erase();
+      return WalkResult::skip();
     });
   }
 };

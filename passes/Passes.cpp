@@ -8,8 +8,9 @@ using namespace mlir;
 
 namespace wg::passes {
 
-/// Folding first shows canonicalisation its constants; merging last sees what both made equal.
+/// Kernels are opened first: their ops fold, and no kernel is left without what it is made for. Folding then shows canonicalisation its constants; merging last sees what both made equal.
 void addSimplify(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createOpenKernels());
   manager.addNestedPass<func::FuncOp>(createFoldConstants());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
@@ -18,9 +19,10 @@ void addSimplify(OpPassManager &manager) {
 void registerPasses() {
   registerPass([] { return createInferShapes(); });
   registerPass([] { return createDropDeadGradients(); });
+  registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createFuse(); });
-  PassPipelineRegistration<>("wg-simplify", "Fold constants, canonicalise, merge common subexpressions", addSimplify);
+  PassPipelineRegistration<>("wg-simplify", "Open kernels, fold constants, canonicalise, merge common subexpressions", addSimplify);
 }
 
 } // namespace wg::passes

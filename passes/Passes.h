@@ -13,7 +13,7 @@ namespace wg::passes {
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
-/// Canonicalise, merge common subexpressions, fold constants: the clean-up between the stages.
+/// Open kernels, fold constants, canonicalise, merge common subexpressions: the clean-up between the stages.
 void addSimplify(mlir::OpPassManager &manager);
 
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of

@@ -25,6 +25,11 @@ def DropDeadGradients : Pass<"wg-drop-dead-gradients", "::mlir::func::FuncOp"> {
   let description = [{ Rules emit a cotangent for every operand; this pass erases the unread ones, bottom-up in one sweep. }];
 }
 
+def OpenKernels : Pass<"wg-open-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Put the body of each wg.kernel in its place";
+  let dependentDialects = ["::wg::ir::WGDialect"];
+}
+
 def FoldConstants : Pass<"wg-fold-constants", "::mlir::func::FuncOp"> {
   let summary = "Evaluate ops on small constants with the runtime's kernels";
   let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];

@@ -48,3 +48,15 @@ func.func @failing_op_stays() -> tensor<1xf32> {
   %y = wg.gather %x, %i : tensor<2xf32>, tensor<1xi64> -> tensor<1xf32>
   return %y : tensor<1xf32>
 }
+
+// What a kernel's kind says stays in it.
+// CHECK-LABEL: func @kernels_stay
+func.func @kernels_stay() -> tensor<f32> {
+  // CHECK: wg.reduce_sum
+  %0 = wg.kernel reduce () -> tensor<f32> {
+    %1 = wg.constant dense<4.0> : tensor<2xf32>
+    %2 = wg.reduce_sum %1 axes [0] : tensor<2xf32> -> tensor<f32>
+    wg.yield %2 : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}

@@ -17,3 +17,21 @@ func.func @gradient_of_a_mean(%x: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<4
   %same = wg.mul %again, %x : tensor<4xf32>
   return %dw, %same : tensor<4xf32>, tensor<4xf32>
 }
+
+// A kernel of text is opened, and its reduction folds.
+// CHECK-LABEL: func @kernel_of_constants
+func.func @kernel_of_constants(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: %[[SUM:.*]] = wg.constant dense<8.000000e+00> : tensor<f32>
+  // CHECK-NEXT: %[[Y:.*]] = wg.add %arg0, %[[SUM]]
+  // CHECK-NEXT: return %[[Y]]
+  %0 = wg.kernel reduce () -> tensor<f32> {
+    %1 = wg.constant dense<4.0> : tensor<2xf32>
+    %2 = wg.reduce_sum %1 axes [0] : tensor<2xf32> -> tensor<f32>
+    wg.yield %2 : tensor<f32>
+  }
+  %1 = wg.kernel map (%a = %x : tensor<f32>, %b = %0 : tensor<f32>) -> tensor<f32> {
+    %2 = wg.add %a, %b : tensor<f32>
+    wg.yield %2 : tensor<f32>
+  }
+  return %1 : tensor<f32>
+}
