@@ -15,6 +15,16 @@ public:
   void add(mlir::Value primal, mlir::Value contribution, mlir::Location loc);
   /// The sum so far, or null.
   mlir::Value lookup(mlir::Value primal) const { return sums_.lookup(primal); }
+  /// `after` takes the place of `before`: its sum, and what it is a sum itself, as a seed is.
+  void replace(mlir::Value before, mlir::Value after) {
+    for (auto &[primal, sum] : sums_)
+      if (sum == before)
+        sum = after;
+    if (mlir::Value sum = sums_.lookup(before)) {
+      sums_.erase(before);
+      sums_[after] = sum;
+    }
+  }
   /// The sum so far, or zeros.
   mlir::Value orZeros(mlir::Value primal);
 

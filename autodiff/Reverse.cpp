@@ -23,7 +23,8 @@ public:
 
 private:
   LogicalResult prepareCalls();
-  void replaceCall(ActiveCall active);
+  ir::CallOp replaceCall(ActiveCall active, bool certify);
+  FailureOr<Operation *> withoutZeros(Operation *op);
   FailureOr<ir::Cotangents> adjointOf(Operation *op);
   ir::Cotangents adjointOfCall(const ActiveCall &active, const FunctionPair &pair, Location loc);
   FailureOr<ir::Cotangents> adjointByVjp(ir::CallOp call, Location loc);
@@ -55,18 +56,23 @@ LogicalResult Reverse::prepareCalls() {
   if (failed(calls) || failed(pairs_.make(*calls)))
     return failure();
   for (ActiveCall &call : *calls)
-    replaceCall(std::move(call));
+    replaceCall(std::move(call), /*certify=*/true);
   return success();
 }
 
-void Reverse::replaceCall(ActiveCall active) {
+ir::CallOp Reverse::replaceCall(ActiveCall active, bool certify) {
   ir::CallOp call = active.op;
   FunctionPair pair = pairs_.take(active.callee, active.arguments, active.results);
-  llvm::append_range(certificate_, pair.certificate);
+  if (certify)
+    llvm::append_range(certificate_, pair.certificate);
   OpBuilder at(call);
   auto forward = ir::CallOp::create(at, call.getLoc(), pair.forward.getFunctionType().getResults(),
                                     FlatSymbolRefAttr::get(pair.forward.getSymNameAttr()), call.getOperands());
-  for (auto [before, after] : llvm::zip(call.getResults(), forward.getResults())) {
+  for (auto [before, after] : llvm::zip(call.getResults(), forward.getResults().take_front(active.callee.getNumResults()))) {
+    cotangents_.replace(before, after);
+    for (auto &[operand, reason] : missing_)
+      if (operand == before)
+        operand = after;
     llvm::replace(targets_, Value(before), Value(after));
     llvm::replace(sources_, Value(before), Value(after));
     llvm::replace(seeds_, Value(before), Value(after));
@@ -78,6 +84,23 @@ void Reverse::replaceCall(ActiveCall active) {
   call.erase();
   active.op = forward;
   calls_[forward] = {std::move(active), std::move(pair)};
+  return forward;
+}
+
+/// A call to some of whose results no cotangent came after all, as what reads them gives none: its pair is the one of the others. Zeros would run
+/// through the slopes of what is not on the path, and zero times infinity is no number.
+FailureOr<Operation *> Reverse::withoutZeros(Operation *op) {
+  auto found = calls_.find(op);
+  if (found == calls_.end())
+    return op;
+  ActiveCall active = found->second.first;
+  llvm::erase_if(active.results, [&](unsigned result) { return !cotangents_.lookup(op->getResult(result)); });
+  if (active.results.size() == found->second.first.results.size())
+    return op;
+  calls_.erase(found);
+  if (failed(pairs_.make(active)))
+    return failure();
+  return replaceCall(std::move(active), /*certify=*/false).getOperation();
 }
 
 ir::Cotangents Reverse::adjointOfCall(const ActiveCall &active, const FunctionPair &pair, Location loc) {
@@ -213,8 +236,11 @@ FailureOr<Gradients> Reverse::run() {
   for (Operation *op : llvm::reverse(activity_.ops())) {
     if (llvm::none_of(op->getResults(), [&](Value result) { return cotangents_.lookup(result) != nullptr; }))
       continue;
-    FailureOr<ir::Cotangents> adjoint = adjointOf(op);
-    if (failed(adjoint) || failed(sweepInto(op, *adjoint, adjointLoc(op))))
+    FailureOr<Operation *> ready = withoutZeros(op);
+    if (failed(ready))
+      return failure();
+    FailureOr<ir::Cotangents> adjoint = adjointOf(*ready);
+    if (failed(adjoint) || failed(sweepInto(*ready, *adjoint, adjointLoc(*ready))))
       return failure();
   }
   for (auto [source, reason] : llvm::zip_equal(sources_, gradients.reasons)) {

@@ -145,6 +145,23 @@ TEST(FunctionsOfOneName, NamesOfDerivativesCanBeTaken) {
   EXPECT_NEAR(gradientOf([&](const Tensor &t) { return gradientOf(squared(all), t); }, x).item<double>(), second, 1e-9);
 }
 
+// Of two results one is on the path, as what the other goes into gives it no cotangent; its slope is infinite.
+TEST(FunctionsOfOneName, AResultWithoutACotangentIsNotDifferentiated) {
+  auto first = wg::function("f", [](const Tensor &x) { return std::vector{x + 3.0, sqrt(x)}; });
+  auto second = wg::function("f", [](const Tensor &a, const Tensor &b) { return std::vector{a * a, b * 2.0}; });
+  auto f = [&](const Tensor &x) {
+    std::vector<Tensor> parts = first(x);
+    return second(parts[0], parts[1])[0];
+  };
+  auto step = wg::function("f", [&](const Tensor &x) { return gradientOf(f, x); });
+  EXPECT_EQ(step(Tensor(0.0)).item<double>(), 6.0);
+  auto whole = wg::function("f", f);
+  EXPECT_EQ(gradientOf(whole, Tensor(0.0)).item<double>(), 6.0);
+  EXPECT_EQ(gradientOf(step, Tensor(0.0)).item<double>(), 2.0);
+  auto steps = wg::function("f", [&](const Tensor &x) { return gradientOf(step, x); });
+  EXPECT_EQ(steps(Tensor(0.0)).item<double>(), 2.0);
+}
+
 struct Affine {
   Variable w, b;
   Affine(int64_t in, int64_t out) : w(reshape(sin(linspace(1.0, 7.0, in * out, f64)), {in, out})), b(linspace(0.1, 0.5, out, f64)) {}
