@@ -77,20 +77,23 @@ public:
       return std::pair(runtime::Attrs(std::move(values)), operands);
     }
     runtime::Ints &shape = std::get<runtime::Ints>(values[static_cast<size_t>(shapeAt)]);
-    SmallVector<bool> open;
-    for (int64_t n : shape)
-      open.push_back(n == size);
+    SmallVector<Value> sizes(shape.size()); // of the axes that open
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (shape[axis] == size)
+        sizes[axis] = sizeIn(b, loc, body);
     if (step.op == runtime::OpId::broadcast)
       for (auto [axis, to] : llvm::enumerate(step.attrs.ints(1))) {
-        if (ShapedType::isDynamic(from[axis]) && program.type(step.operands[0]).shape[axis] != shape[static_cast<size_t>(to)])
+        size_t at = static_cast<size_t>(to);
+        bool repeated = program.type(step.operands[0]).shape[axis] != shape[at];
+        if (ShapedType::isDynamic(from[axis]) && repeated)
           return std::nullopt;
-        if (from[axis] != 1) // an axis that is there keeps what is known of it
-          open[static_cast<size_t>(to)] = ShapedType::isDynamic(from[axis]);
+        if (!repeated) // an axis that is there keeps what is known of it
+          sizes[at] = ShapedType::isDynamic(from[axis]) ? Value(ir::DimOp::create(b, loc, operands[0], static_cast<int64_t>(axis))) : Value();
       }
     for (size_t axis = 0; axis < shape.size(); ++axis)
-      if (open[axis]) {
+      if (sizes[axis]) {
         shape[axis] = runtime::kDynamic;
-        operands.push_back(sizeIn(b, loc, body));
+        operands.push_back(sizes[axis]);
       }
     return std::pair(runtime::Attrs(std::move(values)), operands);
   }
