@@ -7,12 +7,12 @@
 #include "ir/Bridge.h"
 #include "ir/Program.h"
 #include "runtime/Arena.h"
+#include "runtime/StackArray.h"
 #include "runtime/abi.h"
 #include "runtime/io/File.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -75,13 +75,8 @@ class JitExecutable : public Executable {
 public:
   int32_t run(void *const *args, AtFault *atFault) const override {
     size_t inputs = info.inputs.size(), results = info.results.size();
-    void *inlined[32];
-    llvm::SmallVector<void *, 0> heap;
-    void **packed = inlined;
-    if (inputs + results > 32) {
-      heap.resize(inputs + results);
-      packed = heap.data();
-    }
+    runtime::StackArray<void *, 32> pointers(inputs + results);
+    void **packed = pointers.begin();
     std::memcpy(packed, args, inputs * sizeof(void *));
     size_t slot = inputs;
     for (size_t r = 0; r < results; ++r) {

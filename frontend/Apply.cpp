@@ -5,6 +5,7 @@
 #include "frontend/Tape.h"
 #include "frontend/Trace.h"
 
+#include <algorithm>
 #include <array>
 
 namespace wg::detail {
@@ -67,11 +68,12 @@ Tensor makeTensor(Array array) {
 }
 
 Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, const Where &made) {
+  auto symbol = std::make_unique<Symbol>(Symbol{value, made});
   auto *state = new TensorState;
   state->type = type;
   state->id = nextId();
   state->birth = trace;
-  state->symbol = std::make_unique<Symbol>(Symbol{value, made});
+  state->symbol = std::move(symbol);
   return Tensor(state);
 }
 
@@ -215,13 +217,16 @@ static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const>
     raise(status.take(), where);
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = makeTensor(std::move(outputs[i]));
+  auto records = [&](Tape *tape) {
+    return tape->recording && std::any_of(operands.begin(), operands.end(), [&](const Tensor *operand) { return tape->tracks(*operand); });
+  };
+  if (here.tapes.size() > 1) // all tapes have the op, or none
+    for (Tape *tape : here.tapes)
+      if (records(tape))
+        tape->reserve(operands.size() + results.size());
   for (Tape *tape : here.tapes)
-    if (tape->recording)
-      for (const Tensor *operand : operands)
-        if (tape->tracks(*operand)) {
-          tape->record(op, attrs, operands, results, where);
-          break;
-        }
+    if (records(tape))
+      tape->record(op, attrs, operands, results, where);
 }
 
 void applyOp(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,

@@ -80,6 +80,9 @@ Tensor readLocked(const std::shared_ptr<VariableState> &variable);
 /// The parameter of a traced function, outside of its trace.
 [[noreturn]] void raiseOutOfScope(const VariableState &variable, const Where &where);
 
+/// Exchanges the values of variables, eagerly, with these. Nothing here fails: what changes several variables changes all or none.
+void exchangeValues(std::span<std::pair<std::shared_ptr<VariableState>, Tensor>> values) noexcept;
+
 /// What one thread is doing at one level: nothing but eager work, or one trace. Tapes belong to a level.
 struct Level {
   Trace *trace = nullptr;

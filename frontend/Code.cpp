@@ -164,9 +164,9 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
   if (!code)
     return interpret(inputs, results, where);
   const codegen::Executable &executable = *code->executable;
-  SmallVector<void *, 80> pointers;
-  for (const Array &input : inputs)
-    pointers.push_back(input.buffer.data());
+  StackArray<void *, 80> pointers(inputs.size() + results.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    pointers[i] = inputs[i].buffer.data();
   codegen::AtFault atFault;
   int32_t status = 0;
   try {
@@ -174,9 +174,9 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
       const TensorType &type = executable.info.results[i];
       if (!results[i].buffer)
         results[i] = Array::empty(type.dtype, type.shape);
-      pointers.push_back(results[i].buffer.data());
+      pointers[inputs.size() + i] = results[i].buffer.data();
     }
-    status = executable.run(pointers.data(), &atFault);
+    status = executable.run(pointers.begin(), &atFault);
   } catch (const std::bad_alloc &) {
     std::string results;
     for (const TensorType &type : executable.info.results)

@@ -425,8 +425,12 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   int64_t number = entry->number = ++traceCount;
   lock.unlock();
   std::shared_ptr<ConcreteState> concrete;
+  std::string text;
   try {
     concrete = trace(arguments, body, reason);
+    std::string calledAt = toString(arguments.where);
+    text = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) + ": " + reason +
+           "\n  cost: " + std::to_string(concrete->numOps) + " ops traced in " + milliseconds(concrete->traceSeconds);
   } catch (...) {
     lock.lock();
     std::erase_if(entries, [&](const auto &each) { return each.second == entry; });
@@ -443,11 +447,8 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     size_t open;
     return each.second->alias && covers(entry->key, each.second->key, open);
   });
-  std::string calledAt = toString(arguments.where);
   lastConcrete = concrete;
-  lastTrace = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) +
-              ": " + reason + "\n  cost: " + std::to_string(concrete->numOps) + " ops traced in " +
-              milliseconds(concrete->traceSeconds);
+  lastTrace = std::move(text);
   evict();
   traced.notify_all();
   return concrete;
@@ -510,39 +511,39 @@ namespace {
 /// Holds the locks of the variables of a call, taken in the order of their ids: exclusive if assigned, else shared.
 class Locks {
 public:
+  explicit Locks(size_t most) : list_(most) {}
   void add(VariableState *variable, bool exclusive) {
-    for (auto &[known, isExclusive] : list_)
+    for (auto &[known, isExclusive] : held())
       if (known == variable) {
         isExclusive |= exclusive;
         return;
       }
-    list_.push_back({variable, exclusive});
+    list_[count_++] = {variable, exclusive};
   }
   void lock() {
-    std::sort(list_.begin(), list_.end(), [](const auto &a, const auto &b) { return a.first->id < b.first->id; });
-    for (auto &[variable, exclusive] : list_)
+    std::sort(list_.begin(), list_.begin() + count_, [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
+    for (auto &[variable, exclusive] : held())
       exclusive ? variable->mutex.lock() : variable->mutex.lock_shared();
     locked_ = true;
   }
   ~Locks() {
     if (locked_)
-      for (auto &[variable, exclusive] : list_)
+      for (auto &[variable, exclusive] : held())
         exclusive ? variable->mutex.unlock() : variable->mutex.unlock_shared();
   }
 
 private:
-  SmallVector<std::pair<VariableState *, bool>, 40> list_;
+  struct Held {
+    VariableState *variable;
+    bool exclusive;
+  };
+  std::span<Held> held() { return {list_.begin(), count_}; }
+  StackArray<Held, 40> list_;
+  size_t count_ = 0;
   bool locked_ = false;
 };
 
 } // namespace
-
-/// Gives each variable that was assigned its new value. A sole owner keeps its tensor object under a new identity.
-static void assignVariables(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
-                            std::span<Array> values) {
-  for (size_t i = 0; i < concrete.assigned.size(); ++i)
-    variableBehind(variableOf(concrete.inputs[concrete.assigned[i]], leaves))->current = makeTensor(std::move(values[i]));
-}
 
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
                   const Where &where) {
@@ -553,9 +554,9 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
 
   bool taped = std::any_of(here.tapes.begin(), here.tapes.end(), [](const Tape *tape) { return tape->recording.load(); });
   size_t numInputs = concrete.inputs.size();
-  SmallVector<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
-  SmallVector<Tensor, 8> tensors;           // for the tapes
-  Locks locks;
+  StackArray<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
+  StackArray<Tensor, 8> tensors(taped ? numInputs : 0); // for the tapes
+  Locks locks(numInputs);
   bool variables = false;
   for (size_t i = 0; i < numInputs; ++i)
     if (concrete.inputs[i].kind == TraceInput::variable) {
@@ -591,7 +592,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
       checkType(concrete, i, state->type, where);
     inputs[i] = {state->type, state->buffer};
     if (taped)
-      tensors.push_back(tensor);
+      tensors[i] = tensor;
   }
 
   // Which inputs a tape wants derivatives by.
@@ -608,7 +609,25 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   if (!wanted.empty())
     derivative = concrete.derivative(wanted, where);
   Code &code = derivative ? *derivative->forward : *concrete.code;
-  SmallVector<Array, 40> outputs(code.results().size());
+  StackArray<Array, 40> outputs(code.results().size());
+
+  // What may fail comes before the code runs, which writes into variables: tensors without elements for all that it computes, and room on the tapes.
+  StackArray<Tensor, 40> made(outputs.size());
+  for (Tensor &tensor : made)
+    tensor = makeTensor(Array());
+  results.reserve(results.size() + concrete.numResults);
+  std::vector<const Tensor *> operands;
+  auto records = [&](Tape *tape) {
+    return tape->recording && std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); });
+  };
+  if (derivative) {
+    for (const Tensor &tensor : tensors)
+      operands.push_back(&tensor);
+    for (Tape *tape : here.tapes)
+      if (records(tape))
+        tape->reserve(operands.size() + outputs.size(), /*call=*/true);
+  }
+
   // In place: a variable whose buffer has no other owner. This frame holds the second handle.
   if (!derivative)
     for (size_t i = 0; i < concrete.assigned.size(); ++i) {
@@ -622,26 +641,21 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
       stateOf(current)->buffer = inputs[input].buffer;
     }
   code.run(inputs, outputs, where);
-  for (uint32_t i = 0; i < concrete.numResults; ++i)
-    results.push_back(makeTensor(std::move(outputs[i])));
-  if (!concrete.assigned.empty()) {
-    inputs.clear();
-    assignVariables(concrete, leaves, std::span(outputs.data() + concrete.numResults, concrete.assigned.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    stateOf(made[i])->type = outputs[i].type;
+    stateOf(made[i])->buffer = std::move(outputs[i].buffer);
   }
+  for (uint32_t i = 0; i < concrete.numResults; ++i)
+    results.push_back(made[i]);
+  for (size_t i = 0; i < concrete.assigned.size(); ++i)
+    variableBehind(variableOf(concrete.inputs[concrete.assigned[i]], leaves))->current = made[concrete.numResults + i];
   if (!derivative)
     return;
-
-  SmallVector<Tensor> residuals;
-  for (size_t i = derivative->numResults; i < outputs.size(); ++i)
-    residuals.push_back(makeTensor(std::move(outputs[i])));
-  SmallVector<const Tensor *> operands;
-  for (const Tensor &tensor : tensors)
-    operands.push_back(&tensor);
+  std::span<const Tensor> all(made.begin(), made.size());
   for (Tape *tape : here.tapes)
-    if (tape->recording &&
-        std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); }))
+    if (records(tape))
       tape->recordCall({concrete.shared_from_this(), derivative, derivative->serial, concrete.numResults}, operands,
-                       std::span(results.data(), results.size()), residuals, where);
+                       all.first(concrete.numResults), all.subspan(derivative->numResults), where);
 }
 
 //===- The public face
@@ -692,14 +706,16 @@ void call(FunctionState &function, Arguments &arguments, Body body, Results &res
   if (arguments.symbolic) [[unlikely]]
     checkInScope(function, arguments, /*specs=*/false);
   std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/false);
-  callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
   results.prototype = concrete->prototype;
+  if (results.copy)
+    results.copy(results.structure, results.prototype.get());
+  callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
 }
 
 OutsideTrace::OutsideTrace() {
-  auto *eager = new Level;
-  level_ = eager;
+  auto eager = std::make_unique<Level>();
   scope_ = new EnterLevel(*eager);
+  level_ = eager.release();
 }
 
 OutsideTrace::~OutsideTrace() {

@@ -6,6 +6,7 @@
 #include <wengert/Function.h>
 
 #include "codegen/Interpret.h"
+#include "runtime/StackArray.h"
 #include "ir/Lifetime.h"
 
 #include <chrono>
@@ -44,6 +45,8 @@ template <class F> auto whereMlirIsAlive(const char *what, const Where &where, F
     return std::move(*result);
   }
 }
+
+using runtime::StackArray;
 
 /// A name that MLIR and C take, and that no function has which compiled code calls.
 std::string symbolOf(const std::string &name);

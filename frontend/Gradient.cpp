@@ -53,9 +53,12 @@ public:
     std::lock_guard lock(mutex_);
     if (byKey_.contains(key.a))
       return;
-    bytes_ += program->bytes;
-    recent_.emplace_front(key, std::move(program));
-    byKey_[key.a] = recent_.begin();
+    List added; // nothing changes until both nodes are made
+    size_t bytes = program->bytes;
+    added.emplace_front(key, std::move(program));
+    byKey_.emplace(key.a, added.begin());
+    recent_.splice(recent_.begin(), added);
+    bytes_ += bytes;
     while (recent_.size() > 1 && (recent_.size() > kPrograms || bytes_ > kBytes)) {
       bytes_ -= recent_.back().second->bytes;
       byKey_.erase(recent_.back().first.a);
@@ -86,7 +89,7 @@ public:
   TapeToProgram(const EagerTape &tape, const Where &where)
       : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {}
 
-  GradientProgram make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded, ArrayRef<SmallVector<int32_t>> sources);
+  GradientProgram make(ArrayRef<int32_t> targets, ArrayRef<uint8_t> seeded, ArrayRef<std::vector<int32_t>> sources);
 
 private:
   void declareCall(const Record &record, const std::string &name);
@@ -225,8 +228,8 @@ func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gr
   return adjoint;
 }
 
-GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<bool> seeded,
-                                    ArrayRef<SmallVector<int32_t>> sources) {
+GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<uint8_t> seeded,
+                                    ArrayRef<std::vector<int32_t>> sources) {
   ir::Working working;
   Diagnostics diagnostics;
   module_ = ModuleOp::create(loc_);
@@ -341,7 +344,7 @@ struct GateEngine {
   const GradientProgram &program;
   Tensor constant(const Array &array) { return makeTensor(array); }
   Status execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results) {
-    SmallVector<const Tensor *> operands;
+    std::vector<const Tensor *> operands;
     if (row.op != OpId::call) {
       for (const Tensor &operand : call.operands)
         operands.push_back(&operand);
@@ -350,7 +353,7 @@ struct GateEngine {
     }
     const RecordedCall &recorded = calledBy(tape, program, row);
     std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*recorded.derivative, row.where);
-    SmallVector<Arguments::Leaf> leaves;
+    std::vector<Arguments::Leaf> leaves;
     for (const Tensor &operand : call.operands.first(recorded.callee->inputs.size()))
       leaves.push_back({&operand, nullptr});
     for (const Tensor &cotangent : call.operands.last(recorded.derivative->results.size()))
@@ -498,11 +501,19 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   std::vector<Tensor> targetTensors;
   for (const Source &target : targets.list)
     targetTensors.push_back(targetOf(target, recording, where));
+  bool recordingBefore = recording, usedBefore = std::exchange(used, true);
   if (!this->options.persistent)
     recording = false;
-  used = true;
-  std::vector<Grad> grads = traced ? gradientTraced(targetTensors, sources, options, where)
-                                   : gradientEager(targetTensors, sources, options, where);
+  std::vector<Grad> grads;
+  try {
+    grads = traced ? gradientTraced(targetTensors, sources, options, where) : gradientEager(targetTensors, sources, options, where);
+  } catch (...) { // an eager tape can be asked again
+    if (!traced) {
+      recording = recordingBefore;
+      used = usedBefore;
+    }
+    throw;
+  }
   if (!this->options.persistent) {
     eager = EagerTape();
     if (traced)
@@ -524,13 +535,16 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   for (const Source &source : sources)
     if (source.tensor.defined())
       checkUsable(source.tensor, where);
-  bool before = recording.exchange(false);
+  struct Paused {
+    std::atomic<bool> &recording;
+    bool before = recording.exchange(false);
+    ~Paused() { recording = before; }
+  } paused{recording};
   std::vector<Grad> grads =
       traced ? std::vector<Grad>() : gradientEager(targetTensors, sources, {.record = false}, where);
   std::string text;
   if (traced)
     text = "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
-  recording = before;
   for (size_t i = 0; i < grads.size(); ++i)
     text += (i ? "\n" : "") + nameOf(sources[i]) + ": " +
             (grads[i].has_value() ? "connected" : "None, " + grads[i].reason());
@@ -541,9 +555,9 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
                                       const GradientOptions &options, const Where &where) {
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
 
-  // What of it lies on the tape.
-  SmallVector<int32_t> targetSlots;
-  SmallVector<bool> seeded;
+  // What of it lies on the tape. Vectors of the standard library: LLVM's end the process when there is no memory.
+  std::vector<int32_t> targetSlots;
+  std::vector<uint8_t> seeded;
   std::vector<Tensor> given;
   std::string noTarget = "no path: the target was not computed from anything that the tape watches";
   for (size_t i = 0; i < targetTensors.size(); ++i) {
@@ -558,12 +572,12 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
     }
   }
   std::vector<std::string> reasons(sources.size());
-  SmallVector<SmallVector<int32_t>> sourceSlots;
+  std::vector<std::vector<int32_t>> sourceSlots;
   StructureHash key = eager.hash;
   for (size_t i = 0; i < targetSlots.size(); ++i)
     key.mix(0x20 | static_cast<uint64_t>(seeded[i]) << 8 | static_cast<uint64_t>(targetSlots[i]) << 16);
   for (size_t i = 0; i < sources.size(); ++i) {
-    SmallVector<int32_t> slots;
+    std::vector<int32_t> slots;
     for (const Tensor &read : readsOf(sources[i], reasons[i]))
       slots.push_back(eager.slotOf.find(stateOf(read)->id));
     key.mix(0x21 | slots.size() << 8);

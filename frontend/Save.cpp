@@ -39,7 +39,7 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
   for (const auto &[name, array] : contents->arrays)
     byName[name] = &array;
 
-  std::vector<std::pair<Variable, Tensor>> loaded;
+  std::vector<std::pair<std::shared_ptr<detail::VariableState>, Tensor>> loaded; // all of it, before the first variable changes
   for (const auto &[name, variable] : variables) {
     auto found = byName.find(name);
     if (auto unread = contents->unread.find(name); unread != contents->unread.end())
@@ -55,10 +55,10 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
       detail::raise({.op = "load_weights", .message = "`" + name + "` is " + toString(found->second->type) + " in " + path + ", and " + toString(wanted) + " in the program",
                      .remedy = "load into the model that was saved"},
                     where);
-    loaded.emplace_back(variable, detail::makeTensor(*found->second));
+    detail::currentValue(variable.state(), where); // a parameter of a traced function that has ended is an error
+    loaded.emplace_back(variable.state(), detail::makeTensor(*found->second));
   }
-  for (const auto &[variable, tensor] : loaded)
-    variable.assign(Located(tensor, where));
+  detail::exchangeValues(loaded);
 }
 
 } // namespace wg

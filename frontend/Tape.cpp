@@ -37,8 +37,11 @@ void dropTape(Tape *tape) {
     std::lock_guard lock(endings);
     if (tape->home()) { // its thread may be looking at it: that one frees it
       tape->recording = false;
-      tape->home()->dropped.push_back(tape);
-      tape->home()->someDropped = true;
+      try {
+        tape->home()->dropped.push_back(tape);
+        tape->home()->someDropped = true;
+      } catch (const std::bad_alloc &) { // without a place on the list it stays, stopped, until the process ends
+      }
       return;
     }
   }
@@ -73,9 +76,9 @@ void Level::end() {
 Tape::Tape(const GradientTapeOptions &options) : options(options), home_(&level()) {
   if (home()->someDropped)
     home()->bury();
-  home()->tapes.push_back(this);
   if (home()->trace)
     traced = std::make_unique<TracedTape>();
+  home()->tapes.push_back(this);
 }
 
 Tape::~Tape() {
@@ -101,6 +104,23 @@ void Tape::checkLevel(const char *what, const Where &where) const {
 //===- Watching
 //----------------------------------------------------------------------------------------------------===//
 
+/// Room for `more` elements; capacities grow as a vector's own do.
+template <class T> static void makeRoom(std::vector<T> &list, size_t more) {
+  if (list.capacity() - list.size() < more)
+    list.reserve(std::max(list.size() + more, 2 * list.capacity()));
+}
+
+void Tape::reserve(size_t numTensors, bool call) {
+  eager.slotOf.reserve(numTensors);
+  makeRoom(eager.values, numTensors);
+  makeRoom(eager.tracked, numTensors);
+  makeRoom(eager.slots, numTensors);
+  makeRoom(eager.records, 1);
+  if (call)
+    makeRoom(eager.calls, 1);
+}
+
+/// The slot of a tensor, made if there is none; there is room for it.
 int32_t Tape::slotFor(const Tensor &tensor, bool tracked) {
   const TensorState *state = stateOf(tensor);
   int32_t slot = eager.slotOf.find(state->id);
@@ -132,8 +152,10 @@ void Tape::watch(const Tensor &tensor, const Where &where) {
     traced->values.insert(home()->trace->valueOf(tensor, "watch", where));
   else if (tensor.symbolic())
     raiseOutOfScope("watch", tensor, where);
-  else
+  else {
+    reserve(1);
     slotFor(tensor, true);
+  }
 }
 
 static Tape::WatchedVariable &entryOf(std::vector<Tape::WatchedVariable> &variables,
@@ -163,6 +185,8 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
     return;
   if (!runtime::isFloat(variable->type.dtype))
     return;
+  if (!traced)
+    reserve(1);
   entryOf(variables, variable).reads.push_back(value);
   if (traced)
     traced->values.insert(home()->trace->valueOf(value, "variable", {}));
@@ -200,10 +224,11 @@ void Tape::reset() {
 //===- Recording
 //---------------------------------------------------------------------------------------------------===//
 
-void Tape::record(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
-                  const Where &where) {
+/// The row of an op whose results and residuals are new tensors; nothing here fails, as there is room.
+void Tape::addRecord(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+                     std::span<const Tensor> residuals, const Where &where) {
   Record record{.op = op,
-                .numResults = static_cast<uint16_t>(results.size()),
+                .numResults = static_cast<uint16_t>(results.size() + residuals.size()),
                 .numOperands = static_cast<uint32_t>(operands.size()),
                 .first = static_cast<uint32_t>(eager.slots.size()),
                 .call = -1,
@@ -212,30 +237,37 @@ void Tape::record(OpId op, const Attrs &attrs, std::span<const Tensor *const> op
   StructureHash &hash = eager.hash;
   for (const Tensor *operand : operands)
     eager.slots.push_back(slotFor(*operand, false));
-  hash.mix(0x12 | static_cast<uint64_t>(op) << 8 | operands.size() << 24 | results.size() << 40);
+  hash.mix(0x12 | static_cast<uint64_t>(op) << 8 | operands.size() << 24 | static_cast<uint64_t>(record.numResults) << 40);
   hash.mix(attrs.hash() ^ reinterpret_cast<uint64_t>(where.file));
   hash.mix(static_cast<uint64_t>(where.line) << 32 | where.column);
   for (size_t i = 0; i < operands.size(); ++i)
     hash.mix(static_cast<uint64_t>(eager.slots[record.first + i]));
   // Results are new tensors: their types follow from the op, and need no place in the hash.
-  for (const Tensor &result : results) {
+  auto add = [&](const Tensor &result, bool tracked) {
     int32_t slot = static_cast<int32_t>(eager.values.size());
     eager.slotOf.insert(stateOf(result)->id, slot);
     eager.values.push_back(result);
-    eager.tracked.push_back(true); // integers too: so an empty gradient can say where its path breaks
+    eager.tracked.push_back(tracked);
     eager.slots.push_back(slot);
-  }
+  };
+  for (const Tensor &result : results)
+    add(result, true); // integers too: so an empty gradient can say where its path breaks
+  for (const Tensor &residual : residuals)
+    add(residual, false);
   eager.records.push_back(std::move(record));
+}
+
+void Tape::record(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+                  const Where &where) {
+  reserve(operands.size() + results.size());
+  addRecord(op, attrs, operands, results, {}, where);
 }
 
 void Tape::recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results,
                       std::span<const Tensor> residuals, const Where &where) {
+  reserve(operands.size() + results.size() + residuals.size(), /*call=*/true);
   eager.hash.mix(call.serial);
-  std::vector<Tensor> all(results.begin(), results.end());
-  all.insert(all.end(), residuals.begin(), residuals.end());
-  record(OpId::call, {}, operands, all, where);
-  for (size_t i = eager.values.size() - residuals.size(); i < eager.values.size(); ++i)
-    eager.tracked[i] = false;
+  addRecord(OpId::call, {}, operands, results, residuals, where);
   eager.records.back().call = static_cast<int32_t>(eager.calls.size());
   eager.calls.push_back(std::move(call));
 }

@@ -27,9 +27,14 @@ public:
         return -1;
     }
   }
-  void insert(uint64_t id, int32_t slot) {
-    if (2 * ++count_ > entries_.size())
+  /// Room for `more` ids, so that inserting them does not fail.
+  void reserve(size_t more) {
+    while (2 * (count_ + more) > entries_.size())
       grow();
+  }
+  void insert(uint64_t id, int32_t slot) {
+    reserve(1);
+    ++count_;
     size_t i = place(id);
     while (entries_[i].id != 0)
       i = (i + 1) & (entries_.size() - 1);
@@ -97,7 +102,8 @@ public:
   explicit Tape(const GradientTapeOptions &options);
   ~Tape();
 
-  /// The gate's calls.
+  /// The gate's calls. Each records all of an op, or throws and leaves the tape as it was; none throws after a `reserve` of as many tensors.
+  void reserve(size_t numTensors, bool call = false);
   bool tracks(const Tensor &tensor) const {
     int32_t slot = eager.slotOf.find(stateOf(tensor)->id);
     return slot >= 0 && eager.tracked[static_cast<size_t>(slot)];
@@ -141,6 +147,8 @@ public:
 private:
   std::atomic<Level *> home_;
   int32_t slotFor(const Tensor &tensor, bool tracked);
+  void addRecord(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
+                 std::span<const Tensor> residuals, const Where &where);
   void checkUsable(const Tensor &tensor, const Where &where) const;
   void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const;
   std::vector<Grad> gradientEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,

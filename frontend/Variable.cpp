@@ -88,6 +88,14 @@ bool detail::isSameArgument(const Variable &a, const Variable &b) {
   return countsAlone(*a.state()) || countsAlone(*b.state()) ? a.state() == b.state() : a.is(b);
 }
 
+void detail::exchangeValues(std::span<std::pair<std::shared_ptr<VariableState>, Tensor>> values) noexcept {
+  for (auto &[place, value] : values) {
+    const std::shared_ptr<VariableState> &variable = variableBehind(place);
+    std::unique_lock lock(variable->mutex);
+    std::swap(variable->current, value);
+  }
+}
+
 void Variable::assign(const Located &value) const {
   const TensorType &type = checked(state_, value.where())->type;
   Tensor next = detail::tensorOf(value, type.dtype);

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -44,6 +46,7 @@ public:
     f_ = f;
     context_ = context;
     count_ = count;
+    failed_ = nullptr;
     next_.store(0, std::memory_order_relaxed);
     working_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
     // Seen by a spinning worker at once; a sleeping one is woken. The counter changes under the mutex so that no worker
@@ -61,14 +64,23 @@ public:
         __builtin_ia32_pause();
       else
         std::this_thread::yield();
+    if (failed_) [[unlikely]]
+      std::rethrow_exception(std::exchange(failed_, nullptr));
   }
 
 private:
   static constexpr int kSpins = 2000; // about 50 us
 
   void take() {
-    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;)
-      f_(context_, i);
+    try {
+      for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;)
+        f_(context_, i);
+    } catch (...) { // the caller gets the first one, when no thread is in the loop any more
+      next_.store(count_, std::memory_order_relaxed);
+      std::lock_guard lock(sleepMutex_);
+      if (!failed_)
+        failed_ = std::current_exception();
+    }
   }
 
   void work(uint64_t seen) {
@@ -91,12 +103,12 @@ private:
   void start(int threads) {
     threads_.store(threads, std::memory_order_relaxed);
     uint64_t seen = generation_.load(std::memory_order_relaxed);
-    for (int i = 1; i < threads; ++i)
-      try {
+    try {
+      workers_.reserve(static_cast<size_t>(threads));
+      for (int i = 1; i < threads; ++i)
         workers_.emplace_back([this, seen] { work(seen); });
-      } catch (const std::system_error &) { // the system gives no more threads: fewer will do
-        break;
-      }
+    } catch (const std::exception &) { // no memory, or the system gives no more threads: fewer will do
+    }
   }
 
   void stop() {
@@ -119,6 +131,7 @@ private:
   std::atomic<int64_t> next_ = 0;
   std::atomic<int> working_ = 0;
   std::atomic<uint64_t> generation_ = 0;
+  std::exception_ptr failed_; ///< what f_ threw first; guarded by sleepMutex_ while a loop runs
   std::atomic<bool> stopping_ = false;
   std::atomic<int> threads_ = 1;
   std::mutex sleepMutex_;
@@ -158,8 +171,17 @@ int numThreads() { return pool().size(); }
 void setNumThreads(int count) { pool().resize(std::clamp(count, 1, kMaxThreads)); }
 
 void parallelFor(int64_t count, void (*f)(void *, int64_t), void *context) {
-  if (count > 0)
-    pool().run(count, f, context);
+  if (count <= 0)
+    return;
+  Pool *threads = nullptr;
+  try {
+    threads = &pool();
+  } catch (const std::bad_alloc &) { // compiled code, through which nothing is thrown, calls this too
+  }
+  if (threads)
+    return threads->run(count, f, context);
+  for (int64_t i = 0; i < count; ++i)
+    f(context, i);
 }
 
 } // namespace wg::runtime

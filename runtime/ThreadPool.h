@@ -15,7 +15,8 @@ void setNumThreads(int count);
 
 /// f(0) .. f(count - 1), each once, in any order and on any thread; returns when all have returned. Calls that come from
 /// inside a loop, or while another thread's loop occupies the pool, run on the calling thread: never a deadlock. `f` must
-/// not throw, and must give the same result in any order: that the bits do not depend on the number of threads is its duty.
+/// give the same result in any order: that the bits do not depend on the number of threads is its duty. If it throws, some
+/// calls are left out, and the caller gets the first exception when all others have returned.
 void parallelFor(int64_t count, void (*f)(void *context, int64_t i), void *context);
 
 template <class F> void parallelFor(int64_t count, F &&f) {

@@ -47,34 +47,50 @@ std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
   return named;
 }
 
-/// Names that stand already get a number: `weight.m`, `weight.m_1`.
+/// Names that exist already get a number: `weight.m`, `weight.m_1`. A name is taken if its slot is made.
 Variable Optimizer::makeSlot(const Tensor &initial, const std::string &name) {
   std::string unique = name;
   // From the last number of this name on: layers are many and their names few.
-  for (int &number = numbers_[name]; !names_.insert(unique).second;)
+  for (int &number = numbers_[name]; names_.contains(unique);)
     unique = name + "_" + std::to_string(++number);
   slots_.push_back(Variable(initial, {.name = unique, .trainable = false}));
+  names_.insert(unique);
   return slots_.back();
 }
 
+void Optimizer::forget(size_t seen, size_t slots) {
+  for (; seen_.size() > seen; seen_.pop_back())
+    places_.erase(seen_.back().id);
+  for (; slots_.size() > slots; slots_.pop_back())
+    names_.erase(slots_.back().name());
+  numbers_.clear(); // counted anew
+}
+
+/// What a failure leaves behind is forgotten: the next call names its slots as this one would have.
 std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const Where &where) {
+  const size_t seenBefore = seen_.size(), slotsBefore = slots_.size();
   Variable step; // the count of the variables seen for the first time in this call
   std::vector<size_t> places;
-  for (const Variable &variable : variables) {
-    const TensorType type{variable.dtype(where), variable.shape(where)};
-    auto known = places_.find(variable.id());
-    if (known == places_.end())
-      known = at_trace_time([&] {
-        if (!step.defined())
-          step = makeSlot(Tensor(int64_t(0)), "step");
-        Seen fresh{variable.id(), step, {}};
-        for (const std::string &name : slotNames_)
-          if (runtime::isFloat(type.dtype))
-            fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), variable.name() + "." + name));
-        seen_.push_back(std::move(fresh));
-        return places_.emplace(variable.id(), seen_.size() - 1).first;
-      });
-    places.push_back(known->second);
+  try {
+    for (const Variable &variable : variables) {
+      const TensorType type{variable.dtype(where), variable.shape(where)};
+      auto known = places_.find(variable.id());
+      if (known == places_.end())
+        known = at_trace_time([&] {
+          if (!step.defined())
+            step = makeSlot(Tensor(int64_t(0)), "step");
+          Seen fresh{variable.id(), step, {}};
+          for (const std::string &name : slotNames_)
+            if (runtime::isFloat(type.dtype))
+              fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), variable.name() + "." + name));
+          seen_.push_back(std::move(fresh));
+          return places_.emplace(variable.id(), seen_.size() - 1).first;
+        });
+      places.push_back(known->second);
+    }
+  } catch (...) {
+    forget(seenBefore, slotsBefore);
+    throw;
   }
   return places;
 }
@@ -114,8 +130,29 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
   for (size_t i = 0; i < variables.size(); ++i)
     check(grads[i], variables[i], where);
 
+  // A step that fails half way, for lack of memory, puts back what it changed; a trace that fails is dropped as a whole.
   std::lock_guard lock(mutex_);
-  std::vector<size_t> places = see(variables, where);
+  const size_t seenBefore = seen_.size(), slotsBefore = slots_.size();
+  std::vector<std::pair<std::shared_ptr<detail::VariableState>, Tensor>> before;
+  auto keep = [&](const Variable &variable) { before.emplace_back(variable.state(), detail::currentValue(variable.state(), where)); };
+  try {
+    std::vector<size_t> places = see(variables, where);
+    if (!detail::level().trace)
+      for (size_t i = 0; i < variables.size(); ++i) {
+        keep(variables[i]);
+        keep(seen_[places[i]].step);
+        std::for_each(seen_[places[i]].slots.begin(), seen_[places[i]].slots.end(), keep);
+      }
+    step(grads, variables, places);
+  } catch (...) {
+    detail::exchangeValues(before);
+    forget(seenBefore, slotsBefore);
+    throw;
+  }
+}
+
+/// One step of each variable, whose place among those seen is `places`.
+void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const std::vector<size_t> &places) {
   std::vector<std::pair<Variable, Tensor>> steps;
   for (size_t place : places) {
     const Variable &step = seen_[place].step;

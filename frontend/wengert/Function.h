@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,9 +73,13 @@ public:
       delete[] data_;
   }
   void push_back(const T &value) {
-    if (size_ == capacity_) [[unlikely]]
-      grow();
+    reserve(size_ + 1);
     data_[size_++] = value;
+  }
+  /// Room for `size` elements: pushing up to there does not fail.
+  void reserve(size_t size) {
+    if (size > capacity_) [[unlikely]]
+      grow(size);
   }
   size_t size() const { return size_; }
   T &operator[](size_t i) { return data_[i]; }
@@ -85,14 +90,15 @@ public:
   void clear() { size_ = 0; }
 
 private:
-  void grow() {
-    T *wider = new T[capacity_ * 2];
+  void grow(size_t size) {
+    size_t wide = size > capacity_ * 2 ? size : capacity_ * 2;
+    T *wider = new T[wide];
     for (size_t i = 0; i < size_; ++i)
       wider[i] = data_[i];
     if (data_ != local_)
       delete[] data_;
     data_ = wider;
-    capacity_ *= 2;
+    capacity_ = wide;
   }
   T local_[N];
   T *data_ = local_;
@@ -211,6 +217,9 @@ struct Body {
 struct Results {
   Inline<Tensor, 8> tensors;
   std::shared_ptr<const void> prototype;
+  /// Copies the prototype into `structure` before the function runs: nothing may fail when it has assigned variables.
+  void (*copy)(void *structure, const void *prototype) = nullptr;
+  void *structure = nullptr;
 };
 
 class FunctionState;
@@ -268,7 +277,7 @@ template <class R> R unpack(Results &results) {
   } else if constexpr (std::same_as<R, Tensor>) {
     return std::move(results.tensors[0]);
   } else {
-    R result = *static_cast<const R *>(results.prototype.get());
+    R result = std::move(**static_cast<std::optional<R> *>(results.structure));
     size_t next = 0;
     visit(result, [&]<class L>(L &leaf) {
       if constexpr (std::same_as<L, Tensor>)
@@ -300,9 +309,17 @@ template <class R, class F, class... A> R invoke(FunctionState &state, F &f, con
   collect(arguments, args...);
   using Trace = Tracer<std::decay_t<R>, F, A...>;
   Trace trace{f, {args...}};
+  using Result = std::decay_t<R>;
   Results results;
+  [[maybe_unused]] std::conditional_t<std::is_void_v<Result>, char, std::optional<Result>> structure{};
+  if constexpr (!std::is_void_v<Result> && !std::same_as<Result, Tensor>) {
+    results.structure = &structure;
+    results.copy = [](void *to, const void *prototype) {
+      static_cast<std::optional<Result> *>(to)->emplace(*static_cast<const Result *>(prototype));
+    };
+  }
   call(state, arguments, {&trace, &Trace::run}, results);
-  return unpack<std::decay_t<R>>(results);
+  return unpack<Result>(results);
 }
 
 } // namespace detail

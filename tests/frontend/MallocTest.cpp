@@ -1,45 +1,15 @@
 // A compiled train step asks the system for no memory: the C library's allocator is counted in front of the real one.
+#include "tests/frontend/Allocator.h"
+
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <dlfcn.h>
-
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-#define WENGERT_SANITIZED
-#endif
-
-#ifndef WENGERT_SANITIZED
-static std::atomic<bool> counting = false;
-static std::atomic<long> calls = 0;
-
-extern "C" {
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-
-static void count() {
-  if (counting.load(std::memory_order_relaxed))
-    calls.fetch_add(1, std::memory_order_relaxed);
-}
-void *malloc(size_t bytes) { return count(), __libc_malloc(bytes); }
-void *calloc(size_t n, size_t bytes) { return count(), __libc_calloc(n, bytes); }
-void *realloc(void *old, size_t bytes) { return count(), __libc_realloc(old, bytes); }
-void *memalign(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
-void *aligned_alloc(size_t alignment, size_t bytes) { return count(), __libc_memalign(alignment, bytes); }
-int posix_memalign(void **block, size_t alignment, size_t bytes) {
-  count();
-  *block = __libc_memalign(alignment, bytes);
-  return *block ? 0 : 12;
-}
-}
-#endif
-
 namespace wg {
 namespace {
+
+using tests::allocator::calls;
+using tests::allocator::counting;
 
 TEST(Malloc, AThousandTrainStepsCallItNever) {
 #ifdef WENGERT_SANITIZED

@@ -27,7 +27,7 @@ public:
   /// Updates each variable with the gradient at the same place. Both are lists, tuples, or structures of them.
   /// An empty list changes nothing; an empty Grad is skipped, with one warning a variable that carries the reason.
   /// Errors, before anything changes: different counts; no gradient at all (`No gradients provided for any variable.`);
-  /// a gradient of another shape or dtype than its variable; a variable that is no float.
+  /// a gradient of another shape or dtype than its variable; a variable that is no float. A step that fails for lack of memory changes nothing.
   template <class Grads, class Variables> void apply(const Grads &grads, const Variables &variables, Where where = Where::current()) {
     std::vector<Grad> flat;
     detail::visit(grads, [&]<class Leaf>(const Leaf &leaf) {
@@ -87,6 +87,9 @@ private:
   /// The places of the variables in `seen_`, where they stand afterwards.
   std::vector<size_t> see(const std::vector<Variable> &variables, const Where &where);
   Variable makeSlot(const Tensor &initial, const std::string &name);
+  /// Takes back what was made beyond so many variables and slots.
+  void forget(size_t seen, size_t slots);
+  void step(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const std::vector<size_t> &places);
 
   mutable std::mutex mutex_; ///< held by apply, build and named_slots
   std::vector<std::string> slotNames_;
