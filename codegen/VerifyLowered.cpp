@@ -29,7 +29,7 @@ bool isEmitted(Operation *op) {
              arith::AddFOp, arith::AddIOp, arith::AndIOp, arith::BitcastOp, arith::CmpFOp, arith::CmpIOp, arith::ConstantOp, arith::DivFOp,
              arith::DivSIOp, arith::DivUIOp, arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp, arith::FPToSIOp, arith::FPToUIOp, arith::IndexCastOp,
              arith::IndexCastUIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinSIOp, arith::MinUIOp,
-             arith::MinimumFOp, arith::MinNumFOp, arith::MulFOp, arith::MulIOp, arith::NegFOp, arith::OrIOp, arith::RemFOp, arith::RemSIOp,
+             arith::MinimumFOp, arith::MinNumFOp, arith::MulFOp, arith::MulIOp, arith::MulUIExtendedOp, arith::NegFOp, arith::OrIOp, arith::RemFOp, arith::RemSIOp,
              arith::RemUIOp, arith::SIToFPOp, arith::SelectOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp, arith::SubFOp, arith::SubIOp,
              arith::TruncFOp, arith::TruncIOp, arith::UIToFPOp, arith::XOrIOp,
              math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CosOp, math::ErfOp, math::ExpOp, math::ExpM1Op, math::FloorOp,
@@ -37,8 +37,8 @@ bool isEmitted(Operation *op) {
              math::TruncOp,
              vector::BroadcastOp, vector::CreateMaskOp, vector::ExtractOp, vector::FMAOp, vector::FromElementsOp, vector::InsertOp,
              vector::ReductionOp, vector::ShuffleOp, vector::StepOp,
-             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
-             LLVM::MaskedStoreOp, LLVM::MemcpyOp, LLVM::Prefetch, LLVM::StoreOp>(op);
+             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::CallIntrinsicOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
+             LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter, LLVM::MemcpyOp, LLVM::Prefetch, LLVM::StoreOp>(op);
   // clang-format on
 }
 
@@ -50,18 +50,31 @@ bool isPointer(Type type) {
   auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
   return pointer && pointer.getAddressSpace() == 0;
 }
-/// What a value of an emitted op can be.
+/// What a value of an emitted op can be. Vectors of pointers are the addresses of elements that lie apart.
 bool isEmitted(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
-    return vector.getRank() == 1 && !vector.isScalable() && vector.getNumElements() <= kMaxLanes && isScalar(vector.getElementType());
+    return vector.getRank() == 1 && !vector.isScalable() && vector.getNumElements() <= kMaxLanes &&
+           (isScalar(vector.getElementType()) || isPointer(vector.getElementType()));
   return isScalar(type) || isPointer(type);
+}
+
+/// A float cast to an integer with saturation, scalar or lane by lane, is the one intrinsic that the emitters name (ir/ops/Cast.cpp).
+LogicalResult checkIntrinsic(LLVM::CallIntrinsicOp call) {
+  StringRef name = call.getIntrin();
+  auto lanes = [](Type type) { return isa<VectorType>(type) ? cast<VectorType>(type).getNumElements() : 0; };
+  if ((name != "llvm.fptosi.sat" && name != "llvm.fptoui.sat") || call.getArgs().size() != 1 || !call.getOpBundleOperands().empty() || call->getNumResults() != 1)
+    return call.emitOpError("calls ") << name << "; the emitters call llvm.fptosi.sat and llvm.fptoui.sat alone, on one value";
+  Type from = call.getArgs()[0].getType(), to = call->getResult(0).getType();
+  if (!isa<FloatType>(getElementTypeOrSelf(from)) || !getElementTypeOrSelf(to).isSignlessInteger() || lanes(from) != lanes(to))
+    return call.emitOpError("is no cast of ") << from << " to " << to;
+  return success();
 }
 
 /// Attributes of the llvm dialect's ops: those that the emitters set, with values that LLVM takes.
 LogicalResult checkAttributes(Operation *op) {
   static const llvm::StringSet<> harmless{"elem_type",   "rawConstantIndices", "noWrapFlags", "global_name", "sym_name",  "global_type",         "constant",
                                           "linkage",     "value",              "dso_local",   "isVolatile",  "ordering",  "operandSegmentSizes", "op_bundle_sizes",
-                                          "visibility_", "alignment",          "addr_space",  "hint",        "rw",        "cache",               "unnamed_addr"};
+                                          "visibility_", "alignment",          "addr_space",  "hint",        "rw",        "cache",               "unnamed_addr", "intrin"};
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (!harmless.contains(name))
@@ -74,6 +87,8 @@ LogicalResult checkAttributes(Operation *op) {
   }
   if (auto address = dyn_cast<LLVM::GEPOp>(op); address && !(isScalar(address.getElemType()) && !address.getElemType().isIndex() && address.getIndices().size() == 1))
     return op->emitOpError("steps through ") << address.getElemType() << "; the emitters step by one index over scalars";
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && failed(checkIntrinsic(call)))
+    return failure();
   if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
     APInt count;
     if (!isPointer(local.getElemType()) || !matchPattern(local.getArraySize(), m_ConstantInt(&count)) || count.getActiveBits() > 20)
