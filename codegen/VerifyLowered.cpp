@@ -74,7 +74,8 @@ LogicalResult checkIntrinsic(LLVM::CallIntrinsicOp call) {
 LogicalResult checkAttributes(Operation *op) {
   static const llvm::StringSet<> harmless{"elem_type",   "rawConstantIndices", "noWrapFlags", "global_name", "sym_name",  "global_type",         "constant",
                                           "linkage",     "value",              "dso_local",   "isVolatile",  "ordering",  "operandSegmentSizes", "op_bundle_sizes",
-                                          "visibility_", "alignment",          "addr_space",  "hint",        "rw",        "cache",               "unnamed_addr", "intrin"};
+                                          "visibility_", "alignment",          "addr_space",  "hint",        "rw",        "cache",               "unnamed_addr",
+                                          "intrin",      "fastmathFlags"};
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (!harmless.contains(name))

@@ -423,7 +423,8 @@ Status writeFiles(std::span<const FileContents> files) {
   std::set<std::string> places, directories;
   std::set<std::pair<dev_t, ino_t>> known;
   for (const FileContents &contents : files) {
-    Target &target = *targets.emplace_back(new Target{contents, {}});
+    targets.push_back(std::unique_ptr<Target>(new Target{contents, {}})); // owned before the vector grows, which may fail
+    Target &target = *targets.back();
     if (Status status = find(target); !status.ok())
       return status;
     if (target.through)

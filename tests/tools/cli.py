@@ -526,7 +526,7 @@ def test_a_lowered_entry_fits_its_description(folder):
         ("wg.errors = []", "wg.errors = [1]", "hold strings"),
         ("alignment = 4", "alignment = 3", "power of two"),
         ("%ok =", 'llvm.inline_asm "hlt", "" : () -> ()\n  %ok =', "'llvm.inline_asm' op is no op that the emitters write"),
-        ("%ok =", 'llvm.call_intrinsic "llvm.no.such"() : () -> ()\n  %ok =', "is no op that the emitters write"),
+        ("%ok =", 'llvm.call_intrinsic "llvm.no.such"() : () -> ()\n  %ok =', "calls llvm.no.such; the emitters call"),
         ("func.func @f", "llvm.func @system(!llvm.ptr) -> i32\nfunc.func @f", "neither a function nor constant data"),
         ("func.func @f", "func.func private @system(!llvm.ptr) -> i32\nfunc.func @f", "declared only"),
         ("func.func @f", "llvm.mlir.global external @environ() : !llvm.ptr\nfunc.func @f", "no internal constant array"),
