@@ -70,6 +70,30 @@ LogicalResult checkIntrinsic(LLVM::CallIntrinsicOp call) {
   return success();
 }
 
+/// What MLIR does not compare: addresses have the lanes of their index; what is read or written under a mask has those of the mask, and the type of
+/// what is taken where the mask is not set.
+LogicalResult checkLanes(Operation *op) {
+  auto lanes = [](Type type) { return isa<VectorType>(type) ? cast<VectorType>(type).getNumElements() : 0; };
+  auto agree = [&](Type a, Type b) -> LogicalResult { return lanes(a) == lanes(b) ? success() : op->emitOpError("has the types ") << a << " and " << b << ", of different lanes"; };
+  if (auto address = dyn_cast<LLVM::GEPOp>(op)) {
+    Type index = address.getDynamicIndices().empty() ? IntegerType::get(op->getContext(), 64) : address.getDynamicIndices()[0].getType();
+    return isPointer(address.getBase().getType()) ? agree(index, address.getType()) : op->emitOpError("steps from ") << address.getBase().getType() << "; the emitters step from one pointer";
+  }
+  auto passes = [&](ValueRange values) -> LogicalResult {
+    bool fits = values.size() == 1 && values[0].getType() == op->getResult(0).getType();
+    return fits ? success() : op->emitOpError("takes one value of the type ") << op->getResult(0).getType() << " where the mask is not set";
+  };
+  if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
+    return failed(agree(load.getMask().getType(), load.getType())) ? failure() : passes(load.getPassThru());
+  if (auto store = dyn_cast<LLVM::MaskedStoreOp>(op))
+    return agree(store.getMask().getType(), store.getValue().getType());
+  if (auto gather = dyn_cast<LLVM::masked_gather>(op))
+    return failed(agree(gather.getMask().getType(), gather.getType())) ? failure() : passes(gather.getPassThru());
+  if (auto scatter = dyn_cast<LLVM::masked_scatter>(op))
+    return agree(scatter.getMask().getType(), scatter.getValue().getType());
+  return success();
+}
+
 /// Attributes of the llvm dialect's ops: those that the emitters set, with values that LLVM takes.
 LogicalResult checkAttributes(Operation *op) {
   static const llvm::StringSet<> harmless{"elem_type",   "rawConstantIndices", "noWrapFlags", "global_name", "sym_name",  "global_type",         "constant",
@@ -88,6 +112,10 @@ LogicalResult checkAttributes(Operation *op) {
   }
   if (auto address = dyn_cast<LLVM::GEPOp>(op); address && !(isScalar(address.getElemType()) && !address.getElemType().isIndex() && address.getIndices().size() == 1))
     return op->emitOpError("steps through ") << address.getElemType() << "; the emitters step by one index over scalars";
+  if (auto prefetch = dyn_cast<LLVM::Prefetch>(op); prefetch && (prefetch.getRw() > 1 || prefetch.getHint() > 3 || prefetch.getCache() > 1))
+    return op->emitOpError("has rw ") << prefetch.getRw() << ", hint " << prefetch.getHint() << " and cache " << prefetch.getCache() << "; at most 1, 3 and 1 are known";
+  if (failed(checkLanes(op)))
+    return failure();
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && failed(checkIntrinsic(call)))
     return failure();
   if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
