@@ -184,7 +184,8 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
     for (size_t r = 0; r < results.size(); ++r)
       expectClose(expected[r], results[r], expanded ? ulps : 0, terms, "fused, result " + std::to_string(r) + "\n" + text);
   }
-  for (auto [level, cpu] : llvm::enumerate(std::initializer_list<const char *>{"native", "x86-64-v3", "x86-64-v2"})) {
+  static constexpr const char *kCpus[] = {"native", "x86-64-v3", "x86-64-v2"};
+  for (auto [level, cpu] : llvm::enumerate(kCpus)) {
     if (turn && *turn % 3 != level)
       continue;
     std::optional<codegen::Target> target = codegen::Target::named(cpu);

@@ -55,7 +55,7 @@ private:
     return shape;
   }
 
-  int input(DType dtype, const Shape &shape, double lo = -2, double hi = 2);
+  int input(DType dtype, Shape shape, double lo = -2, double hi = 2);
   Maybe step(OpId op, const Attrs &attrs, std::vector<int> operands, bool raw = false);
   Maybe step(OpId op, std::vector<int> operands) { return step(op, Attrs(), std::move(operands)); }
   /// A splat of `value`, typed as `like`.
@@ -90,8 +90,8 @@ private:
     Maybe found = pick([&](int v) { return typeOf(v).dtype == DType::i64 || typeOf(v).dtype == DType::i32; });
     return found >= 0 && !chance(0.2) ? found : input(chance(0.5) ? DType::i64 : DType::i32, shape(), -5, 6);
   }
-  int ofType(const TensorType &type, bool raw = false);
-  int aCondition(const Shape &shape);
+  int ofType(TensorType type, bool raw = false);
+  int aCondition(Shape shape);
   Ints someAxes(int rank, bool atLeastOne = false) {
     Ints axes;
     for (int i = 0; i < rank; ++i)
@@ -103,7 +103,7 @@ private:
   }
 
   Maybe withUnitAxes(int x);
-  Maybe fitted(int x, const Shape &wanted);
+  Maybe fitted(int x, Shape wanted); ///< by value: a step moves the values, and their shapes
   Maybe view(int x);
   Maybe unary();
   Maybe binary();
@@ -129,7 +129,7 @@ private:
   std::vector<bool> hidden_; ///< indices with a range of their own
 };
 
-int Generator::input(DType dtype, const Shape &shape, double lo, double hi) {
+int Generator::input(DType dtype, Shape shape, double lo, double hi) {
   // Inputs come before steps; values are renumbered at the end.
   Array array = Array::empty(dtype, shape);
   uint64_t seed = next();
@@ -185,7 +185,7 @@ Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> o
 }
 
 /// A value of exactly this type: one that is there, one that broadcasts to it, or an input.
-int Generator::ofType(const TensorType &type, bool raw) {
+int Generator::ofType(TensorType type, bool raw) {
   if (!chance(0.2))
     if (Maybe found = pick([&](int v) { return typeOf(v) == type && (!raw || isRaw(v)); }); found >= 0)
       return found;
@@ -209,7 +209,7 @@ int Generator::ofType(const TensorType &type, bool raw) {
   return type.dtype == DType::boolean ? aCondition(type.shape) : input(type.dtype, type.shape, isFloat(type.dtype) ? -2 : -5, isFloat(type.dtype) ? 2 : 6);
 }
 
-int Generator::aCondition(const Shape &shape) {
+int Generator::aCondition(Shape shape) {
   if (chance(0.3))
     return input(DType::boolean, shape);
   static const OpId kCompare[] = {OpId::less, OpId::less_equal, OpId::greater, OpId::greater_equal, OpId::equal, OpId::not_equal};
@@ -239,7 +239,7 @@ Generator::Maybe Generator::withUnitAxes(int x) {
 }
 
 /// x, or as much of it as there is, as a value of this shape: by its axes of size 1, as part of it, padded, or reshaped.
-Generator::Maybe Generator::fitted(int x, const Shape &wanted) {
+Generator::Maybe Generator::fitted(int x, Shape wanted) {
   if (x < 0 || shapeOf(x) == wanted)
     return x;
   const Shape shape = shapeOf(x);

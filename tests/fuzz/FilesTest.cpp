@@ -34,12 +34,20 @@ static void *counted(size_t bytes, size_t alignment) {
 void *operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
 void *operator new[](size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
 void *operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
+void *operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+  try {
+    return counted(bytes, static_cast<size_t>(alignment));
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
 void operator delete(void *memory) noexcept { ::free(memory); }
 void operator delete[](void *memory) noexcept { ::free(memory); }
 void operator delete(void *memory, size_t) noexcept { ::free(memory); }
 void operator delete[](void *memory, size_t) noexcept { ::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { ::free(memory); }
 void operator delete(void *memory, size_t, std::align_val_t) noexcept { ::free(memory); }
+void operator delete(void *memory, std::align_val_t, const std::nothrow_t &) noexcept { ::free(memory); }
 
 namespace wg::runtime {
 namespace {
