@@ -236,7 +236,7 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
     if (value)
       values.push_back(value);
   }
-  // What only an unread cotangent reads is no residual: the terminator keeps the gradients while the rest is erased.
+  // A value that only an unread cotangent reads is not kept: the terminator holds the gradients while the rest is erased.
   SmallVector<Value> primal(terminator->getOperands());
   terminator->insertOperands(terminator->getNumOperands(), values);
   eraseDead(*block, marker);
