@@ -131,18 +131,25 @@ FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
   auto name = callee->getAttrOfType<FlatSymbolRefAttr>(kVjpAttr);
   if (!name)
     return callee.emitOpError("has as ") << kVjpAttr << " " << callee->getAttr(kVjpAttr) << ", which names no function";
-  func::FuncOp vjp = pairs_.lookup(call, name.getValue());
-  if (!vjp)
-    return call.emitOpError("names @") << name.getValue() << " as derivative, which is no function of this module";
   auto limit = callee->getAttrOfType<IntegerAttr>(kNumResultsAttr);
   int64_t numResults = limit && limit.getValue().isSignedIntN(64) ? limit.getValue().getSExtValue() : call.getNumResults();
   if (numResults < 0 || numResults > call.getNumResults())
     return callee.emitOpError("has ") << call.getNumResults() << " results, but " << kNumResultsAttr << " is " << numResults;
+  Places results;
+  for (auto [i, result] : llvm::enumerate(call.getResults().take_front(numResults)))
+    if (isDifferentiableType(result.getType()) && (!options_.derivativeOf || cotangents_.lookup(result)))
+      results.push_back(i);
+  FailureOr<func::FuncOp> declared =
+      options_.derivativeOf ? options_.derivativeOf(call, results) : pairs_.lookup(call, name.getValue());
+  if (failed(declared))
+    return failure();
+  func::FuncOp vjp = *declared;
+  if (!vjp)
+    return call.emitOpError("names @") << name.getValue() << " as derivative, which is no function of this module";
   SmallVector<Value> operands(call.getOperands());
   llvm::append_range(operands, call.getResults());
-  for (Value result : call.getResults().take_front(numResults))
-    if (isDifferentiableType(result.getType()))
-      operands.push_back(cotangents_.orZeros(result));
+  for (unsigned result : results)
+    operands.push_back(cotangents_.orZeros(call.getResult(result)));
   if (TypeRange(vjp.getArgumentTypes()) != ValueRange(operands).getTypes())
     return vjp.emitOpError("is the derivative of @")
            << callee.getSymName() << ", and takes its operands, its results and their cotangents: "
@@ -154,7 +161,7 @@ FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
     if (argument < 0 || argument >= call.getNumOperands() || call.getOperand(argument).getType() != type)
       return vjp.emitOpError("returns ") << type << " as the cotangent of operand " << argument << " of @"
                                          << callee.getSymName() << ", which has none of that type";
-  auto backward = ir::CallOp::create(b_, loc, vjp.getResultTypes(), name, operands);
+  auto backward = ir::CallOp::create(b_, loc, vjp.getResultTypes(), FlatSymbolRefAttr::get(vjp.getSymNameAttr()), operands);
   ir::Cotangents adjoint(call.getNumOperands());
   for (auto [argument, cotangent] : llvm::zip_equal(arguments.asArrayRef(), backward.getResults()))
     adjoint[argument] = cotangent;

@@ -34,23 +34,77 @@ static void makeEntry(ModuleOp module, StringRef entry) {
 std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t> &arguments, const Where &where) {
   ir::Working working;
   std::lock_guard lock(mutex_);
-  std::shared_ptr<Derivative> &slot = derivatives_[arguments];
-  if (slot)
-    return slot;
-  Diagnostics diagnostics;
-  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
-  auto made = std::make_shared<Derivative>();
-  SmallVector<unsigned> places(arguments.begin(), arguments.end()), results;
+  if (auto found = derivatives_.find(arguments); found != derivatives_.end())
+    return found->second;
+  std::vector<uint32_t> results;
   for (uint32_t i = 0; i < numResults; ++i)
     if (runtime::isFloat(code->results()[i].dtype))
       results.push_back(i);
-  // Differentiated as a whole: pair by pair, each level of calls would hand up the residuals of all below it.
+  std::vector<DroppedGradient> dropped;
+  std::shared_ptr<Derivative> made = differentiate(arguments, results, dropped, where);
+  derivatives_.emplace(arguments, made);
+  certificate_.insert(certificate_.end(), dropped.begin(), dropped.end());
+  return made;
+}
+
+/// The residuals of `part` by their places among those of `whole`, whose forward is the same ops with other results; none if one is not there.
+static std::optional<std::vector<int64_t>> residualsIn(const Derivative &whole, const Derivative &part) {
+  // A value, by the op that makes it (-1: an argument), counted from the front, and its place among the results.
+  using Place = std::pair<int64_t, unsigned>;
+  auto residualsOf = [](const Derivative &derivative) {
+    Block &body = derivative.forward->function().getBody().front();
+    DenseMap<Operation *, int64_t> order;
+    for (auto [i, op] : llvm::enumerate(body))
+      order[&op] = static_cast<int64_t>(i);
+    std::vector<Place> places;
+    for (mlir::Value value : body.getTerminator()->getOperands().drop_front(derivative.numResults))
+      if (auto argument = dyn_cast<BlockArgument>(value))
+        places.push_back({-1, argument.getArgNumber()});
+      else
+        places.push_back({order.lookup(value.getDefiningOp()), cast<OpResult>(value).getResultNumber()});
+    return places;
+  };
+  std::vector<Place> all = residualsOf(whole), own = residualsOf(part);
+  std::vector<int64_t> kept = part.residuals;
+  for (int64_t &residual : kept)
+    if (residual < 0) {
+      auto at = llvm::find(all, own[static_cast<size_t>(-1 - residual)]);
+      if (at == all.end())
+        return std::nullopt;
+      residual = -1 - (at - all.begin());
+    }
+  return kept;
+}
+
+std::shared_ptr<Derivative> ConcreteState::part(const std::shared_ptr<Derivative> &whole, const std::vector<uint32_t> &results,
+                                                const Where &where) {
+  if (results == whole->results)
+    return whole;
+  std::lock_guard lock(mutex_);
+  if (auto found = whole->parts.find(results); found != whole->parts.end())
+    return found->second;
+  ir::Working working;
+  std::vector<DroppedGradient> dropped; // the whole's are known
+  std::shared_ptr<Derivative> made = differentiate(whole->asked, results, dropped, where);
+  made->kept = residualsIn(*whole, *made);
+  whole->parts.emplace(results, made);
+  return made;
+}
+
+std::shared_ptr<Derivative> ConcreteState::differentiate(const std::vector<uint32_t> &arguments, const std::vector<uint32_t> &results,
+                                                         std::vector<DroppedGradient> &dropped, const Where &where) const {
+  Diagnostics diagnostics;
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
+  auto made = std::make_shared<Derivative>();
+  SmallVector<unsigned> places(arguments.begin(), arguments.end()), targets(results.begin(), results.end());
+  // Differentiated as a whole: pair by pair, each level of calls would return the residuals of all below it.
   auto function = module->lookupSymbol<func::FuncOp>(code->entry());
   FailureOr<autodiff::FunctionPair> pair = failure();
   if (succeeded(codegen::inlineCalls(function)))
-    pair = autodiff::functionPair(function, places, results);
+    pair = autodiff::functionPair(function, places, targets);
   if (failed(pair))
     raise(diagnostics.take("the function has no derivative"), where);
+  made->asked = arguments;
   made->residuals.assign(pair->residuals.begin(), pair->residuals.end());
   made->reasons.resize(inputs.size());
   for (size_t i = 0; i < arguments.size(); ++i)
@@ -58,10 +112,10 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
       made->arguments.push_back(arguments[i]);
     else
       made->reasons[arguments[i]] = pair->reasons[i];
-  made->results.assign(results.begin(), results.end());
+  made->results = results;
   made->numResults = static_cast<uint32_t>(code->results().size());
-  for (const autodiff::DroppedAdjoint &dropped : pair->certificate)
-    certificate_.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
+  for (const autodiff::DroppedAdjoint &each : pair->certificate)
+    dropped.push_back({each.op, static_cast<int>(each.operand), ir::whereOf(each.loc), each.reason});
   std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
   OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
   makeEntry(*module, forward);
@@ -69,7 +123,7 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   made->forward = std::make_unique<Code>(std::move(module), forward, code->interpreted(), Identities());
   made->forward->setNames(code->names());
   made->backward = std::make_unique<Code>(std::move(second), backward, code->interpreted(), Identities());
-  return slot = made;
+  return made;
 }
 
 /// func @f_vjp(inputs, cotangents) { results, residuals = call @f_forward(inputs); return call @f_backward(residuals,

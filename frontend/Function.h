@@ -121,6 +121,7 @@ class ConcreteState;
 
 /// The pair for one set of arguments to differentiate by: forward with residuals, and backward.
 struct Derivative {
+  std::vector<uint32_t> asked; ///< those arguments
   uint64_t serial = nextSerial();
   std::unique_ptr<Code> forward, backward;
   std::vector<int64_t> residuals;  ///< leading inputs of backward: input i as i, the k-th residual as -1 - k
@@ -128,6 +129,9 @@ struct Derivative {
   std::vector<uint32_t> results;   ///< the results whose cotangents it takes
   std::vector<std::string> reasons; ///< by input: why there is no gradient; empty where there is one or none was asked for
   uint32_t numResults = 0;         ///< results of forward before the residuals
+  /// Of a part: where the whole's forward keeps the residuals, in the manner of `residuals`; none: it lacks one, and the part's forward is to run.
+  std::optional<std::vector<int64_t>> kept;
+  std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> parts; ///< by results; guarded by the concrete function's lock
   std::mutex mutex;
   std::shared_ptr<ConcreteState>
       vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
@@ -170,10 +174,16 @@ public:
 
   /// The derivative by `arguments` (inputs) from every float result.
   std::shared_ptr<Derivative> derivative(const std::vector<uint32_t> &arguments, const Where &where);
+  /// The part of it that takes the cotangents of `results` only, all of which have one. No zeros stand in for the others: they would run through
+  /// slopes that may be infinite.
+  std::shared_ptr<Derivative> part(const std::shared_ptr<Derivative> &whole, const std::vector<uint32_t> &results, const Where &where);
   /// (inputs, cotangents) -> gradients.
   std::shared_ptr<ConcreteState> vjp(Derivative &derivative, const Where &where);
 
 private:
+  std::shared_ptr<Derivative> differentiate(const std::vector<uint32_t> &arguments, const std::vector<uint32_t> &results,
+                                            std::vector<DroppedGradient> &dropped, const Where &where) const;
+
   std::mutex mutex_;
   std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> derivatives_;
   std::vector<DroppedGradient> certificate_;

@@ -28,13 +28,19 @@ using runtime::Status;
 
 namespace {
 
+/// The derivative of a recorded call by the results that have a cotangent.
+struct CallDerivative {
+  uint32_t call;
+  std::vector<uint32_t> results;
+};
+
 /// The adjoint of one structure of tape.
 struct GradientProgram {
   codegen::Program program;
   std::vector<int32_t> inputs;      ///< slots of the tape; seed k as -1 - k
   std::vector<int32_t> outputs;     ///< by source: its place among the outputs, or -1
   std::vector<std::string> reasons; ///< by source: why there is none
-  llvm::StringMap<uint32_t> calls;  ///< by the symbol that a row calls: the recorded call whose derivative it is
+  llvm::StringMap<CallDerivative> calls; ///< by the symbol that a row calls
   size_t bytes = 0;
 };
 
@@ -92,7 +98,9 @@ public:
   GradientProgram make(ArrayRef<int32_t> targets, ArrayRef<uint8_t> seeded, ArrayRef<std::vector<int32_t>> sources);
 
 private:
+  std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
   void declareCall(const Record &record, const std::string &name);
+  func::FuncOp declareDerivative(ir::CallOp op, ArrayRef<unsigned> results);
   void write(const Record &record);
   Value valueOf(int32_t slot);
   func::FuncOp extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
@@ -110,7 +118,8 @@ private:
   Block *body_ = nullptr;
   DenseMap<int32_t, Value> values_;
   DenseMap<Value, int32_t> slotOf_;
-  llvm::StringMap<uint32_t> calls_;
+  llvm::StringMap<CallDerivative> calls_;
+  DenseMap<Operation *, const Record *> recordOf_; ///< of calls
 };
 
 } // namespace
@@ -126,41 +135,54 @@ Value TapeToProgram::valueOf(int32_t slot) {
   return at->second;
 }
 
-/// Declares the called function and its derivative: `(operands, results, cotangents) -> gradients`.
+/// The types of a record's operands and of its results.
+std::pair<SmallVector<Type>, SmallVector<Type>> TapeToProgram::typesOf(const Record &record) const {
+  std::pair<SmallVector<Type>, SmallVector<Type>> types;
+  for (uint32_t i = 0; i < record.numOperands + record.numResults; ++i)
+    (i < record.numOperands ? types.first : types.second)
+        .push_back(ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type));
+  return types;
+}
+
+/// Declares the called function. Which of its results have a cotangent, and so its derivative, is known when the calls after it were differentiated.
 void TapeToProgram::declareCall(const Record &record, const std::string &name) {
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  auto [inputs, results] = typesOf(record);
+  auto callee = func::FuncOp::create(builder_, loc_, name, builder_.getFunctionType(inputs, results));
+  callee.setPrivate();
+  callee->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(ir::context(), name + "_vjp"));
+  callee->setAttr(autodiff::kNumResultsAttr,
+                  builder_.getI64IntegerAttr(tape_.calls[static_cast<size_t>(record.call)].numResults));
+}
+
+/// `(operands, results, cotangents of those results) -> gradients`.
+func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> places) {
+  const Record &record = *recordOf_.lookup(op);
   const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
-  SmallVector<Type> inputs, results, gradients;
-  auto typeOf = [&](uint32_t i) {
-    return ir::tensorTypeOf(ir::context(),
-                            tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type);
-  };
-  for (uint32_t i = 0; i < record.numOperands; ++i)
-    inputs.push_back(typeOf(i));
-  for (uint32_t i = 0; i < record.numResults; ++i)
-    results.push_back(typeOf(record.numOperands + i));
-  SmallVector<Type> all = inputs;
+  std::vector<uint32_t> ofResults(places.begin(), places.end());
+  std::shared_ptr<Derivative> derivative = call.callee->part(call.derivative, ofResults, record.where);
+  auto [inputs, results] = typesOf(record);
+  SmallVector<Type> all = inputs, gradients;
   all.append(results);
-  for (uint32_t result : call.derivative->results)
+  for (unsigned result : places)
     all.push_back(results[result]);
   SmallVector<int64_t> arguments;
-  for (uint32_t argument : call.derivative->arguments) {
+  for (uint32_t argument : derivative->arguments) {
     gradients.push_back(inputs[argument]);
     arguments.push_back(argument);
   }
+  SmallVector<Attribute> reasons;
+  for (const std::string &reason : derivative->reasons)
+    reasons.push_back(builder_.getStringAttr(reason));
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToStart(module_->getBody());
-  auto vjp = func::FuncOp::create(builder_, loc_, name + "_vjp", builder_.getFunctionType(all, gradients));
+  auto vjp = func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_vjp", builder_.getFunctionType(all, gradients));
   vjp.setPrivate();
-  calls_[vjp.getSymName()] = static_cast<uint32_t>(record.call);
   vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
-  SmallVector<Attribute> reasons;
-  for (const std::string &reason : call.derivative->reasons)
-    reasons.push_back(builder_.getStringAttr(reason));
   vjp->setAttr(autodiff::kReasonsAttr, builder_.getArrayAttr(reasons));
-  auto callee = func::FuncOp::create(builder_, loc_, name, builder_.getFunctionType(inputs, results));
-  callee.setPrivate();
-  callee->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(vjp.getSymNameAttr()));
-  callee->setAttr(autodiff::kNumResultsAttr, builder_.getI64IntegerAttr(call.numResults));
+  calls_[vjp.getSymName()] = {static_cast<uint32_t>(record.call), std::move(ofResults)};
+  return vjp;
 }
 
 void TapeToProgram::write(const Record &record) {
@@ -172,12 +194,8 @@ void TapeToProgram::write(const Record &record) {
   if (record.call >= 0) {
     std::string name = "call" + std::to_string(record.call);
     declareCall(record, name);
-    SmallVector<Type> types;
-    for (uint32_t i = 0; i < record.numResults; ++i)
-      types.push_back(ir::tensorTypeOf(
-          ir::context(),
-          tape_.values[static_cast<size_t>(tape_.slots[record.first + record.numOperands + i])].body()->type));
-    op = ir::CallOp::create(builder_, loc, types, FlatSymbolRefAttr::get(ir::context(), name), operands);
+    op = ir::CallOp::create(builder_, loc, typesOf(record).second, FlatSymbolRefAttr::get(ir::context(), name), operands);
+    recordOf_[op] = &record;
   } else {
     FailureOr<Operation *> built = ir::buildOp(builder_, loc, record.op, operands, record.attrs);
     if (failed(built))
@@ -265,7 +283,13 @@ GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<uint8_t>
     for (int32_t slot : slots)
       sourceValues.push_back(valueOf(slot));
   Operation *marker = arith::ConstantIndexOp::create(builder_, loc_, 0);
-  FailureOr<autodiff::Gradients> gradients = autodiff::reverse(builder_, loc_, targetValues, seedValues, sourceValues);
+  auto derivativeOf = [&](ir::CallOp op, ArrayRef<unsigned> results) -> FailureOr<func::FuncOp> {
+    return declareDerivative(op, results);
+  };
+  autodiff::ReverseOptions options;
+  options.derivativeOf = derivativeOf;
+  FailureOr<autodiff::Gradients> gradients =
+      autodiff::reverse(builder_, loc_, targetValues, seedValues, sourceValues, options);
   if (failed(gradients))
     fail(diagnostics);
 
@@ -309,8 +333,8 @@ GradientProgram TapeToProgram::make(ArrayRef<int32_t> targets, ArrayRef<uint8_t>
 //===- Running the adjoint
 //-----------------------------------------------------------------------------------------===//
 
-static const RecordedCall &calledBy(const EagerTape &tape, const GradientProgram &program, const Row &row) {
-  return tape.calls[program.calls.lookup(row.attrs.string(0))];
+static const CallDerivative &calledBy(const GradientProgram &program, const Row &row) {
+  return program.calls.find(row.attrs.string(0))->second;
 }
 
 namespace {
@@ -323,14 +347,24 @@ struct KernelEngine {
   Status execute(const Row &row, const runtime::OpCall &call, std::span<Array> results) {
     if (row.op != OpId::call)
       return runtime::execute(call, results);
-    const RecordedCall &recorded = calledBy(tape, program, row);
-    const Derivative &derivative = *recorded.derivative;
+    const CallDerivative &called = calledBy(program, row);
+    const RecordedCall &recorded = tape.calls[called.call];
+    std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
+    const Derivative &derivative = *part;
     size_t numInputs = recorded.callee->inputs.size();
+    std::span<const Array> operands = call.operands.first(numInputs), kept = call.operands.subspan(numInputs + recorded.numResults);
+    const std::vector<int64_t> *places = &derivative.residuals;
+    std::vector<Array> outputs;
+    if (part != recorded.derivative && derivative.kept) {
+      places = &*derivative.kept;
+    } else if (part != recorded.derivative) {
+      outputs.resize(derivative.forward->results().size());
+      derivative.forward->run(operands, outputs, row.where);
+      kept = std::span(outputs).subspan(derivative.numResults);
+    }
     std::vector<Array> inputs;
-    for (int64_t residual : derivative.residuals)
-      inputs.push_back(residual >= 0
-                           ? call.operands[static_cast<size_t>(residual)]
-                           : call.operands[numInputs + recorded.numResults + static_cast<size_t>(-1 - residual)]);
+    for (int64_t place : *places)
+      inputs.push_back(place >= 0 ? operands[static_cast<size_t>(place)] : kept[static_cast<size_t>(-1 - place)]);
     std::span<const Array> cotangents = call.operands.last(derivative.results.size());
     inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
     derivative.backward->run(inputs, results, row.where);
@@ -351,12 +385,14 @@ struct GateEngine {
       applyOp(row.op, row.attrs, operands, results, row.where);
       return {};
     }
-    const RecordedCall &recorded = calledBy(tape, program, row);
-    std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*recorded.derivative, row.where);
+    const CallDerivative &called = calledBy(program, row);
+    const RecordedCall &recorded = tape.calls[called.call];
+    std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
+    std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*part, row.where);
     std::vector<Arguments::Leaf> leaves;
     for (const Tensor &operand : call.operands.first(recorded.callee->inputs.size()))
       leaves.push_back({&operand, nullptr});
-    for (const Tensor &cotangent : call.operands.last(recorded.derivative->results.size()))
+    for (const Tensor &cotangent : call.operands.last(part->results.size()))
       leaves.push_back({&cotangent, nullptr});
     Inline<Tensor, 8> gradients;
     callConcrete(*vjp, leaves, gradients, row.where);

@@ -153,6 +153,7 @@ TEST(FunctionsOfOneName, AResultWithoutACotangentIsNotDifferentiated) {
     std::vector<Tensor> parts = first(x);
     return second(parts[0], parts[1])[0];
   };
+  EXPECT_EQ(gradientOf(f, Tensor(0.0)).item<double>(), 6.0);
   auto step = wg::function("f", [&](const Tensor &x) { return gradientOf(f, x); });
   EXPECT_EQ(step(Tensor(0.0)).item<double>(), 6.0);
   auto whole = wg::function("f", f);
@@ -160,6 +161,75 @@ TEST(FunctionsOfOneName, AResultWithoutACotangentIsNotDifferentiated) {
   EXPECT_EQ(gradientOf(step, Tensor(0.0)).item<double>(), 2.0);
   auto steps = wg::function("f", [&](const Tensor &x) { return gradientOf(step, x); });
   EXPECT_EQ(steps(Tensor(0.0)).item<double>(), 2.0);
+}
+
+TEST(FunctionsOfOneName, EachGradientOfARecordedCallTakesTheResultsThatItsTargetReads) {
+  for (FunctionOptions options : {FunctionOptions{}, FunctionOptions{.interpret = true}}) {
+    auto f = wg::function(
+        "f",
+        [](const Tensor &x, const Tensor &y) {
+          Tensor t = tanh(x);
+          return std::vector{t * x, sqrt(x), exp(t * y), stop_gradient(x * 5.0)};
+        },
+        options);
+    for (double at : {0.0, 0.7}) {
+      Tensor x(at), y(0.3);
+      GradientTape tape({.persistent = true});
+      tape.watch(x, y);
+      std::vector<Tensor> parts = f(x, y);
+      double t = std::tanh(at), slope = 1 - t * t;
+      Tensor whole = tape.gradient(parts[0] + parts[1] + parts[2], x);
+      if (at > 0)
+        EXPECT_NEAR(whole.item<double>(), slope * at + t + 0.5 / std::sqrt(at) + std::exp(t * 0.3) * 0.3 * slope, 1e-12);
+      else
+        EXPECT_TRUE(std::isinf(whole.item<double>()));
+      EXPECT_NEAR(Tensor(tape.gradient(parts[0], x)).item<double>(), slope * at + t, 1e-12);
+      auto [dx, dy] = tape.gradient(parts[0] * parts[2], x, y);
+      double e = std::exp(t * 0.3);
+      EXPECT_NEAR(Tensor(dx).item<double>(), (slope * at + t) * e + t * at * e * 0.3 * slope, 1e-12);
+      EXPECT_NEAR(Tensor(dy).item<double>(), t * at * e * t, 1e-12);
+      Grad none = tape.gradient(parts[0], y);
+      EXPECT_FALSE(none.has_value());
+      EXPECT_NE(none.reason().find("no path"), std::string::npos) << none.reason();
+      EXPECT_FALSE(Grad(tape.gradient(parts[3], x)).has_value());
+      // What only a stopped path reads has no cotangent either.
+      EXPECT_NEAR(Tensor(tape.gradient(parts[0] + stop_gradient(parts[1]), x)).item<double>(), slope * at + t, 1e-12);
+    }
+  }
+}
+
+TEST(FunctionsOfOneName, TheSecondDerivativeOfARecordedCallTakesThemToo) {
+  auto f = wg::function("f", [](const Tensor &x) { return std::vector{x * x * x, sqrt(x)}; });
+  for (double at : {0.0, 2.0}) {
+    Tensor x(at);
+    GradientTape outer;
+    outer.watch(x);
+    Tensor slope;
+    {
+      GradientTape inner;
+      inner.watch(x);
+      slope = inner.gradient(f(x)[0], x);
+    }
+    EXPECT_NEAR(slope.item<double>(), 3 * at * at, 1e-12);
+    EXPECT_NEAR(Tensor(outer.gradient(slope, x)).item<double>(), 6 * at, 1e-12);
+  }
+}
+
+TEST(FunctionsOfOneName, AModelThatReturnsWhatOnlyItsReportReadsTrains) {
+  // The result that has no cotangent is of open sizes, and the step's variables are captured.
+  Variable w({0.0, 1.0}, {.name = "w"});
+  auto model = wg::function("model", [&w](const Tensor &x) {
+    Tensor logits = reduce_sum(x * w, -1);
+    return std::vector{logits, sqrt(abs(logits))};
+  });
+  model.trace(TensorSpec(f64, {dynamic, 2}));
+  for (int64_t rows : {1, 3}) {
+    Tensor x = reshape(linspace(0.0, 1.0, rows * 2, f64), {rows, 2}) * Tensor({1.0, 0.0});
+    GradientTape tape;
+    std::vector<Tensor> parts = model(x);
+    Tensor dw = tape.gradient(reduce_sum(parts[0]), w);
+    EXPECT_EQ(reduce_max(abs(dw - reduce_sum(x, 0))).item<double>(), 0.0) << rows;
+  }
 }
 
 struct Affine {
