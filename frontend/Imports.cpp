@@ -39,7 +39,8 @@ func::FuncOp Imports::copyOf(func::FuncOp function, const Identities &identities
   return first;
 }
 
-FailureOr<func::FuncOp> Imports::copyOf(func::FuncOp function, const Identities &identities, TypeRange arguments) {
+FailureOr<func::FuncOp> Imports::copyOf(func::FuncOp function, const Identities &identities, TypeRange arguments,
+                                        ArrayRef<std::string> names) {
   if (arguments == TypeRange(function.getArgumentTypes()))
     return copyOf(function, identities);
   Type key = FunctionType::get(function.getContext(), arguments, {});
@@ -52,7 +53,7 @@ FailureOr<func::FuncOp> Imports::copyOf(func::FuncOp function, const Identities 
   for (auto [source, number] : identities)
     numbers[mapping.lookup(source)] = number;
   auto entry = cast<func::FuncOp>(mapping.lookup(function.getOperation()));
-  if (failed(passes::inferShapes(entry, SmallVector<Type>(arguments))))
+  if (failed(passes::inferShapes(entry, SmallVector<Type>(arguments), names)))
     return failure();
   return copy = copyOf(entry, numbers);
 }

@@ -20,9 +20,9 @@ public:
   /// The copy here of a function and of all that it calls, made if it is not there yet. `identities` are those of its
   /// module; what has none gets one.
   mlir::func::FuncOp copyOf(mlir::func::FuncOp function, const Identities &identities);
-  /// The copy for these argument types, which may be narrower than its own. A failure if they do not fit.
+  /// The copy for these argument types, which may be narrower than its own. A failure if they do not fit; `names` are what its error calls the arguments.
   mlir::FailureOr<mlir::func::FuncOp> copyOf(mlir::func::FuncOp function, const Identities &identities,
-                                             mlir::TypeRange arguments);
+                                             mlir::TypeRange arguments, llvm::ArrayRef<std::string> names);
   /// The numbers of the copies.
   Identities takeIdentities() { return std::move(own_); }
 

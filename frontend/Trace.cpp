@@ -18,8 +18,7 @@ using runtime::Attrs;
 using runtime::Failure;
 using runtime::OpId;
 
-//===- Diagnostics
-//-------------------------------------------------------------------------------------------------===//
+//===- Diagnostics ---------------------------------------------------------------------------------------------------===//
 
 /// A number for the calling thread.
 static uint64_t thisThread() {
@@ -64,8 +63,7 @@ Failure Diagnostics::take(const char *otherwise) {
   return std::move(failure_);
 }
 
-//===- Life
-//--------------------------------------------------------------------------------------------------------===//
+//===- Life ----------------------------------------------------------------------------------------------------------===//
 
 Trace::Trace(const std::string &name, Trace *outer, const Where &where)
     : id_(nextSerial()), outer_(outer), module_(ModuleOp::create(ir::locationOf(ir::context(), where))),
@@ -112,8 +110,7 @@ void Trace::finish(const std::vector<Tensor> &results, const Where &where) {
     raise(diagnostics.take("the traced function does not verify"), where);
 }
 
-//===- Values and tensors
-//------------------------------------------------------------------------------------------===//
+//===- Values and tensors --------------------------------------------------------------------------------------------===//
 
 Tensor Trace::tensorOf(Value value, const Where &where) {
   uint32_t index = static_cast<uint32_t>(values_.size());
@@ -196,8 +193,7 @@ Tensor Trace::constant(const Array &scalar, const Shape &shape, const Where &whe
   return tensorOf(ir::ConstantOp::create(builder_, locationOf(where), elements), where);
 }
 
-//===- Ops
-//---------------------------------------------------------------------------------------------------------===//
+//===- Ops -----------------------------------------------------------------------------------------------------------===//
 
 /// An op is on a tape if one of its operands is.
 void Trace::record(Operation *op) {
@@ -235,8 +231,7 @@ void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> op
     results[i] = tensorOf((*op)->getResult(i), where);
 }
 
-//===- Variables
-//---------------------------------------------------------------------------------------------------===//
+//===- Variables -----------------------------------------------------------------------------------------------------===//
 
 Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where) {
   auto state = std::make_shared<VariableState>();
@@ -322,14 +317,13 @@ void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor 
     place->value = versionOf(value, place->value, where);
 }
 
-//===- Calls and gradients
-//-----------------------------------------------------------------------------------------===//
+//===- Calls and gradients -------------------------------------------------------------------------------------------===//
 
 std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, const Where &where) {
   ir::Working working;
   // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
   Diagnostics diagnostics;
-  FailureOr<func::FuncOp> callee = imports_.copyOf(code.function(), code.identities(), ValueRange(operands).getTypes());
+  FailureOr<func::FuncOp> callee = imports_.copyOf(code.function(), code.identities(), ValueRange(operands).getTypes(), code.names());
   if (failed(callee))
     raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   auto op = ir::CallOp::create(builder_, locationOf(where), callee->getResultTypes(),

@@ -51,20 +51,22 @@ OpFoldResult computeSize(OpBuilder &b, Location loc, StringRef formula, ArrayRef
   return b.createOrFold<SizeOp>(loc, values, bound);
 }
 
-Value slice(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> starts, ArrayRef<OpFoldResult> limits, ArrayRef<int64_t> strides) {
-  SmallVector<int64_t> from, to;
+/// An op with two lists of sizes and one of numbers.
+template <class Op>
+static Value withSizes(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> first, ArrayRef<OpFoldResult> second, ArrayRef<int64_t> numbers) {
+  SmallVector<int64_t> knownFirst, knownSecond;
   SmallVector<Value> sizes;
-  dispatchIndexOpFoldResults(starts, sizes, from);
-  dispatchIndexOpFoldResults(limits, sizes, to);
-  return SliceOp::create(b, loc, x, from, to, strides, sizes);
+  dispatchIndexOpFoldResults(first, sizes, knownFirst);
+  dispatchIndexOpFoldResults(second, sizes, knownSecond);
+  return Op::create(b, loc, x, knownFirst, knownSecond, numbers, sizes);
+}
+
+Value slice(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> starts, ArrayRef<OpFoldResult> limits, ArrayRef<int64_t> strides) {
+  return withSizes<SliceOp>(b, loc, x, starts, limits, strides);
 }
 
 Value pad(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> low, ArrayRef<OpFoldResult> high, ArrayRef<int64_t> interior) {
-  SmallVector<int64_t> before, after;
-  SmallVector<Value> sizes;
-  dispatchIndexOpFoldResults(low, sizes, before);
-  dispatchIndexOpFoldResults(high, sizes, after);
-  return PadOp::create(b, loc, x, before, after, interior, sizes);
+  return withSizes<PadOp>(b, loc, x, low, high, interior);
 }
 
 Value reshape(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> shape) {

@@ -64,7 +64,10 @@ public:
   }
 
 private:
-  constexpr void forgetOwner() { setOwner(0); }
+  constexpr void forgetOwner() {
+    if (ownerLow_ || ownerHigh_) // threads that read one list write nothing
+      setOwner(0);
+  }
 
   std::array<int64_t, kMaxRank> data_{};
   uint8_t size_ = 0, excess_ = 0;

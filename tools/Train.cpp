@@ -180,6 +180,8 @@ int run(Options options) {
     options.hidden = digits ? 32 : 128;
   if (options.lr == 0)
     options.lr = options.optimizer == "adam" ? 0.001 : options.optimizer == "momentum" ? 0.02 : 0.1;
+  if (digits && !options.data.empty())
+    throw CLI::ValidationError("--data", "train digits reads no data: the program carries them; --data is for mnist");
   if (!digits && options.data.empty())
     throw CLI::ValidationError("--data", "train mnist needs --data DIR, the directory with MNIST's four IDX files");
 
@@ -227,10 +229,10 @@ void addTrain(CLI::App &app, Action &action) {
   command->add_option("--threads", options->threads, "threads that a kernel may use")->transform(whole(1, 256))->capture_default_str();
   command->add_option("--data", options->data, "directory of MNIST's four IDX files")->check(given());
   addFlag(*command, "--eager", options->eager, "run op by op instead of compiling");
-  command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
+  CLI::Option *dump = command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
       ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
-  addFlag(*command, "--report", options->report, "tell what happened to the train step");
-  CLI::Option *objects = command->add_option("--write-object", options->objects, "compile gradient and train step ahead of time into this directory")->check(given());
+  addFlag(*command, "--report", options->report, "tell what happened to the train step")->excludes(dump);
+  CLI::Option *objects = command->add_option("--write-object", options->objects, "compile gradient and train step ahead of time into this directory")->check(given())->excludes(dump);
   command->add_option("--cpu", options->cpu, "with --write-object: LLVM's name of the processor, or `native` [x86-64-v2]")->check(given())->needs(objects);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -113,12 +113,12 @@ Tensor broadcast_to(const Located &x, const Shape &shape) {
                             x.where());
 }
 
-/// The same elements with axes of size 1 put in or taken out: `shape` differs from x's in these only.
-static Tensor reshapeUnits(const Tensor &x, const Shape &shape, const Where &where) {
+/// The same elements with axes of size 1 put in or taken out: `shape` differs from x's in these only. `without`: the axes that are taken out.
+static Tensor reshapeUnits(const Tensor &x, const Shape &shape, const Where &where, const Ints &without = {}) {
   std::vector<Tensor> sizes;
   const Shape &from = typeOf(x, where).shape;
   for (int axis = 0; axis < from.rank(); ++axis)
-    if (from.dim(axis) == dynamic)
+    if (from.dim(axis) == dynamic && !without.contains(axis))
       sizes.push_back(dim(x, axis, where));
   return reshapeTo(x, shape, sizes, where);
 }
@@ -139,17 +139,20 @@ Tensor expand_dims(const Located &x, int64_t axis) {
 Tensor squeeze(const Located &x, const Axes &axes) {
   Tensor tensor = tensorOf(x);
   const Shape &from = tensor.shape();
-  Ints places = placesOf("squeeze", axes, from.rank(), x.where());
+  Ints places = placesOf("squeeze", axes, from.rank(), x.where()), without;
   Shape shape;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    if (axes.list && places.contains(axis) && from.dim(axis) != 1)
+    bool named = axes.list && places.contains(axis);
+    if (named && from.dim(axis) != 1 && from.dim(axis) != dynamic)
       raiseOp("squeeze",
               "axis " + std::to_string(axis) + " of " + toString(typeOf(tensor, x.where())) + " has not the size 1",
               "name axes of size 1", {typeOf(tensor, x.where())}, x.where());
-    if (!places.contains(axis) || from.dim(axis) != 1)
+    if (named || (places.contains(axis) && from.dim(axis) == 1))
+      without.push_back(axis);
+    else
       shape.push_back(from.dim(axis));
   }
-  return reshapeUnits(tensor, shape, x.where());
+  return reshapeUnits(tensor, shape, x.where(), without);
 }
 
 /// The largest limit: to the end.

@@ -125,7 +125,7 @@ Tensor reshape(const Located &x, const Shape &shape);
 Tensor broadcast_to(const Located &x, const Shape &shape);
 /// A new axis of size 1 at `axis`; negative ones count from the end of the result.
 Tensor expand_dims(const Located &x, int64_t axis);
-/// Without the given axes, which have size 1; by default without all such.
+/// Without the given axes, which have size 1 (a `?` among them: when the function runs); by default without all that are known to.
 Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
 /// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are
 /// positive. An open axis counts when the function runs.

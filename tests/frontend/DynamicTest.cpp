@@ -1,4 +1,6 @@
 // Sizes that are `?` while a function is traced: what is computed of them, whose they are, and what a call may make of them.
+#include "tests/frontend/Support.h"
+
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -6,6 +8,7 @@
 #include <functional>
 
 using namespace wg;
+using wg::tests::messageOf;
 
 namespace {
 
@@ -15,16 +18,7 @@ Values valuesOf(const Tensor &x) { return x.to_vector<double>(); }
 /// 1, 2, 3, ... in a shape.
 Tensor counted(const Shape &shape) { return reshape(arange(1, shape.numElements() + 1, 1, f64), shape); }
 
-/// What `f` throws.
-std::string errorOf(const std::function<void()> &f) {
-  try {
-    f();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
-#define EXPECT_SAYS(text, ...) EXPECT_NE(errorOf([&] { __VA_ARGS__; }).find(text), std::string::npos) << errorOf([&] { __VA_ARGS__; })
+#define EXPECT_SAYS(text, ...) EXPECT_NE(messageOf([&] { __VA_ARGS__; }).find(text), std::string::npos) << messageOf([&] { __VA_ARGS__; })
 
 /// f, and the gradients of the sum of f's squares and of that gradient's sum.
 std::vector<Tensor> withDerivatives(const std::function<Tensor(const Tensor &)> &f, const Tensor &x) {
@@ -115,6 +109,22 @@ TEST(DynamicTest, AShapeMayFollowFromOpenSizes) {
   expectSameOpen([](const Tensor &x) { return reshape(transpose(x), x.shape()); }, {counted({2, 3}), counted({1, 4})}, "reshape to a shape");
 }
 
+TEST(DynamicTest, AnOpenAxisThatIsNamedIsSqueezedWhereItIs1) {
+  expectSameOpen([](const Tensor &x) { return squeeze(x, {0}) * 2.0; }, {counted({1, 3}), counted({1, 0}), counted({2, 3})}, "squeeze");
+  expectSameOpen([](const Tensor &x) { return squeeze(x, {-1, 1}) * 2.0; }, {counted({2, 1, 1}), counted({1, 1, 1}), counted({1, 2, 1})}, "squeeze of two");
+  auto f = wg::function("f", [](const Tensor &x) { return squeeze(x); }, {.interpret = true}).trace(TensorSpec{f64, {1, dynamic}});
+  EXPECT_EQ(f(counted({1, 1}))[0].shape(), (Shape{1})) << "what is not named and not known to be 1 stays";
+}
+
+TEST(DynamicTest, SizesThatDoNotFitNameTheArgumentsOfTheCalledFunction) {
+  auto add = wg::function("add", [](const Tensor &left, const Tensor &right) { return left + right; }, {.argument_names = {"left", "right"}});
+  auto open = add.trace(TensorSpec{f64, {dynamic}}, TensorSpec{f64, {dynamic}});
+  auto outer = wg::function("outer", [&](const Tensor &x) { return open(x, concat({x, x}, 0))[0]; });
+  std::string error = messageOf([&] { outer(counted({3})); });
+  EXPECT_NE(error.find("left"), std::string::npos) << error;
+  EXPECT_NE(error.find("right"), std::string::npos) << error;
+}
+
 TEST(DynamicTest, MeansCountOpenAxes) {
   expectSameOpen([](const Tensor &x) { return mean(x, 0, true) * variance(x); }, {counted({3, 2}), counted({1, 1})}, "mean");
 }
@@ -144,7 +154,7 @@ TEST(DynamicTest, AShapeOfAnEnclosingTraceHasItsSizesToo) {
 
 TEST(DynamicTest, AChangedShapeForgetsWhoseItIs) {
   auto attempt = [](auto change) {
-    return errorOf([&] {
+    return messageOf([&] {
       wg::function("f", [&](const Tensor &x) {
         Shape shape = x.shape();
         change(shape);

@@ -2,6 +2,7 @@
 // those of the plain code, whichever of it is traced.
 #include "frontend/Apply.h"
 #include "tests/Samples.h"
+#include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
 
@@ -12,35 +13,7 @@
 namespace wg::tests {
 namespace {
 
-using Tensors = std::vector<Tensor>;
 using Part = std::function<Tensor(const Tensors &)>;
-
-Tensors floatsOf(const Tensors &tensors) {
-  Tensors floats;
-  for (const Tensor &tensor : tensors)
-    if (runtime::isFloat(tensor.dtype()))
-      floats.push_back(tensor);
-  return floats;
-}
-
-/// A scalar that every float element counts in, differently.
-Tensor lossOf(const Tensors &results) {
-  Tensor loss(0.0);
-  for (const Tensor &result : floatsOf(results))
-    loss = loss + cast(reduce_sum(square(result)) * 0.5 + reduce_sum(result), f64);
-  return loss;
-}
-
-Tensors gradientsOf(const std::function<Tensors(const Tensors &)> &f, const Tensors &x) {
-  GradientTape tape;
-  Tensors floats = floatsOf(x);
-  tape.watch(floats);
-  Tensor loss = lossOf(f(x));
-  Tensors gradients{loss};
-  for (const Grad &gradient : tape.gradient(loss, floats, GradientOptions{.unconnected = Unconnected::zero}))
-    gradients.push_back(gradient.value());
-  return gradients;
-}
 
 /// The gradients of the sum of the squares of the gradients.
 Tensors twice(const std::function<Tensors(const Tensors &)> &gradients, const Tensors &x) {

@@ -1,4 +1,6 @@
 // Layers, initialisers, losses, optimisers, weights files: each against numbers worked out here.
+#include "tests/frontend/Support.h"
+
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -12,15 +14,7 @@
 #include <thread>
 
 using namespace wg;
-
-static std::string messageOf(const std::function<void()> &action) {
-  try {
-    action();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
+using wg::tests::messageOf;
 
 TEST(NnTest, DenseIsXwPlusB) {
   nn::Dense layer(2, 3, relu, {.weight = nn::constant(2), .initial_bias = nn::constant(-5)});

@@ -1,5 +1,7 @@
 // Many threads at once: what they share is locked, what they do in between is theirs, and threads that wait for one another end. Written for
 // ThreadSanitizer, which sees a race wherever two accesses could meet; few iterations suffice.
+#include "tests/frontend/Support.h"
+
 #include <wengert/wengert.h>
 
 #include "runtime/ThreadPool.h"
@@ -11,6 +13,7 @@
 #include <thread>
 
 using namespace wg;
+using wg::tests::messageOf;
 
 /// Runs `body(i)` on `count` threads that begin together. What one throws ends the test.
 static void together(int count, const std::function<void(int)> &body) {
@@ -30,15 +33,6 @@ static void together(int count, const std::function<void(int)> &body) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(failures, 0);
-}
-
-static std::string messageOf(const std::function<void()> &f) {
-  try {
-    f();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Race, FirstCallsTraceOnceForEachSignature) {

@@ -2,6 +2,7 @@
 // are mixed, for the same program. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in tests/agreement/RandomProgramTest.cpp.
 #include "frontend/Apply.h"
 #include "tests/agreement/RandomProgram.h"
+#include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
 
@@ -17,8 +18,6 @@
 
 namespace wg::tests {
 namespace {
-
-using Tensors = std::vector<Tensor>;
 
 /// The float outputs of the program on these inputs, through the gate.
 Tensors outputsOf(const RandomProgram &program, const Tensors &inputs) {
@@ -44,32 +43,8 @@ Tensors inputsOf(const RandomProgram &program) {
   return inputs;
 }
 
-Tensors floatsOf(const Tensors &tensors) {
-  Tensors floats;
-  for (const Tensor &tensor : tensors)
-    if (runtime::isFloat(tensor.dtype()))
-      floats.push_back(tensor);
-  return floats;
-}
-
-/// A scalar that every element of every output counts in, differently.
-Tensor lossOf(const Tensors &outputs) {
-  Tensor loss(0.0);
-  for (const Tensor &output : outputs)
-    loss = loss + reduce_sum(output * output) * 0.5 + reduce_sum(output);
-  return loss;
-}
-
-/// Gradients where there are some, zeros elsewhere: one structure for all ways.
 Tensors gradientsOf(const RandomProgram &program, const Tensors &inputs) {
-  GradientTape tape;
-  Tensors floats = floatsOf(inputs);
-  tape.watch(floats);
-  Tensor loss = lossOf(outputsOf(program, inputs));
-  Tensors gradients{loss};
-  for (const Grad &gradient : tape.gradient(loss, floats, GradientOptions{.unconnected = Unconnected::zero}))
-    gradients.push_back(gradient.value());
-  return gradients;
+  return tests::gradientsOf([&](const Tensors &x) { return outputsOf(program, x); }, inputs);
 }
 
 double largestOf(const Tensors &tensors) {

@@ -1,4 +1,6 @@
 // Rows T-* of the behaviour of tapes: what is recorded, what a gradient is, and why there is none.
+#include "tests/frontend/Support.h"
+
 #include <wengert/wengert.h>
 
 #include "runtime/Buffer.h"
@@ -10,15 +12,7 @@
 #include <thread>
 
 using namespace wg;
-
-static std::string messageOf(const std::function<void()> &f) {
-  try {
-    f();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
+using wg::tests::messageOf;
 
 // T-01
 TEST(Tape, OnlyOpsOnWatchedTensorsAreRecorded) {

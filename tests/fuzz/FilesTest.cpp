@@ -5,6 +5,7 @@
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
+#include "tests/fuzz/Mutate.h"
 
 #include <gtest/gtest.h>
 
@@ -53,30 +54,12 @@ namespace wg::runtime {
 namespace {
 
 using namespace std::string_literals;
+using tests::Dice;
 
 uint64_t fromEnvironment(const char *name, uint64_t usual) {
   const char *text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : usual;
 }
-
-/// splitmix64 (Steele, Lea, Flood 2014).
-class Random {
-public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
-  uint64_t next() {
-    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-  }
-  /// In [0, count), which is above 0.
-  size_t below(size_t count) { return next() % count; }
-  bool oneIn(size_t count) { return below(count) == 0; }
-  template <class T, size_t n> const T &of(const T (&list)[n]) { return list[below(n)]; }
-
-private:
-  uint64_t state_;
-};
 
 /// A file in memory, which readers open by a path.
 class MemoryFile {
@@ -104,17 +87,17 @@ std::string integer(uint64_t value, size_t bytes, bool bigEndian) {
   return text;
 }
 
-Shape randomShape(Random &random, size_t most = 5) {
+Shape randomShape(Dice &dice, size_t most = 5) {
   Shape shape;
-  for (size_t rank = random.below(5); shape.size() < rank;)
-    shape.push_back(static_cast<int64_t>(random.oneIn(12) ? 0 : 1 + random.below(most)));
+  for (size_t rank = dice.below(5); shape.size() < rank;)
+    shape.push_back(static_cast<int64_t>(dice.oneIn(12) ? 0 : 1 + dice.below(most)));
   return shape;
 }
 
-std::string randomBytes(Random &random, size_t count) {
+std::string randomBytes(Dice &dice, size_t count) {
   std::string bytes(count, '\0');
   for (char &byte : bytes)
-    byte = static_cast<char>(random.next());
+    byte = static_cast<char>(dice.next());
   return bytes;
 }
 
@@ -126,39 +109,39 @@ struct Sample {
   std::vector<size_t> fields = {};   ///< places of binary numbers
 };
 
-Sample npySample(Random &random) {
+Sample npySample(Dice &dice) {
   static const char *const codes[] = {"<f8", "<f4", "<f2", "<i8", "<i4", "|u1", "|b1", ">f8", ">i4", ">f2", "=f4"};
-  std::string code = random.of(codes);
-  Shape shape = randomShape(random);
-  bool fortran = random.oneIn(3);
+  std::string code = dice.pick(codes);
+  Shape shape = randomShape(dice);
+  bool fortran = dice.oneIn(3);
   std::string header = "{'descr': '" + code + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + toString(shape) + ", }";
-  size_t version = 1 + random.below(3), lengthSize = version == 1 ? 2 : 4;
-  header.append(random.below(70), ' ');
+  size_t version = 1 + dice.below(3), lengthSize = version == 1 ? 2 : 4;
+  header.append(dice.below(70), ' ');
   header += '\n';
   Sample sample{"\x93NUMPY"s + static_cast<char>(version) + '\0' + integer(header.size(), lengthSize, false) + header, 8 + lengthSize, header.size(), 8, lengthSize, {6, 7, 8}};
-  sample.bytes += randomBytes(random, static_cast<size_t>(shape.numElements()) * static_cast<size_t>(code[2] - '0'));
+  sample.bytes += randomBytes(dice, static_cast<size_t>(shape.numElements()) * static_cast<size_t>(code[2] - '0'));
   return sample;
 }
 
-Sample idxSample(Random &random) {
+Sample idxSample(Dice &dice) {
   struct Type {
     int code;
     size_t bytes;
   };
   static constexpr Type types[] = {{0x08, 1}, {0x09, 1}, {0x0B, 2}, {0x0C, 4}, {0x0D, 4}, {0x0E, 8}};
-  Type type = random.of(types);
-  Shape shape = randomShape(random, 9);
+  Type type = dice.pick(types);
+  Shape shape = randomShape(dice, 9);
   Sample sample{"\0\0"s + static_cast<char>(type.code) + static_cast<char>(shape.size())};
   sample.fields = {0, 2, 3};
   for (int64_t size : shape) {
     sample.fields.push_back(sample.bytes.size());
     sample.bytes += integer(static_cast<uint64_t>(size), 4, true);
   }
-  sample.bytes += randomBytes(random, static_cast<size_t>(shape.numElements()) * type.bytes);
+  sample.bytes += randomBytes(dice, static_cast<size_t>(shape.numElements()) * type.bytes);
   return sample;
 }
 
-Sample safetensorsSample(Random &random) {
+Sample safetensorsSample(Dice &dice) {
   static const char *const names[] = {"a", "dense.weight", "\\u00fc\\n", "layer/0/b", "", "\xc3\xbc", "\\\"", "very long name of a tensor that needs the heap"};
   struct Type {
     const char *name;
@@ -166,24 +149,24 @@ Sample safetensorsSample(Random &random) {
   };
   static constexpr Type types[] = {{"F64", 8}, {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}, {"BOOL", 1}, {"I8", 1}, {"F8_E4M3", 1}};
   std::string header = "{";
-  if (random.oneIn(3))
+  if (dice.oneIn(3))
     header += R"("__metadata__":{"format":"pt","step":"12"},)";
-  size_t at = 0, tensors = random.below(6);
+  size_t at = 0, tensors = dice.below(6);
   for (size_t i = 0; i < tensors; ++i) {
-    Type type = random.of(types);
-    Shape shape = randomShape(random);
+    Type type = dice.pick(types);
+    Shape shape = randomShape(dice);
     size_t bytes = static_cast<size_t>(shape.numElements()) * type.bytes;
     std::string sizes;
     for (int64_t size : shape)
       sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
-    header += "\"" + std::string(random.of(names)) + std::to_string(i) + R"(":{"dtype":")" + type.name + R"(","shape":[)" + sizes + R"(],"data_offsets":[)" + std::to_string(at) + "," +
+    header += "\"" + std::string(dice.pick(names)) + std::to_string(i) + R"(":{"dtype":")" + type.name + R"(","shape":[)" + sizes + R"(],"data_offsets":[)" + std::to_string(at) + "," +
               std::to_string(at + bytes) + "]},";
     at += bytes;
   }
   header.back() == ',' ? void(header.back() = '}') : void(header += '}');
-  header.append(random.below(9), ' ');
+  header.append(dice.below(9), ' ');
   Sample sample{integer(header.size(), 8, false) + header, 8, header.size(), 0, 8, {0, 3, 7}};
-  sample.bytes += randomBytes(random, at);
+  sample.bytes += randomBytes(dice, at);
   return sample;
 }
 
@@ -194,82 +177,82 @@ constexpr uint64_t kNumbers[] = {0,       1,       2,           7,           8, 
                                  65535,   65536,   0x7fffffff,  0x80000000,  0xffffffff,  0x100000000, 100'000'000, 100'000'001,   1ull << 40,    1ull << 47,
                                  1ull << 61, 1ull << 62, (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63, (1ull << 63) + 1, ~0ull - 8, ~0ull};
 
-void damageText(Sample &sample, Random &random) {
+void damageText(Sample &sample, Dice &dice) {
   static const char *const words[] = {"{", "}", "[", "]", "(", ")", ",", ":", "'", "\"", "\\", "\\u", "\\ud800", "\\u0000", "null", "true", "True", "-1", "-0", "1.5", "1e308", "1e400", "0x10",
                                       "99999999999999999999999", "'descr'", "'<V8'", "'|O'", "'>u8'", "\"dtype\"", "\"shape\"", "\"data_offsets\"", "\"__metadata__\"", "\"a0\"", "\xff", "\xed\xa0\x80", "\0"};
   std::string text = sample.bytes.substr(sample.text, sample.textSize);
-  size_t at = text.empty() ? 0 : random.below(text.size());
-  switch (random.below(7)) {
+  size_t at = text.empty() ? 0 : dice.below(text.size());
+  switch (dice.below(7)) {
   case 0: { // another number
     size_t digit = text.find_first_of("0123456789", at), end = digit == std::string::npos ? digit : text.find_first_not_of("0123456789", digit);
     if (digit != std::string::npos)
-      text.replace(digit, end == std::string::npos ? end : end - digit, std::to_string(random.of(kNumbers)));
+      text.replace(digit, end == std::string::npos ? end : end - digit, std::to_string(dice.pick(kNumbers)));
     break;
   }
-  case 1: text.insert(at, random.of(words)); break;
-  case 2: text.replace(at, 1 + random.below(4), random.of(words)); break;
-  case 3: text.erase(at, 1 + random.below(30)); break;
+  case 1: text.insert(at, dice.pick(words)); break;
+  case 2: text.replace(at, 1 + dice.below(4), dice.pick(words)); break;
+  case 3: text.erase(at, 1 + dice.below(30)); break;
   case 4: { // a piece twice: keys, entries, sizes
-    std::string piece = text.substr(at, 1 + random.below(80));
-    for (size_t times = random.oneIn(10) ? 40 : 1; times-- > 0;)
-      text.insert(random.below(text.size() + 1), piece);
+    std::string piece = text.substr(at, 1 + dice.below(80));
+    for (size_t times = dice.oneIn(10) ? 40 : 1; times-- > 0;)
+      text.insert(dice.below(text.size() + 1), piece);
     break;
   }
-  case 5: text.insert(at, std::string(1 + random.below(random.oneIn(20) ? 20000 : 12), "[{(\" 9"[random.below(6)])); break;
+  case 5: text.insert(at, std::string(1 + dice.below(dice.oneIn(20) ? 20000 : 12), "[{(\" 9"[dice.below(6)])); break;
   default: { // two pieces change places
     if (text.size() < 4)
       break;
-    size_t half = text.size() / 2, first = random.below(half), second = half + random.below(half);
+    size_t half = text.size() / 2, first = dice.below(half), second = half + dice.below(half);
     std::swap_ranges(text.begin() + static_cast<std::ptrdiff_t>(first), text.begin() + static_cast<std::ptrdiff_t>(first + std::min(half - first, text.size() - second)),
                      text.begin() + static_cast<std::ptrdiff_t>(second));
   }
   }
   sample.bytes.replace(sample.text, sample.textSize, text);
   sample.textSize = text.size();
-  if (!random.oneIn(8)) // the length tells of the new text, so that it is read
+  if (!dice.oneIn(8)) // the length tells of the new text, so that it is read
     sample.bytes.replace(sample.length, sample.lengthSize, integer(text.size(), sample.lengthSize, false));
 }
 
-void damageBytes(std::string &bytes, Random &random) {
+void damageBytes(std::string &bytes, Dice &dice) {
   if (bytes.empty())
     return;
-  size_t at = random.below(bytes.size());
-  switch (random.below(7)) {
-  case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << random.below(8)); break;
-  case 1: bytes[at] = static_cast<char>(random.of(kNumbers)); break;
+  size_t at = dice.below(bytes.size());
+  switch (dice.below(7)) {
+  case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << dice.below(8)); break;
+  case 1: bytes[at] = static_cast<char>(dice.pick(kNumbers)); break;
   case 2: bytes.resize(at); break;
-  case 3: bytes += randomBytes(random, 1 + random.below(40)); break;
-  case 4: bytes.erase(at, 1 + random.below(16)); break;
-  case 5: bytes.insert(at, bytes.substr(random.below(bytes.size()), 1 + random.below(40))); break;
-  default: bytes.replace(at, std::min<size_t>(8, bytes.size() - at), integer(random.of(kNumbers), 8, random.oneIn(2)).substr(0, bytes.size() - at)); break;
+  case 3: bytes += randomBytes(dice, 1 + dice.below(40)); break;
+  case 4: bytes.erase(at, 1 + dice.below(16)); break;
+  case 5: bytes.insert(at, bytes.substr(dice.below(bytes.size()), 1 + dice.below(40))); break;
+  default: bytes.replace(at, std::min<size_t>(8, bytes.size() - at), integer(dice.pick(kNumbers), 8, dice.oneIn(2)).substr(0, bytes.size() - at)); break;
   }
 }
 
-void damage(Sample &sample, Random &random) {
-  for (size_t times = random.below(4); times-- > 0;) {
-    size_t kind = random.below(10);
+void damage(Sample &sample, Dice &dice) {
+  for (size_t times = dice.below(4); times-- > 0;) {
+    size_t kind = dice.below(10);
     if (kind < 6 && sample.textSize > 0) {
-      damageText(sample, random);
+      damageText(sample, dice);
     } else if (kind < 8 && !sample.fields.empty()) {
-      size_t at = sample.fields[random.below(sample.fields.size())], size = size_t(1) << random.below(4);
+      size_t at = sample.fields[dice.below(sample.fields.size())], size = size_t(1) << dice.below(4);
       if (at + size <= sample.bytes.size())
-        sample.bytes.replace(at, size, integer(random.of(kNumbers), size, random.oneIn(2)));
+        sample.bytes.replace(at, size, integer(dice.pick(kNumbers), size, dice.oneIn(2)));
     } else {
-      damageBytes(sample.bytes, random);
+      damageBytes(sample.bytes, dice);
       break; // places may have moved
     }
   }
 }
 
 /// As gzip writes it, in one member or two.
-std::string packed(const std::string &bytes, Random &random) {
+std::string packed(const std::string &bytes, Dice &dice) {
   std::string all;
-  size_t cut = random.oneIn(4) && !bytes.empty() ? random.below(bytes.size()) : bytes.size();
+  size_t cut = dice.oneIn(4) && !bytes.empty() ? dice.below(bytes.size()) : bytes.size();
   for (std::string_view part : {std::string_view(bytes).substr(0, cut), std::string_view(bytes).substr(cut)}) {
     if (part.empty() && !all.empty())
       continue;
     z_stream stream = {};
-    EXPECT_EQ(::deflateInit2(&stream, static_cast<int>(random.below(10)), Z_DEFLATED, 16 + 9 + static_cast<int>(random.below(7)), 1, Z_DEFAULT_STRATEGY), Z_OK);
+    EXPECT_EQ(::deflateInit2(&stream, static_cast<int>(dice.below(10)), Z_DEFLATED, 16 + 9 + static_cast<int>(dice.below(7)), 1, Z_DEFAULT_STRATEGY), Z_OK);
     std::string out(part.size() + part.size() / 8 + 200, '\0');
     stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(part.data()));
     stream.avail_in = static_cast<uInt>(part.size());
@@ -287,13 +270,13 @@ std::string packed(const std::string &bytes, Random &random) {
 
 class FuzzFiles : public testing::Test {
 protected:
-  /// `check(random, counts)` for each seed, until one fails; and neither outcome may be rare.
-  void forSeeds(const std::function<bool(Random &)> &reads) {
+  /// `check(dice, counts)` for each seed, until one fails; and neither outcome may be rare.
+  void forSeeds(const std::function<bool(Dice &)> &reads) {
     uint64_t first = fromEnvironment("WENGERT_FUZZ_SEED", 1), count = fromEnvironment("WENGERT_FUZZ_FILES", 8000), values = 0;
     for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
-      Random random(seed);
-      values += reads(random);
+      Dice dice(seed);
+      values += reads(dice);
     }
     if (count >= 1000 && !HasFailure()) {
       EXPECT_GT(values, count / 10) << "hardly a file is read: the mutations are too coarse";
@@ -328,9 +311,9 @@ protected:
 TEST_F(FuzzFiles, NpyIsAValueOrAFailure) {
   std::string copy = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".npy";
   uint64_t read = 0;
-  forSeeds([&](Random &random) {
-    Sample sample = npySample(random);
-    damage(sample, random);
+  forSeeds([&](Dice &dice) {
+    Sample sample = npySample(dice);
+    damage(sample, dice);
     Result<Array> array = this->read(sample.bytes, 8, [](const std::string &path) { return readNpy(path); });
     if (!array.ok())
       return false;
@@ -346,9 +329,9 @@ TEST_F(FuzzFiles, NpyIsAValueOrAFailure) {
 }
 
 TEST_F(FuzzFiles, IdxIsAValueOrAFailure) {
-  forSeeds([&](Random &random) {
-    Sample sample = idxSample(random);
-    damage(sample, random);
+  forSeeds([&](Dice &dice) {
+    Sample sample = idxSample(dice);
+    damage(sample, dice);
     Result<Array> array = read(sample.bytes, 8, readIdx);
     // Numbers of one and two bytes become four.
     EXPECT_LE(array.ok() ? array->numBytes() : 0, 4 * sample.bytes.size());
@@ -357,13 +340,13 @@ TEST_F(FuzzFiles, IdxIsAValueOrAFailure) {
 }
 
 TEST_F(FuzzFiles, CompressedIdxIsAValueOrAFailure) {
-  forSeeds([&](Random &random) {
-    Sample sample = idxSample(random);
-    if (random.oneIn(2))
-      damage(sample, random);
-    std::string bytes = packed(sample.bytes, random);
-    for (size_t times = random.oneIn(2) ? random.below(3) : 0; times-- > 0;)
-      damageBytes(bytes, random);
+  forSeeds([&](Dice &dice) {
+    Sample sample = idxSample(dice);
+    if (dice.oneIn(2))
+      damage(sample, dice);
+    std::string bytes = packed(sample.bytes, dice);
+    for (size_t times = dice.oneIn(2) ? dice.below(3) : 0; times-- > 0;)
+      damageBytes(bytes, dice);
     // Deflate packs 1,032 bytes into one at most.
     return read(bytes, 8 * 1032, readIdx).ok();
   });
@@ -372,9 +355,9 @@ TEST_F(FuzzFiles, CompressedIdxIsAValueOrAFailure) {
 TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {
   std::string copy = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".safetensors";
   uint64_t read = 0;
-  forSeeds([&](Random &random) {
-    Sample sample = safetensorsSample(random);
-    damage(sample, random);
+  forSeeds([&](Dice &dice) {
+    Sample sample = safetensorsSample(dice);
+    damage(sample, dice);
     Result<NamedArrays> contents = this->read(sample.bytes, 32, readSafetensors);
     if (!contents.ok())
       return false;

@@ -89,6 +89,13 @@ def test_mnist_without_its_files_is_a_usage_error(folder):
     usage(wengert("train", "mnist"), "--data")
 
 
+def test_an_option_that_would_do_nothing_is_a_usage_error(folder):
+    usage(wengert("train", "digits", "--data", folder), "--data", "mnist")
+    usage(wengert("train", "digits", "--dump-ir", "fused", "--report"), "--dump-ir", "--report")
+    usage(wengert("train", "digits", "--dump-ir", "fused", "--write-object", folder), "--dump-ir", "--write-object")
+    usage(wengert("train", "digits", "--cpu", "native"), "--write-object")
+
+
 def test_missing_file_is_a_usage_error(folder):
     usage(wengert("run", os.path.join(folder, "none.mlir")), "none.mlir")
 

@@ -1,0 +1,321 @@
+// The list of a tape is written as IR, differentiated by the one transform, and the adjoint is kept as flat rows under the structure's hash.
+#include "frontend/GradientProgram.h"
+
+#include "frontend/Function.h"
+
+#include "ir/Build.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Verifier.h"
+
+#include <list>
+#include <unordered_map>
+
+using namespace mlir;
+
+namespace wg::detail {
+
+using codegen::Row;
+using runtime::Array;
+using runtime::OpId;
+
+//===- Programs, kept -------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The least recently used programs fall, by number and by size.
+class ProgramCache {
+public:
+  std::shared_ptr<const GradientProgram> find(const StructureHash &key) {
+    std::lock_guard lock(mutex_);
+    auto at = byKey_.find(key.a);
+    if (at == byKey_.end() || !(at->second->first == key))
+      return nullptr;
+    recent_.splice(recent_.begin(), recent_, at->second);
+    return at->second->second;
+  }
+  void insert(const StructureHash &key, std::shared_ptr<const GradientProgram> program) {
+    std::lock_guard lock(mutex_);
+    if (byKey_.contains(key.a))
+      return;
+    List added; // nothing changes until both nodes are made
+    size_t bytes = program->bytes;
+    added.emplace_front(key, std::move(program));
+    byKey_.emplace(key.a, added.begin());
+    recent_.splice(recent_.begin(), added);
+    bytes_ += bytes;
+    while (recent_.size() > 1 && (recent_.size() > kPrograms || bytes_ > kBytes)) {
+      bytes_ -= recent_.back().second->bytes;
+      byKey_.erase(recent_.back().first.a);
+      recent_.pop_back();
+    }
+  }
+
+private:
+  static constexpr size_t kPrograms = 512, kBytes = size_t(256) << 20;
+  using List = std::list<std::pair<StructureHash, std::shared_ptr<const GradientProgram>>>;
+  std::mutex mutex_;
+  List recent_;
+  std::unordered_map<uint64_t, List::iterator> byKey_;
+  size_t bytes_ = 0;
+};
+
+ProgramCache &programs() {
+  static ProgramCache &cache = *new ProgramCache;
+  return cache;
+}
+
+//===- From a tape to a program --------------------------------------------------------------------------------------===//
+
+/// Writes the part of a tape that its targets depend on as a function, and differentiates it.
+class TapeToProgram {
+public:
+  TapeToProgram(const EagerTape &tape, const Where &where)
+      : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {}
+
+  GradientProgram make(std::span<const int32_t> targets, std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources);
+
+private:
+  std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
+  void declareCall(const Record &record, const std::string &name);
+  func::FuncOp declareDerivative(ir::CallOp op, ArrayRef<unsigned> results);
+  void write(const Record &record);
+  Value valueOf(int32_t slot);
+  func::FuncOp extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
+                              std::vector<int32_t> &inputs);
+  [[noreturn]] void fail(Diagnostics &diagnostics) {
+    raise(diagnostics.take("the gradient could not be built"), where_);
+  }
+
+  const EagerTape &tape_;
+  Where where_;
+  OpBuilder builder_;
+  Location loc_;
+  OwningOpRef<ModuleOp> module_;
+  func::FuncOp function_;
+  Block *body_ = nullptr;
+  DenseMap<int32_t, Value> values_;
+  DenseMap<Value, int32_t> slotOf_;
+  llvm::StringMap<CallDerivative> calls_;
+  DenseMap<Operation *, const Record *> recordOf_; ///< of calls
+};
+
+} // namespace
+
+/// The value of a slot; one that no written record makes is an argument.
+Value TapeToProgram::valueOf(int32_t slot) {
+  auto [at, fresh] = values_.try_emplace(slot);
+  if (fresh) {
+    Type type = ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(slot)].body()->type);
+    at->second = body_->addArgument(type, loc_);
+    slotOf_[at->second] = slot;
+  }
+  return at->second;
+}
+
+/// The types of a record's operands and of its results.
+std::pair<SmallVector<Type>, SmallVector<Type>> TapeToProgram::typesOf(const Record &record) const {
+  std::pair<SmallVector<Type>, SmallVector<Type>> types;
+  for (uint32_t i = 0; i < record.numOperands + record.numResults; ++i)
+    (i < record.numOperands ? types.first : types.second)
+        .push_back(ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type));
+  return types;
+}
+
+/// Declares the called function. Which of its results have a cotangent, and so its derivative, is known when the calls after it were differentiated.
+void TapeToProgram::declareCall(const Record &record, const std::string &name) {
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  auto [inputs, results] = typesOf(record);
+  auto callee = func::FuncOp::create(builder_, loc_, name, builder_.getFunctionType(inputs, results));
+  callee.setPrivate();
+  callee->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(ir::context(), name + "_vjp"));
+  callee->setAttr(autodiff::kNumResultsAttr,
+                  builder_.getI64IntegerAttr(tape_.calls[static_cast<size_t>(record.call)].numResults));
+}
+
+/// `(operands, results, cotangents of those results) -> gradients`.
+func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> places) {
+  const Record &record = *recordOf_.lookup(op);
+  const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
+  std::vector<uint32_t> ofResults(places.begin(), places.end());
+  std::shared_ptr<Derivative> derivative = call.callee->part(call.derivative, ofResults, record.where);
+  auto [inputs, results] = typesOf(record);
+  SmallVector<Type> all = inputs, gradients;
+  all.append(results);
+  for (unsigned result : places)
+    all.push_back(results[result]);
+  SmallVector<int64_t> arguments;
+  for (uint32_t argument : derivative->arguments) {
+    gradients.push_back(inputs[argument]);
+    arguments.push_back(argument);
+  }
+  SmallVector<Attribute> reasons;
+  for (const std::string &reason : derivative->reasons)
+    reasons.push_back(builder_.getStringAttr(reason));
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  auto vjp = func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_vjp", builder_.getFunctionType(all, gradients));
+  vjp.setPrivate();
+  vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
+  vjp->setAttr(autodiff::kReasonsAttr, builder_.getArrayAttr(reasons));
+  calls_[vjp.getSymName()] = {static_cast<uint32_t>(record.call), std::move(ofResults)};
+  return vjp;
+}
+
+void TapeToProgram::write(const Record &record) {
+  SmallVector<Value> operands;
+  for (uint32_t i = 0; i < record.numOperands; ++i)
+    operands.push_back(valueOf(tape_.slots[record.first + i]));
+  Location loc = ir::locationOf(ir::context(), record.where);
+  Operation *op;
+  if (record.call >= 0) {
+    std::string name = "call" + std::to_string(record.call);
+    declareCall(record, name);
+    op = ir::CallOp::create(builder_, loc, typesOf(record).second, FlatSymbolRefAttr::get(ir::context(), name), operands);
+    recordOf_[op] = &record;
+  } else {
+    FailureOr<Operation *> built = ir::buildOp(builder_, loc, record.op, operands, record.attrs);
+    if (failed(built))
+      raiseOp(runtime::recordOf(record.op).name, "a recorded op cannot be written as IR", "", {}, record.where,
+              ErrorKind::internal);
+    op = *built;
+  }
+  for (uint32_t i = 0; i < record.numResults; ++i) {
+    int32_t slot = tape_.slots[record.first + record.numOperands + i];
+    values_[slot] = op->getResult(i);
+    slotOf_[op->getResult(i)] = slot;
+  }
+}
+
+/// Moves the adjoint into a function of its own, whose arguments are the forward values that it reads.
+func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
+                                           std::vector<int32_t> &inputs) {
+  builder_.setInsertionPointToEnd(module_->getBody());
+  SmallVector<Type> resultTypes(ValueRange(gradients).getTypes());
+  auto adjoint = func::FuncOp::create(builder_, loc_, "adjoint", builder_.getFunctionType({}, resultTypes));
+  Block *block = adjoint.addEntryBlock();
+  builder_.setInsertionPointToStart(block);
+  IRMapping map;
+  auto place = [&](Value value) {
+    if (map.contains(value))
+      return;
+    map.map(value, block->addArgument(value.getType(), loc_));
+    auto seed = llvm::find(seeds, value);
+    inputs.push_back(seed != seeds.end() ? -1 - static_cast<int32_t>(seed - seeds.begin()) : slotOf_.lookup(value));
+  };
+  auto need = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != marker->getBlock() || op->isBeforeInBlock(marker))
+      place(value);
+  };
+  for (Operation *op = marker->getNextNode(); op; op = op->getNextNode()) {
+    for (Value operand : op->getOperands())
+      need(operand);
+    builder_.clone(*op, map);
+  }
+  SmallVector<Value> returned;
+  for (Value gradient : gradients) {
+    need(gradient);
+    returned.push_back(map.lookup(gradient));
+  }
+  func::ReturnOp::create(builder_, loc_, returned);
+  adjoint.setFunctionType(builder_.getFunctionType(block->getArgumentTypes(), resultTypes));
+  return adjoint;
+}
+
+GradientProgram TapeToProgram::make(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
+                                    std::span<const std::vector<int32_t>> sources) {
+  ir::Working working;
+  Diagnostics diagnostics;
+  module_ = ModuleOp::create(loc_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  function_ = func::FuncOp::create(builder_, loc_, "tape", builder_.getFunctionType({}, {}));
+  body_ = function_.addEntryBlock();
+  builder_.setInsertionPointToStart(body_);
+
+  // Backwards from the targets: the records that they depend on.
+  std::vector<bool> needed(tape_.values.size(), false);
+  for (int32_t target : targets)
+    needed[static_cast<size_t>(target)] = true;
+  std::vector<bool> written(tape_.records.size(), false);
+  for (size_t i = tape_.records.size(); i-- > 0;) {
+    const Record &record = tape_.records[i];
+    for (uint32_t k = 0; k < record.numResults; ++k)
+      written[i] = written[i] || needed[static_cast<size_t>(tape_.slots[record.first + record.numOperands + k])];
+    for (uint32_t k = 0; written[i] && k < record.numOperands; ++k)
+      needed[static_cast<size_t>(tape_.slots[record.first + k])] = true;
+  }
+  for (size_t i = 0; i < tape_.records.size(); ++i)
+    if (written[i])
+      write(tape_.records[i]);
+
+  SmallVector<Value> targetValues, seedValues, givenSeeds, sourceValues;
+  for (auto [target, given] : llvm::zip_equal(targets, seeded)) {
+    targetValues.push_back(valueOf(target));
+    seedValues.push_back(given ? body_->addArgument(targetValues.back().getType(), loc_) : Value());
+    if (given)
+      givenSeeds.push_back(seedValues.back());
+  }
+  for (const auto &slots : sources)
+    for (int32_t slot : slots)
+      sourceValues.push_back(valueOf(slot));
+  Operation *marker = arith::ConstantIndexOp::create(builder_, loc_, 0);
+  auto derivativeOf = [&](ir::CallOp op, ArrayRef<unsigned> results) -> FailureOr<func::FuncOp> {
+    return declareDerivative(op, results);
+  };
+  autodiff::ReverseOptions options;
+  options.derivativeOf = derivativeOf;
+  FailureOr<autodiff::Gradients> gradients =
+      autodiff::reverse(builder_, loc_, targetValues, seedValues, sourceValues, options);
+  if (failed(gradients))
+    fail(diagnostics);
+
+  // A variable that was read several times under the tape has several places; its gradient is their sum.
+  GradientProgram result;
+  SmallVector<Value> sums;
+  size_t next = 0;
+  for (const auto &slots : sources) {
+    Value sum;
+    std::string reason;
+    for (size_t k = 0; k < slots.size(); ++k, ++next) {
+      Value part = gradients->values[next];
+      if (part)
+        sum = sum ? ir::AddOp::create(builder_, loc_, sum, part).getResult() : part;
+      else if (reason.empty() || reason.starts_with("no path"))
+        reason = gradients->reasons[next];
+    }
+    result.outputs.push_back(sum ? static_cast<int32_t>(sums.size()) : -1);
+    result.reasons.push_back(sum ? "" : reason);
+    if (sum)
+      sums.push_back(sum);
+  }
+  // Keep the gradients alive while what no one reads falls.
+  OperationState keep(loc_, func::ReturnOp::getOperationName());
+  keep.addOperands(sums);
+  Operation *last = builder_.create(keep);
+  autodiff::eraseDead(*body_, marker);
+  last->erase();
+  func::FuncOp adjoint = extractAdjoint(marker, sums, givenSeeds, result.inputs);
+  FailureOr<codegen::Program> program = codegen::flatten(adjoint);
+  if (failed(program))
+    fail(diagnostics);
+  result.program = std::move(*program);
+  result.calls = std::move(calls_);
+  result.bytes = result.program.rows.size() * (sizeof(Row) + 32);
+  for (const Array &constant : result.program.constants)
+    result.bytes += constant.numBytes();
+  return result;
+}
+
+std::shared_ptr<const GradientProgram> gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
+                                                       std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where) {
+  if (auto known = programs().find(key))
+    return known;
+  ir::Working working; // until what is written on the way is erased
+  auto program = std::make_shared<GradientProgram>(TapeToProgram(tape, where).make(targets, seeded, sources));
+  programs().insert(key, program);
+  return program;
+}
+
+} // namespace wg::detail
