@@ -176,9 +176,16 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   std::string entry = trace.function().getSymName().str();
   Identities identities = trace.takeIdentities();
   concrete->code = std::make_unique<Code>(trace.takeModule(), entry, options.interpret, std::move(identities), options.capacity);
-  std::vector<std::string> names;
+  // What errors call the inputs: as the user does, if there are names. A variable has no open size.
+  std::vector<std::string> paths, names;
+  if (!options.argument_names.empty())
+    for (SignatureLeaf &leaf : leavesOf({arguments.key.begin(), arguments.key.end()}, options))
+      if (!leaf.isStatic)
+        paths.push_back("argument " + std::move(leaf.path));
   for (const TraceInput &input : concrete->inputs)
-    names.push_back(input.kind == TraceInput::capture ? "a captured tensor" : "argument " + std::to_string(input.leaf)); // a variable has no open size
+    names.push_back(input.kind == TraceInput::capture ? "a captured tensor"
+                    : input.leaf < paths.size()       ? paths[input.leaf]
+                                                      : "argument " + std::to_string(input.leaf));
   concrete->code->setNames(std::move(names));
   concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options,
                                       concrete->code->results(), concrete->numResults);

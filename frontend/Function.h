@@ -242,6 +242,7 @@ uint64_t hashOf(std::span<const uint64_t> key);
 /// One line a leaf: `arg0`, `arg1[2]`, `arg1["w"]` and its text, `f32[64,784]` or `int 3`; and one for a length.
 struct SignatureLeaf {
   std::string path, text;
+  bool isStatic = true; ///< a value or a length; not a tensor or a variable
 };
 std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options);
 

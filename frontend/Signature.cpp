@@ -107,9 +107,9 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
   std::vector<SignatureLeaf> leaves;
   std::vector<Part> parts; // the argument, and the elements of maps that are open
   std::string place; // of the variable that follows
-  auto add = [&](std::string text) {
+  auto add = [&](std::string text, bool isStatic = true) {
     parts.back().leaves.push_back(leaves.size());
-    leaves.push_back({parts.back().path, std::move(text)});
+    leaves.push_back({parts.back().path, std::move(text), isStatic});
   };
   auto close = [&] {
     const Part &part = parts.back();
@@ -136,14 +136,14 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
       parts.push_back({a < options.argument_names.size() ? options.argument_names[a] : "arg" + std::to_string(a)});
       break;
     case KeyTag::tensor:
-      add(readType(a, b & 0xff));
+      add(readType(a, b & 0xff), false);
       break;
     case KeyTag::place:
       place = ", place " + std::to_string(a);
       break;
     case KeyTag::variable: {
       std::string text = "variable " + readType(a & 0xff, a >> 8 & 0xff);
-      add(text + " (alias class " + std::to_string(b) + std::exchange(place, "") + ")");
+      add(text + " (alias class " + std::to_string(b) + std::exchange(place, "") + ")", false);
       break;
     }
     case KeyTag::string:
