@@ -132,6 +132,23 @@ void swapBytes(Array &array) {
     std::reverse(bytes + i, bytes + i + size);
 }
 
+/// A file as a whole.
+class FileSource : public ByteSource {
+public:
+  explicit FileSource(const InputFile &file) : file_(file) {}
+  uint64_t size() const override { return file_.size(); }
+  Status read(void *data, size_t size) override {
+    Status status = file_.read(at_, data, size);
+    at_ += size;
+    return status;
+  }
+  Failure error(const std::string &message, std::string remedy) const override { return file_.error(message, std::move(remedy)); }
+
+private:
+  const InputFile &file_;
+  uint64_t at_ = 0;
+};
+
 } // namespace
 
 Result<Array> readNpy(const std::string &path) {
@@ -140,10 +157,15 @@ Result<Array> readNpy(const std::string &path) {
 }
 
 Result<Array> readNpy(const InputFile &file) {
+  FileSource source(file);
+  return readNpy(source);
+}
+
+Result<Array> readNpy(ByteSource &file) {
   uint8_t start[12] = {};
   if (file.size() < 10)
     return file.error("is not a .npy file: it has " + std::to_string(file.size()) + " bytes");
-  if (Status status = file.read(0, start, std::min<uint64_t>(file.size(), 12)); !status.ok())
+  if (Status status = file.read(start, 10); !status.ok())
     return status;
   if (std::memcmp(start, "\x93NUMPY", 6) != 0)
     return file.error("is not a .npy file: it does not start with \\x93NUMPY");
@@ -151,13 +173,16 @@ Result<Array> readNpy(const InputFile &file) {
   if (version < 1 || version > 3 || start[7] != 0)
     return file.error("has version " + std::to_string(version) + "." + std::to_string(start[7]) + "; 1.0, 2.0 and 3.0 are read");
   uint64_t headerAt = version == 1 ? 10 : 12;
+  if (version > 1 && file.size() >= headerAt)
+    if (Status status = file.read(start + 10, 2); !status.ok())
+      return status;
   uint64_t headerSize = version == 1 ? start[8] | start[9] << 8 : start[8] | start[9] << 8 | start[10] << 16 | uint64_t(start[11]) << 24;
   if (headerAt > file.size() || headerSize > file.size() - headerAt)
     return file.error("truncated: the header has " + std::to_string(headerSize) + " bytes, the file " + std::to_string(file.size()));
   if (headerSize > (1 << 20))
     return file.error("the header has " + std::to_string(headerSize) + " bytes; 1048576 are the most");
   std::string text(headerSize, ' ');
-  if (Status status = file.read(headerAt, text.data(), headerSize); !status.ok())
+  if (Status status = file.read(text.data(), headerSize); !status.ok())
     return status;
 
   Header header;
@@ -179,7 +204,7 @@ Result<Array> readNpy(const InputFile &file) {
   if (transposed)
     std::reverse(header.shape->begin(), header.shape->end());
   Array array = Array::empty(code->dtype, Shape(*header.shape));
-  if (Status status = file.read(headerAt + headerSize, array.buffer.data(), bytes); !status.ok())
+  if (Status status = file.read(array.buffer.data(), bytes); !status.ok())
     return status;
   if ((*header.descr)[0] == '>')
     swapBytes(array);
@@ -198,8 +223,7 @@ Result<Array> readNpy(const InputFile &file) {
   return array;
 }
 
-/// Magic, version and header of an array; empty for a dtype that the format lacks.
-static std::string startOf(const Array &array) {
+std::string npyStart(const Array &array) {
   const Code *code = std::find_if(std::begin(kCodes), std::end(kCodes), [&](const Code &c) { return c.dtype == array.dtype(); });
   if (code == std::end(kCodes))
     return {};
@@ -214,14 +238,18 @@ static std::string startOf(const Array &array) {
   return start + text;
 }
 
+Failure npyLacks(const std::string &path, DType dtype) {
+  return {.kind = ErrorKind::unimplemented, .message = path + ": .npy has no " + std::string(nameOf(dtype)), .remedy = "cast to f32: cast(x, f32)"};
+}
+
 Status writeNpy(std::span<const std::string> paths, std::span<const Array> arrays) {
   std::vector<std::string> starts(paths.size());
   std::vector<FileContents> files;
   for (size_t i = 0; i < paths.size(); ++i) {
     const Array &array = arrays[i];
-    starts[i] = startOf(array);
+    starts[i] = npyStart(array);
     if (starts[i].empty())
-      return Failure{.kind = ErrorKind::unimplemented, .message = paths[i] + ": .npy has no " + std::string(nameOf(array.dtype())), .remedy = "cast to f32: cast(x, f32)"};
+      return npyLacks(paths[i], array.dtype());
     files.push_back({paths[i], {std::as_bytes(std::span(starts[i])), {static_cast<const std::byte *>(array.buffer.data()), array.numBytes()}}});
   }
   return writeFiles(files);

@@ -7,13 +7,29 @@
 
 namespace wg::runtime {
 
+/// What an array is read from: bytes in their order, of which the number is known.
+class ByteSource {
+public:
+  virtual ~ByteSource() = default;
+  virtual uint64_t size() const = 0;
+  /// The next `size` bytes, all of them.
+  virtual Status read(void *data, size_t size) = 0;
+  /// What is wrong with it: the message names the file.
+  virtual Failure error(const std::string &message, std::string remedy = {}) const = 0;
+};
+
 /// The array in a .npy file of version 1, 2 or 3. Accepts f8 f4 f2 i8 i4 u1 b1 of either byte order; Fortran order is
 /// converted; bool bytes become 0 or 1. Anything else, a size that differs from the header's and bytes left over are a Failure.
+Result<Array> readNpy(ByteSource &source);
 Result<Array> readNpy(const InputFile &file);
 Result<Array> readNpy(const std::string &path);
 
 /// Writes version 1.0, C order, little-endian, as numpy.save does, one file an array; all of them or none. NumPy has no bf16: a Failure.
 Status writeNpy(std::span<const std::string> paths, std::span<const Array> arrays);
 Status writeNpy(const std::string &path, const Array &array);
+/// What is written before the elements; empty for a dtype that the format lacks.
+std::string npyStart(const Array &array);
+/// The Failure for such a dtype.
+Failure npyLacks(const std::string &path, DType dtype);
 
 } // namespace wg::runtime

@@ -1,6 +1,7 @@
 #include "runtime/io/Safetensors.h"
 
 #include "runtime/io/File.h"
+#include "runtime/io/Utf8.h"
 
 #include <nlohmann/json.hpp>
 
@@ -210,17 +211,9 @@ static bool appendQuoted(std::string &out, std::string_view text) {
       ++i;
       continue;
     }
-    // Unicode 15, table 3-7: the length follows from the first byte, and the second byte's range too.
-    size_t length = byte >= 0xC2 && byte <= 0xDF ? 2 : byte >= 0xE0 && byte <= 0xEF ? 3 : byte >= 0xF0 && byte <= 0xF4 ? 4 : 0;
-    if (length == 0 || text.size() - i < length)
+    size_t length = characterSize(text.substr(i));
+    if (length == 0)
       return false;
-    auto second = static_cast<unsigned char>(text[i + 1]);
-    unsigned low = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80, high = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
-    if (second < low || second > high)
-      return false;
-    for (size_t k = 2; k < length; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80)
-        return false;
     out.append(text, i, length);
     i += length;
   }

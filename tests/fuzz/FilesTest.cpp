@@ -1,9 +1,10 @@
-// Damaged files: whatever a reader of .npy, IDX or safetensors meets, the outcome is a value that the file holds, or a Failure; and the memory that it
+// Damaged files: whatever a reader of .npy, .npz, IDX or safetensors meets, the outcome is a value that the file holds, or a Failure; and the memory that it
 // asks for is bounded by the file's size. Each seed makes a valid file and damages it as somebody would who knows the format.
 //
 // WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
+#include "runtime/io/Npz.h"
 #include "runtime/io/Safetensors.h"
 #include "tests/fuzz/Mutate.h"
 
@@ -244,6 +245,21 @@ void damage(Sample &sample, Dice &dice) {
   }
 }
 
+/// One deflate stream; `bits` as zlib's deflateInit2 takes them.
+std::string deflated(std::string_view bytes, int level, int bits) {
+  z_stream stream = {};
+  EXPECT_EQ(::deflateInit2(&stream, level, Z_DEFLATED, bits, 1, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(bytes.size() + bytes.size() / 8 + 200, '\0');
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef *>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  return out;
+}
+
 /// As gzip writes it, in one member or two.
 std::string packed(const std::string &bytes, Dice &dice) {
   std::string all;
@@ -251,17 +267,8 @@ std::string packed(const std::string &bytes, Dice &dice) {
   for (std::string_view part : {std::string_view(bytes).substr(0, cut), std::string_view(bytes).substr(cut)}) {
     if (part.empty() && !all.empty())
       continue;
-    z_stream stream = {};
-    EXPECT_EQ(::deflateInit2(&stream, static_cast<int>(dice.below(10)), Z_DEFLATED, 16 + 9 + static_cast<int>(dice.below(7)), 1, Z_DEFAULT_STRATEGY), Z_OK);
-    std::string out(part.size() + part.size() / 8 + 200, '\0');
-    stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(part.data()));
-    stream.avail_in = static_cast<uInt>(part.size());
-    stream.next_out = reinterpret_cast<Bytef *>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
-    out.resize(stream.total_out);
-    ::deflateEnd(&stream);
-    all += out;
+    int level = static_cast<int>(dice.below(10));
+    all += deflated(part, level, 16 + 9 + static_cast<int>(dice.below(7)));
   }
   return all;
 }
@@ -350,6 +357,72 @@ TEST_F(FuzzFiles, CompressedIdxIsAValueOrAFailure) {
     // Deflate packs 1,032 bytes into one at most.
     return read(bytes, 8 * 1032, readIdx).ok();
   });
+}
+
+/// A zip archive of entries that may be damaged themselves, packed or not, in this order in the file and in another in its directory.
+Sample npzSample(Dice &dice, const std::function<void(Sample &)> &damageEntry) {
+  static const char *const names[] = {"a.npy", "layer/0/w.npy", "\xc3\xbc.npy", ".npy", "b.npy", "very long name of an array that needs the heap.npy"};
+  Sample sample;
+  std::vector<std::string> directory;
+  std::vector<size_t> fields; // in a directory's entry
+  size_t count = dice.below(5);
+  for (size_t i = 0; i < count; ++i) {
+    Sample entry = npySample(dice);
+    damageEntry(entry);
+    bool packed = dice.oneIn(2), zip64 = dice.oneIn(4);
+    std::string name = dice.oneIn(20) ? "a.npy" : std::to_string(i) + dice.pick(names);
+    std::string bytes = packed ? deflated(entry.bytes, static_cast<int>(dice.below(10)), -15) : entry.bytes;
+    uint64_t checksum = ::crc32(0, reinterpret_cast<const Bytef *>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()));
+    std::string start = integer(20, 2, false) + integer(dice.oneIn(4) ? 1 << 11 : 0, 2, false) + integer(packed ? 8 : 0, 2, false) + integer(0x210000, 4, false) + integer(checksum, 4, false);
+    std::string extra = zip64 ? integer(1, 2, false) + integer(16, 2, false) + integer(entry.bytes.size(), 8, false) + integer(bytes.size(), 8, false) : "";
+    directory.push_back("PK\1\2" + integer(20, 2, false) + start + integer(bytes.size(), 4, false) + integer(entry.bytes.size(), 4, false) + integer(name.size(), 2, false) +
+                        std::string(12, '\0') + integer(sample.bytes.size(), 4, false) + name);
+    for (size_t at : {0, 6, 8, 14, 18, 22, 26, 28})
+      sample.fields.push_back(sample.bytes.size() + at);
+    sample.bytes += "PK\3\4" + start + integer(zip64 ? 0xffffffff : bytes.size(), 4, false) + integer(zip64 ? 0xffffffff : entry.bytes.size(), 4, false) +
+                    integer(name.size(), 2, false) + integer(extra.size(), 2, false) + name + extra + bytes;
+    if (dice.oneIn(6))
+      sample.bytes += randomBytes(dice, dice.below(20)); // what an archive may have between entries
+  }
+  if (directory.size() > 1 && dice.oneIn(3))
+    std::swap(directory.front(), directory.back());
+  size_t begin = sample.bytes.size();
+  for (const std::string &entry : directory) {
+    for (size_t at : {0, 8, 10, 16, 20, 24, 28, 30, 32, 42, 42, 46})
+      sample.fields.push_back(sample.bytes.size() + at);
+    sample.bytes += entry;
+  }
+  size_t end = sample.bytes.size(), comment = dice.oneIn(4) ? dice.below(30) : 0;
+  for (size_t at : {0, 4, 8, 10, 12, 16, 16, 20})
+    sample.fields.push_back(end + at);
+  sample.bytes += "PK\5\6"s + std::string(4, '\0') + integer(count, 2, false) + integer(count, 2, false) + integer(end - begin, 4, false) + integer(begin, 4, false) +
+                  integer(comment, 2, false) + randomBytes(dice, comment);
+  return sample;
+}
+
+TEST_F(FuzzFiles, NpzIsAValueOrAFailure) {
+  std::string copy = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".npz";
+  uint64_t read = 0;
+  forSeeds([&](Dice &dice) {
+    Sample sample = npzSample(dice, [&](Sample &entry) {
+      if (dice.oneIn(4))
+        damage(entry, dice); // its checksum is right all the same
+    });
+    if (dice.oneIn(2))
+      damage(sample, dice);
+    // Deflate packs 1,032 bytes into one at most.
+    auto arrays = this->read(sample.bytes, 8 * 1032, [](const std::string &path) { return readNpz(path); });
+    if (!arrays.ok())
+      return false;
+    if (++read % 64 == 0) {
+      EXPECT_TRUE(writeNpz(copy, *arrays).ok());
+      auto again = readNpz(copy);
+      EXPECT_TRUE(again.ok() && std::equal(again->begin(), again->end(), arrays->begin(), arrays->end(),
+                                           [](const auto &a, const auto &b) { return a.first == b.first && equal(a.second, b.second); }));
+    }
+    return true;
+  });
+  ::unlink(copy.c_str());
 }
 
 TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {

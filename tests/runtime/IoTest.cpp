@@ -1,6 +1,7 @@
 // Readers and writers: what they accept, and that nothing but a Failure comes of a damaged file.
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
+#include "runtime/io/Npz.h"
 #include "runtime/io/Safetensors.h"
 #include "tests/runtime/Run.h"
 
@@ -170,6 +171,125 @@ TEST_F(IoTest, NpySaysWhatIsWrong) {
 
 TEST_F(IoTest, NpyMutations) {
   mutate(kNpy, [](const std::string &path) { return readNpy(path).ok(); });
+}
+
+// ---- .npz ------------------------------------------------------------------------------------------------------------------
+std::string little(uint64_t value, size_t size) {
+  std::string text;
+  for (size_t i = 0; i < size; ++i)
+    text += static_cast<char>(value >> 8 * i);
+  return text;
+}
+
+/// An entry of a zip archive; what is 0 here follows from the bytes.
+struct Zipped {
+  std::string name, bytes;
+  int method = 0, flags = 0;
+  uint64_t size = 0, packed = 0, at = 0;
+  uint32_t checksum = 0;
+  std::string localName = {};
+  bool zip64 = false; ///< its own header has the sizes in an extra field, as NumPy writes it
+};
+std::string deflated(const std::string &bytes) {
+  std::string out(bytes.size() + 100, '\0');
+  z_stream stream = {};
+  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef *>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  return out;
+}
+std::string zipped(const std::vector<Zipped> &entries, const std::string &comment = "") {
+  std::string file, directory;
+  for (const Zipped &entry : entries) {
+    std::string bytes = entry.method == 8 ? deflated(entry.bytes) : entry.bytes, name = entry.localName.empty() ? entry.name : entry.localName;
+    uint64_t size = entry.size ? entry.size : entry.bytes.size(), packed = entry.packed ? entry.packed : bytes.size(), at = entry.at ? entry.at : file.size();
+    uint64_t sum = entry.checksum ? entry.checksum : ::crc32(0, reinterpret_cast<const Bytef *>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()));
+    std::string start = little(20, 2) + little(static_cast<uint64_t>(entry.flags), 2) + little(static_cast<uint64_t>(entry.method), 2) + little(0, 4) + little(sum, 4);
+    std::string extra = entry.zip64 ? little(1, 2) + little(16, 2) + little(size, 8) + little(packed, 8) : "";
+    file += "PK\3\4" + start + little(entry.zip64 ? 0xffffffff : packed, 4) + little(entry.zip64 ? 0xffffffff : size, 4) + little(name.size(), 2) + little(extra.size(), 2) + name + extra + bytes;
+    directory += "PK\1\2" + little(20, 2) + start + little(packed, 4) + little(size, 4) + little(entry.name.size(), 2) + little(0, 12) + little(at, 4) + entry.name;
+  }
+  return file + directory + "PK\5\6" + little(0, 4) + little(entries.size(), 2) + little(entries.size(), 2) + little(directory.size(), 4) + little(file.size(), 4) +
+         little(comment.size(), 2) + comment;
+}
+
+TEST_F(IoTest, NpzRoundTripsEveryDtype) {
+  std::vector<std::pair<std::string, Array>> arrays = {{"d", vec<double>({1.5, -0.0})},      {"f", arr<float>({1, 2, 3, 4}, {2, 2})}, {"h", Array::zeros(DType::f16, {3})},
+                                                       {"l", Array::scalar<int64_t>(-7)},    {"i", vec<int32_t>({1})},                {"u", vec<uint8_t>({255})},
+                                                       {"b", vec<bool>({true, false})},      {"", Array::zeros(DType::f32, {0, 3})},  {"\xc3\xbc/a.npy", vec<float>({1})}};
+  std::string path = directory_ / "a.npz";
+  ASSERT_TRUE(writeNpz(path, arrays).ok());
+  auto read = readNpz(path);
+  ASSERT_TRUE(read.ok()) << toString(read.failure());
+  ASSERT_EQ(read->size(), arrays.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    EXPECT_EQ((*read)[i].first, arrays[i].first);
+    EXPECT_EQ((*read)[i].second.type, arrays[i].second.type);
+    EXPECT_EQ(std::memcmp((*read)[i].second.buffer.data(), arrays[i].second.buffer.data(), arrays[i].second.numBytes()), 0);
+  }
+  std::string before = get(path);
+  EXPECT_FALSE(writeNpz(path, {{"x", vec<float>({1})}, {"half", Array::zeros(DType::bf16, {3})}}).ok());
+  EXPECT_FALSE(writeNpz(path, {{"x", vec<float>({1})}, {"x", vec<float>({1})}}).ok());
+  EXPECT_FALSE(writeNpz(path, {{"\xff", vec<float>({1})}}).ok());
+  EXPECT_FALSE(writeNpz(path, {{"a\0b"s, vec<float>({1})}}).ok());
+  EXPECT_FALSE(writeNpz(path, {{std::string(65001, 'a'), vec<float>({1})}}).ok());
+  EXPECT_EQ(get(path), before);
+}
+
+TEST_F(IoTest, NpzOfOtherWriters) {
+  std::string zeros = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (100000,)}", std::string(100000, '\0'));
+  for (const std::string &comment : {""s, "made by hand"s, "PK\5\6"s, std::string(65535, 'c')}) {
+    auto read = readNpz(put(zipped({{.name = "a.npy", .bytes = kNpy, .zip64 = true}, {.name = "b.npy", .bytes = kNpy, .method = 8, .flags = 1 << 3}, {.name = "c.npy", .bytes = zeros, .method = 8}}, comment)));
+    ASSERT_TRUE(read.ok()) << toString(read.failure());
+    EXPECT_EQ((*read)[0].first, "a");
+    EXPECT_EQ(toString((*read)[1].second), "[[1, 2, 3], [4, 5, 6]]");
+    EXPECT_EQ((*read)[2].second.numElements(), 100000);
+  }
+  EXPECT_TRUE(readNpz(put(zipped({}))).ok());
+}
+
+TEST_F(IoTest, NpzSaysWhatIsWrong) {
+  auto whyOf = [&](const std::vector<Zipped> &entries) { return why(readNpz(put(zipped(entries)))); };
+  std::string good = kNpy;
+  EXPECT_EQ(why(readNpz(put("short"))), "file: is not a .npz file: it has 5 bytes");
+  EXPECT_EQ(why(readNpz(put(std::string(100, 'x')))), "file: is not a .npz file, or truncated: no zip directory is at its end");
+  EXPECT_EQ(whyOf({{.name = "a.txt", .bytes = good}}), "file: entry 'a.txt': is not a .npy file");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = "text and more of it"}}), "file: entry 'a.npy': is not a .npy file: it does not start with \\x93NUMPY");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .flags = 1}}), "file: entry 'a.npy': is encrypted");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 12}}), "file: entry 'a.npy': is packed by method 12; 0 (stored) and 8 (deflate) are read");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good}, {.name = "a.npy", .bytes = good}}), "file: the directory names 'a.npy' twice");
+  EXPECT_EQ(whyOf({{.name = "a\xff.npy", .bytes = good}}), "file: entry 0 has a name that is not text in UTF-8");
+  EXPECT_EQ(whyOf({{.name = "a\0b.npy"s, .bytes = good}}), "file: entry 0 has a name that is not text in UTF-8");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .localName = "b.npy"}}), "file: entry 'a.npy': its own header differs from the directory");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .checksum = 1}}), "file: entry 'a.npy': damaged: its checksum is not the directory's");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .checksum = 1}}), "file: entry 'a.npy': damaged: its checksum is not the directory's");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 0xffffffff}}).substr(0, 29), "file: is a zip64 archive: it ");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .at = 0xffffffff}}).substr(0, 29), "file: is a zip64 archive: it ");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 7}}), "file: entry 'a.npy': 7 bytes cannot be in " + std::to_string(good.size()));
+  uint64_t packed = deflated(good).size();
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .size = packed * 1032 + 1}}),
+            "file: entry 'a.npy': " + std::to_string(packed * 1032 + 1) + " bytes cannot be in " + std::to_string(packed));
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .size = good.size() + 4}}),
+            "file: entry 'a.npy': bytes are left over: shape (2, 3) of i32 needs 24 bytes, there are 28");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .size = good.size() - 4}}),
+            "file: entry 'a.npy': truncated: shape (2, 3) of i32 needs 24 bytes, there are 20");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good + "xxxx", .method = 8, .size = good.size()}}), "file: entry 'a.npy': unpacks to more bytes than the directory says");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .packed = packed - 3}}), "file: entry 'a.npy': truncated: the packed bytes end early");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good}, {.name = "b.npy", .bytes = good, .at = 1}}), "file: entry 'b.npy': no entry begins at byte 1");
+  // Two entries of the directory that share bytes: a small file must not become many arrays.
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 2000, .packed = 2000}, {.name = "b.npy", .bytes = good}}).substr(0, 51), "file: entry 'a.npy': truncated: its 2000 bytes run ");
+  std::string whole = zipped({{.name = "a.npy", .bytes = good}});
+  whole[whole.size() - 22 + 4] = 1;
+  EXPECT_EQ(why(readNpz(put(whole))), "file: is one part of a zip archive of several");
+}
+
+TEST_F(IoTest, NpzMutations) {
+  mutate(zipped({{.name = "a.npy", .bytes = kNpy}, {.name = "b.npy", .bytes = kNpy, .method = 8}}), [](const std::string &path) { return readNpz(path).ok(); });
 }
 
 // ---- safetensors -----------------------------------------------------------------------------------------------------------
