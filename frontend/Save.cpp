@@ -3,21 +3,19 @@
 
 #include "frontend/ops/Operands.h"
 #include "runtime/io/Safetensors.h"
-#include "wengert/Function.h"
 
 #include <map>
 #include <set>
 
 namespace wg {
 
-/// A trace has no elements yet, and would write or read once, when it is made.
-static void refuseTraces(const char *op, const Where &where) {
-  if (tracing())
-    detail::raise({.kind = ErrorKind::runtime, .op = op, .message = "a traced function cannot read or write files", .remedy = "call it outside the function"}, where);
+void detail::refuseTraces(const char *op, const Where &where) {
+  if (level().trace)
+    raise({.kind = ErrorKind::runtime, .op = op, .message = "a traced function cannot read or write files", .remedy = "call it outside the function"}, where);
 }
 
 void save_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
-  refuseTraces("save_weights", where);
+  detail::refuseTraces("save_weights", where);
   runtime::NamedArrays contents;
   std::set<std::string> names;
   for (const auto &[name, variable] : variables) {
@@ -30,7 +28,7 @@ void save_weights(const std::string &path, const std::vector<nn::Module::Named> 
 }
 
 void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
-  refuseTraces("load_weights", where);
+  detail::refuseTraces("load_weights", where);
   runtime::Result<runtime::NamedArrays> contents = detail::orOutOfMemory(
       "load_weights", "the tensors of " + path, where, [&] { return runtime::readSafetensors(path); });
   if (!contents.ok())

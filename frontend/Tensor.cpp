@@ -47,6 +47,30 @@ void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
                     "give as many values as the shape has", {}, where);
 }
 
+Tensor Tensor::blob(DType dtype, const void *data, const Shape &shape, void (*release)(void *owner) noexcept, void *owner, const Where &where) {
+  runtime::Buffer buffer;
+  try {
+    detail::checkSizes("from_blob", shape, where, dtype);
+    TensorType type{dtype, shape};
+    if (!data && shape.numElements() != 0)
+      detail::raiseOp("from_blob", "the pointer to the elements of " + toString(type) + " is null", "give the place of the first element", {}, where);
+    if (reinterpret_cast<uintptr_t>(data) % sizeOf(dtype) != 0)
+      detail::raiseOp("from_blob", "the pointer is not aligned to the " + std::to_string(sizeOf(dtype)) + " bytes of a " + std::string(nameOf(dtype)),
+                      "copy the bytes into an array of the type, and that with Tensor::from", {}, where);
+    buffer = runtime::Buffer::refer(data, static_cast<size_t>(shape.numElements()) * sizeOf(dtype), release, owner);
+  } catch (...) {
+    release(owner);
+    throw;
+  }
+  return detail::makeTensor({{dtype, shape}, std::move(buffer)});
+}
+
+void Tensor::checkNesting(int depth, const Where &where) const {
+  if (rank(where) != depth)
+    detail::raiseOp("to", toString(body_->type) + " has rank " + std::to_string(rank(where)) + ", asked for " + std::to_string(depth) + " nested vectors",
+                    "ask for as many as the rank, or for one vector of all elements", {}, where);
+}
+
 void detail::raiseBeyondI64(uint64_t number, const Where &where) {
   raiseOp("literal", std::to_string(number) + " is no i64, which holds at most " + std::to_string(INT64_MAX),
           "make it a float: static_cast<double>(number)", {}, where);

@@ -220,10 +220,23 @@ Buffer Buffer::allocate(size_t bytes) {
     }
   }
   liveTotal.fetch_add(bytes, std::memory_order_relaxed);
-  return Buffer(new (header) Block{data, bytes, capacity, 1});
+  static_assert(sizeof(Block) <= kHeader);
+  return Buffer(new (header) Block{data, bytes, capacity, 1, nullptr, nullptr});
+}
+
+Buffer Buffer::refer(const void *data, size_t bytes, void (*release)(void *owner) noexcept, void *owner) {
+  void *header = kExactBlocks ? ::malloc(sizeof(Block)) : takeSmall(0);
+  if (!header)
+    throw std::bad_alloc();
+  return Buffer(new (header) Block{const_cast<void *>(data), bytes, 0, 1, release, owner});
 }
 
 void Buffer::free(Block *block) {
+  if (block->release) {
+    auto [release, owner] = std::pair(block->release, block->owner);
+    kExactBlocks ? ::free(block) : keepSmall(block, 0);
+    return release(owner);
+  }
   size_t capacity = block->capacity;
   liveTotal.fetch_sub(block->bytes, std::memory_order_relaxed);
   if (kExactBlocks) {

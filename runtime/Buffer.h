@@ -4,6 +4,8 @@
 // ending at a guard page). Blocks of 4 MiB and more
 // lie on huge pages. Freed blocks above 64 KiB are kept for the next of their size (up to a bound), because the first
 // touch of a fresh page costs more than most kernels.
+//
+// A buffer may also refer to memory of someone else, which is read and never written: it is at no time unique.
 #pragma once
 
 #include <atomic>
@@ -19,6 +21,9 @@ public:
   Buffer() = default;
   /// A block of at least `bytes` uninitialised bytes. `bytes` may be 0. Throws std::bad_alloc when memory is gone.
   static Buffer allocate(size_t bytes);
+  /// `bytes` bytes of someone else, of any alignment. The last handle calls `release(owner)`, which must not use buffers. Throws std::bad_alloc, and
+  /// then calls nothing.
+  static Buffer refer(const void *data, size_t bytes, void (*release)(void *owner) noexcept, void *owner);
 
   Buffer(const Buffer &other) noexcept : block_(other.block_) { retain(); }
   Buffer(Buffer &&other) noexcept : block_(other.block_) { other.block_ = nullptr; }
@@ -31,11 +36,11 @@ public:
   explicit operator bool() const { return block_ != nullptr; }
   void *data() const { return block_ ? block_->data : nullptr; }
   size_t size() const { return block_ ? block_->bytes : 0; }
-  /// True if no other handle shares the block: its owner may write in place.
-  bool unique() const { return block_ && block_->references.load(std::memory_order_acquire) == 1; }
+  /// True if no other handle shares the block and it is not someone else's memory: its owner may write in place.
+  bool unique() const { return block_ && !block_->release && block_->references.load(std::memory_order_acquire) == 1; }
   friend bool operator==(const Buffer &a, const Buffer &b) { return a.block_ == b.block_; }
 
-  /// Bytes in blocks that some handle holds, process-wide. For leak tests and memory reports.
+  /// Bytes in allocated blocks that some handle holds, process-wide. For leak tests and memory reports.
   static size_t liveBytes();
   /// Returns the recycled blocks to the system.
   static void trim();
@@ -46,6 +51,8 @@ private:
     size_t bytes;    // as asked
     size_t capacity; // as reserved; decides the free list
     std::atomic<int64_t> references;
+    void (*release)(void *owner) noexcept; // of memory of someone else; null for our own
+    void *owner;
   };
   explicit Buffer(Block *block) : block_(block) {}
   void retain() const {

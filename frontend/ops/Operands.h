@@ -54,6 +54,9 @@ template <class What, class F> auto orOutOfMemory(const char *op, const What &wh
   }
 }
 
+/// A trace has no elements yet, and would read or write a file once, when it is made: an error.
+void refuseTraces(const char *op, const Where &where);
+
 /// The size of an axis of a symbolic tensor, as an index operand.
 Tensor dim(const Tensor &x, int64_t axis, const Where &where);
 /// A size that may be open: then it is known when the function runs, and `value` holds it.

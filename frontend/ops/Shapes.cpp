@@ -1,4 +1,4 @@
-// The same elements in other places.
+// The same elements in other places; parts of a tensor are in Indexing.cpp.
 #include "frontend/ops/Operands.h"
 
 #include <algorithm>
@@ -155,89 +155,6 @@ Tensor squeeze(const Located &x, const Axes &axes) {
   return reshapeUnits(tensor, shape, x.where(), without);
 }
 
-/// The largest limit: to the end.
-static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-
-/// A place as Python counts it: from the end if negative, and never outside of [0, size].
-static Size placeIn(const Size &size, int64_t place, const Where &where) {
-  if (size.known != dynamic)
-    return {std::clamp<int64_t>(place < 0 ? place + size.known : place, 0, size.known), {}};
-  std::string distance = std::to_string(place < -kEnd ? kEnd : std::abs(place));
-  return detail::computeSize("slice", place < 0 ? "max(a - " + distance + ", 0)" : "min(a, " + distance + ")", {size}, where);
-}
-
-static Tensor sliced(const Tensor &x, const Sizes &from, const Sizes &to, const Ints &by, const Where &where) {
-  std::vector<Tensor> values = from.values;
-  values.insert(values.end(), to.values.begin(), to.values.end());
-  return detail::applySized(OpId::slice, runtime::SliceAttrs::make(from.list, to.list, by), x, values, where);
-}
-
-Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
-             const std::vector<int64_t> &strides) {
-  const Where &where = x.where();
-  Tensor tensor = tensorOf(x);
-  const Shape &shape = tensor.shape();
-  size_t rank = static_cast<size_t>(shape.rank());
-  if (starts.size() > rank || limits.size() != starts.size() || (!strides.empty() && strides.size() != starts.size()))
-    raiseOp("slice",
-            std::to_string(starts.size()) + " starts, " + std::to_string(limits.size()) + " limits and " +
-                std::to_string(strides.size()) + " strides for rank " + std::to_string(rank),
-            "give as many of each, one for each leading axis", {typeOf(tensor, where)}, where);
-  Sizes from, to;
-  Ints by;
-  for (size_t axis = 0; axis < rank; ++axis) {
-    Size size = detail::sizeOf(tensor, static_cast<int64_t>(axis), where);
-    int64_t stride = axis < strides.size() ? strides[axis] : 1;
-    if (stride <= 0)
-      raiseOp("slice", "stride " + std::to_string(stride) + " of axis " + std::to_string(axis) + " is not positive",
-              "give 1 or more", {}, where);
-    // A step beyond the axis leaves one element, as the axis' own size does; no axis has 2^48 elements.
-    by.push_back(std::min(stride, size.known == dynamic ? int64_t(1) << 48 : std::max<int64_t>(size.known, 1)));
-    int64_t start = axis < starts.size() ? starts[axis] : 0, limit = axis < limits.size() ? limits[axis] : kEnd;
-    Size first = start == 0 ? Size{0, {}} : placeIn(size, start, where);
-    Size last = limit == kEnd ? size : placeIn(size, limit, where);
-    from.push_back(first);
-    // A start of 0 is below every limit, and every start is below the end.
-    to.push_back(start == 0 || limit == kEnd ? last : detail::computeSize("slice", "max(a, b)", {first, last}, where));
-  }
-  return sliced(tensor, from, to, by, where);
-}
-
-/// The part of x between two places of one axis.
-static Tensor part(const Tensor &x, int64_t axis, const Size &start, const Size &limit, const Where &where) {
-  Sizes from, to;
-  Ints by;
-  for (int a = 0; a < x.rank(); ++a) {
-    from.push_back(a == axis ? start : Size{0, {}});
-    to.push_back(a == axis ? limit : detail::sizeOf(x, a, where));
-    by.push_back(1);
-  }
-  return sliced(x, from, to, by, where);
-}
-
-Tensor index(const Located &x, int64_t i, int64_t axis) {
-  const Where &where = x.where();
-  Tensor tensor = tensorOf(x);
-  int64_t place = placeOf("index", axis, tensor.rank(), where);
-  Size size = detail::sizeOf(tensor, place, where);
-  if (size.known != dynamic ? i < -size.known || i >= size.known : i == kEnd || i == std::numeric_limits<int64_t>::min())
-    raiseOp("index",
-            "place " + std::to_string(i) + " of axis " + std::to_string(place) + ", whose size is " + (size.known == dynamic ? "?" : std::to_string(size.known)),
-            "a place lies in [-size, size)", {typeOf(tensor, where)}, where);
-  i = i < 0 && size.known != dynamic ? i + size.known : i;
-  Size first{i, {}}, last{i < kEnd ? i + 1 : i, {}};
-  if (i < 0) {
-    first = detail::computeSize("index", "a - " + std::to_string(-i), {size}, where);
-    last = detail::computeSize("index", "a - " + std::to_string(-i) + " + 1", {size}, where);
-  }
-  Tensor row = part(tensor, place, first, last, where);
-  Sizes shape;
-  for (int a = 0; a < tensor.rank(); ++a)
-    if (a != place)
-      shape.push_back(detail::sizeOf(tensor, a, where));
-  return reshapeTo(row, Shape(shape.list), shape.values, where);
-}
-
 Tensor concat(const std::vector<Tensor> &xs, int64_t axis, Where where) {
   if (xs.empty())
     raiseOp("concat", "there is nothing to join", "give one tensor at least", {}, where);
@@ -260,26 +177,6 @@ Tensor stack(const std::vector<Tensor> &xs, int64_t axis, Where where) {
   for (const Tensor &x : xs)
     wide.push_back(expand_dims(Located(x, where), place));
   return concat(wide, place, where);
-}
-
-std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis) {
-  const Where &where = x.where();
-  Tensor tensor = tensorOf(x);
-  int64_t place = placeOf("split", axis, tensor.rank(), where);
-  Size size = detail::sizeOf(tensor, place, where);
-  if (parts < 1 || (size.known != dynamic && size.known % parts != 0))
-    raiseOp("split",
-            "axis " + std::to_string(place) + " of " + toString(typeOf(tensor, where)) + " does not split into " +
-                std::to_string(parts) + " equal parts",
-            "give a divisor of its size", {typeOf(tensor, where)}, where);
-  std::vector<Tensor> pieces;
-  Size start{0, {}};
-  for (int64_t k = 1; k <= parts; ++k) {
-    Size limit = k == parts ? size : detail::computeSize("split", "a / " + std::to_string(parts) + " * " + std::to_string(k), {size}, where);
-    pieces.push_back(part(tensor, place, start, limit, where));
-    start = limit;
-  }
-  return pieces;
 }
 
 Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <wengert/Error.h>
+#include <wengert/Index.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +13,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <iterator>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -21,6 +24,7 @@ namespace wg {
 
 class Variable;
 class Grad;
+class RowIterator;
 
 /// A C++ number, as a literal in an expression. A 128-bit integer, which no dtype holds, is none.
 template <class T>
@@ -61,6 +65,42 @@ template <Arithmetic T> constexpr DType elementOf() { return runtime::dtypeOf<St
 /// The C++ types that stand for a dtype as they are: a tensor's elements can be seen as these.
 template <class T>
 concept Storage = Arithmetic<T> && sizeof(T) == sizeof(Stored<T>) && std::is_signed_v<T> == std::is_signed_v<Stored<T>>;
+
+/// Numbers one after the other in memory.
+template <class R>
+concept NumberRange = requires(const R &range) { std::span(range); } &&
+                      Arithmetic<typename decltype(std::span(std::declval<const R &>()))::value_type>;
+
+/// How deep vectors of numbers nest: `std::vector<float>` 1, `std::vector<std::vector<float>>` 2; 0 for what is no such vector.
+template <class T> inline constexpr int nesting = 0;
+template <Arithmetic T, class A> inline constexpr int nesting<std::vector<T, A>> = 1;
+template <class T, class A>
+  requires(nesting<T> > 0)
+inline constexpr int nesting<std::vector<T, A>> = nesting<T> + 1;
+template <class T> struct InnermostOf {
+  using Type = T;
+};
+template <class T, class A> struct InnermostOf<std::vector<T, A>> : InnermostOf<T> {};
+template <class T> using Innermost = typename InnermostOf<T>::Type;
+
+/// What from_blob does in the end: `deleter(pointer)` or `deleter()`.
+struct KeepMemory {
+  void operator()() const {}
+};
+template <class T, class Deleter> struct BlobOwner {
+  Deleter deleter;
+  T *data;
+  static void end(Deleter &deleter, T *data) noexcept {
+    if constexpr (std::is_invocable_v<Deleter &, T *>)
+      deleter(data);
+    else
+      deleter();
+  }
+  static void release(void *owner) noexcept {
+    std::unique_ptr<BlobOwner> self(static_cast<BlobOwner *>(owner));
+    end(self->deleter, self->data);
+  }
+};
 
 [[noreturn]] void raiseBeyondI64(uint64_t number, const Where &where);
 
@@ -110,6 +150,46 @@ public:
   template <Arithmetic T> static Tensor from(const std::vector<T> &values, Where where = Where::current()) {
     return from(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())}, where);
   }
+  /// The same of other numbers in a row: std::array, a span of what is not const, a C array. Without a shape the result has rank 1.
+  template <detail::NumberRange R> static Tensor from(const R &values, const Shape &shape, Where where = Where::current()) {
+    std::span numbers(values);
+    checkCount(numbers.size(), shape, where);
+    return copyOf(numbers.data(), shape, where);
+  }
+  template <detail::NumberRange R> static Tensor from(const R &values, Where where = Where::current()) {
+    return from(values, Shape{static_cast<int64_t>(std::span(values).size())}, where);
+  }
+
+  /// A tensor of elements that lie at `data`, in row-major order; nothing is copied. The dtype is that of T: double, float, std::int64_t, std::int32_t,
+  /// std::uint8_t, bool. `data` is aligned as T is; 64 bytes are faster. Examples:
+  ///
+  ///     Tensor a = Tensor::from_blob(array, {2, 3});                                   // the array outlives the tensor
+  ///     Tensor b = Tensor::from_blob(new float[6], {2, 3}, [](float *p) { delete[] p; });
+  ///     Tensor c = Tensor::from_blob(shared->data(), {2, 3}, [shared] {});             // a std::shared_ptr keeps them
+  ///
+  /// Until the last handle to the memory goes, it must exist and its contents must not change: tensors are immutable, tapes and traced functions
+  /// keep those that they saw, and reshape shares memory. Nothing here writes to it: a compiled step that updates a variable in place copies first
+  /// where the variable's value is such memory.
+  ///
+  /// `deleter(data)`, or `deleter()`, is called once: when that handle goes, on the thread where it does, or before from_blob throws. It must not throw and
+  /// must not use tensors or variables. Without a deleter the memory stays the caller's.
+  ///
+  /// Errors: a negative size or `?`; a null pointer to elements; a pointer that is not aligned as T is.
+  template <class T, class Deleter = detail::KeepMemory>
+  static Tensor from_blob(T *data, const Shape &shape, Deleter deleter = {}, Where where = Where::current()) {
+    static_assert(detail::Storage<std::remove_cv_t<T>>,
+                  "no tensor has elements of this type: give a pointer to double, float, int64_t, int32_t, uint8_t or bool, or copy with Tensor::from");
+    static_assert(std::is_invocable_v<Deleter &, T *> || std::is_invocable_v<Deleter &>, "the deleter is called as deleter(pointer) or deleter()");
+    using Owner = detail::BlobOwner<T, Deleter>;
+    Owner *owner;
+    try {
+      owner = new Owner{std::move(deleter), data};
+    } catch (...) {
+      Owner::end(deleter, data);
+      throw;
+    }
+    return blob(detail::elementOf<std::remove_cv_t<T>>(), data, shape, &Owner::release, owner, where);
+  }
 
   Tensor(const Tensor &other) noexcept : body_(other.body_) { retain(); }
   Tensor(Tensor &&other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
@@ -151,10 +231,45 @@ public:
       return converted;
     }
   }
+  /// The elements as C++ values, converted in the same way: one number (`to<float>()`, as item), all of them in row-major order
+  /// (`to<std::vector<float>>()`, as to_vector; bool too), or nested (`to<std::vector<std::vector<float>>>()`), where the rank must be the depth.
+  template <class T> T to(Where where = Where::current()) const {
+    static_assert(Arithmetic<T> || detail::nesting<T> > 0, "a tensor is converted to a number, or to a std::vector of numbers or of such vectors");
+    if constexpr (Arithmetic<T>) {
+      return item<T>(where);
+    } else {
+      using Number = detail::Innermost<T>;
+      if constexpr (detail::nesting<T> > 1)
+        checkNesting(detail::nesting<T>, where);
+      if constexpr (std::same_as<Number, bool>) {
+        std::vector<uint8_t> flat(static_cast<size_t>(size(where))); // std::vector<bool> has no elements to point at
+        copyOut(boolean, flat.data(), false, where);
+        const uint8_t *next = flat.data();
+        return nest<T>(0, next);
+      } else if constexpr (detail::nesting<T> == 1 && std::same_as<T, std::vector<Number>>) {
+        return to_vector<Number>(where);
+      } else {
+        std::vector<Number> flat = to_vector<Number>(where);
+        const Number *next = flat.data();
+        return nest<T>(0, next);
+      }
+    }
+  }
   /// The elements in place, valid while a handle to this tensor lives; T must stand for dtype().
   template <detail::Storage T> std::span<const T> data(Where where = Where::current()) const {
     return {static_cast<const T *>(elements(detail::elementOf<T>(), where)), static_cast<size_t>(size(where))};
   }
+
+  /// Parts, as NumPy reads them; nothing can be assigned to one. `x[i]` is x at place i of the first axis, `x[{i, j}]`, and
+  /// `x[{1, slice(0, 3), newaxis}]` where each place, slice or new axis is for the next axis; those left over are whole. Places
+  /// count from the end if negative. An op like `index` and `slice`: differentiable, traced, also for sizes `?`. Errors: more places than
+  /// axes; a place outside of its axis (of a `?`: when the function runs); two ellipses; a step that is not positive.
+  Tensor operator[](const Indices &indices) const;
+
+  /// Iteration over the first axis: `for (Tensor row : x)` gives x[0], x[1], ... Each is an op, of which tapes and traces have a record. Errors: a
+  /// scalar; a first size that is `?`, for which a trace would have to know how many rows there are.
+  RowIterator begin(Where where = Where::current()) const;
+  RowIterator end(Where where = Where::current()) const;
 
   /// The same tensor, not an equal one.
   bool is(const Tensor &other) const { return body_ == other.body_; }
@@ -176,6 +291,26 @@ private:
   [[noreturn]] static void ragged(size_t expected, size_t found, const Where &where);
   void copyOut(DType as, void *to, bool one, const Where &where) const;
   const void *elements(DType as, const Where &where) const;
+  /// `release(owner)` is called once, whatever happens.
+  static Tensor blob(DType dtype, const void *data, const Shape &shape, void (*release)(void *owner) noexcept, void *owner, const Where &where);
+  void checkNesting(int depth, const Where &where) const;
+  /// The size of the first axis, which is known.
+  int64_t rows(const Where &where) const;
+  /// The elements from `next` on, which is moved behind them; `axis` is the first that counts. A vector of numbers takes all that there are.
+  template <class T, class Element> T nest(int axis, const Element *&next) const {
+    const Shape &shape = body_->type.shape;
+    if constexpr (detail::nesting<T> == 1) {
+      int64_t count = axis == 0 ? shape.numElements() : shape.dim(axis);
+      const Element *begin = std::exchange(next, next + count);
+      return T(begin, next);
+    } else {
+      T rows;
+      rows.reserve(static_cast<size_t>(shape.dim(axis)));
+      for (int64_t i = 0; i < shape.dim(axis); ++i)
+        rows.push_back(nest<typename T::value_type>(axis + 1, next));
+      return rows;
+    }
+  }
 
   template <Arithmetic T> static Tensor empty(const Shape &shape, detail::Stored<T> *&next, const Where &where) {
     void *elements;
@@ -236,6 +371,37 @@ private:
 
   detail::TensorBody *body_ = nullptr;
 };
+
+/// A place on the first axis of a tensor, which it keeps alive.
+class RowIterator {
+public:
+  using value_type = Tensor;
+  using reference = Tensor; ///< made when it is asked for
+  using pointer = void;
+  using difference_type = std::ptrdiff_t;
+  using iterator_category = std::input_iterator_tag;
+  using iterator_concept = std::forward_iterator_tag;
+
+  RowIterator() = default;
+  RowIterator(Tensor x, int64_t at, Where where) : x_(std::move(x)), at_(at), where_(where) {}
+  Tensor operator*() const { return x_[Indices(at_, where_)]; }
+  RowIterator &operator++() {
+    ++at_;
+    return *this;
+  }
+  RowIterator operator++(int) { return RowIterator(x_, at_++, where_); }
+  friend bool operator==(const RowIterator &a, const RowIterator &b) { return a.at_ == b.at_; }
+
+private:
+  Tensor x_;
+  int64_t at_ = 0;
+  Where where_;
+};
+inline RowIterator Tensor::begin(Where where) const {
+  rows(where);
+  return RowIterator(*this, 0, where);
+}
+inline RowIterator Tensor::end(Where where) const { return RowIterator(*this, rows(where), where); }
 
 /// `Tensor(12.0, shape=(), dtype=float32)`; arrays nest as NumPy prints them.
 std::ostream &operator<<(std::ostream &out, const Tensor &tensor);

@@ -49,6 +49,9 @@ public:
   int64_t id() const;
   template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
 
+  /// A part of the value: `v[i]`, as of a tensor.
+  Tensor operator[](const Indices &indices) const { return value(indices.where)[indices]; }
+
   bool is(const Variable &other) const { return state_ == other.state_ || (state_ && other.state_ && id() == other.id()); }
   const std::shared_ptr<detail::VariableState> &state() const { return state_; }
   explicit Variable(std::shared_ptr<detail::VariableState> state) : state_(std::move(state)) {}

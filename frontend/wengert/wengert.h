@@ -1,9 +1,13 @@
 // Everything: `#include <wengert/wengert.h>`.
 #pragma once
 
+#include <wengert/Check.h>
+#include <wengert/DLPack.h>
 #include <wengert/Error.h>
 #include <wengert/Function.h>
 #include <wengert/GradientTape.h>
+#include <wengert/Index.h>
+#include <wengert/Numpy.h>
 #include <wengert/Ops.h>
 #include <wengert/Save.h>
 #include <wengert/Tensor.h>

@@ -40,6 +40,25 @@ TEST(BufferTest, AlignedSharedCounted) {
   EXPECT_EQ(Buffer().data(), nullptr);
 }
 
+TEST(BufferTest, MemoryOfOthersIsNeverUniqueAndIsReleasedOnce) {
+  size_t before = Buffer::liveBytes();
+  int released = 0;
+  const float values[3] = {1, 2, 3};
+  Buffer a = Buffer::refer(values, sizeof values, [](void *owner) noexcept { ++*static_cast<int *>(owner); }, &released);
+  EXPECT_EQ(a.data(), values);
+  EXPECT_EQ(a.size(), sizeof values);
+  EXPECT_FALSE(a.unique());
+  EXPECT_EQ(Buffer::liveBytes(), before) << "others count their own";
+  Buffer b = a;
+  a = Buffer();
+  EXPECT_FALSE(b.unique());
+  EXPECT_EQ(released, 0);
+  b = Buffer();
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(Buffer::liveBytes(), before);
+  EXPECT_TRUE(Buffer::refer(nullptr, 0, [](void *) noexcept {}, nullptr)) << "a block, if one without bytes";
+}
+
 TEST(BufferTest, FreedBlocksComeBack) {
 #ifdef WG_EXACT_BLOCKS
   GTEST_SKIP() << "skipped: under AddressSanitizer every block is fresh";
