@@ -110,7 +110,23 @@ void Flattener::open(Block &body, Operation &op) {
   open_.push_back({body.begin(), &op});
 }
 
+static bool isScalarRepeated(Value value) {
+  auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
+  return broadcast && broadcast.getX().getType().getRank() == 0 && broadcast.getType().hasStaticShape();
+}
+
+/// A scalar that is repeated only for ops whose loops take it as it is (runtime/Op.h, execute) beside an operand of the full shape: no row is needed.
+static bool isTakenAsScalar(ir::BroadcastOp broadcast) {
+  return isScalarRepeated(broadcast) && llvm::all_of(broadcast->getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    std::optional<OpId> id = ir::opIdOf(user);
+    return id && recordOf(*id).loops && user->getNumOperands() == 2 && !isScalarRepeated(user->getOperand(1 - use.getOperandNumber()));
+  });
+}
+
 LogicalResult Flattener::append(Operation &op) {
+  if (auto broadcast = dyn_cast<ir::BroadcastOp>(op); broadcast && isTakenAsScalar(broadcast))
+    return slotOf_[broadcast] = slotOf_.lookup(broadcast.getX()), success();
   if (auto literal = dyn_cast<ir::ConstantOp>(op)) {
     try {
       return constant(op, ir::arrayOf(literal.getValue())), success();

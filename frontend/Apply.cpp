@@ -144,6 +144,9 @@ void destroy(const TensorBody *body) noexcept { delete static_cast<const TensorS
 void raise(runtime::Failure failure, const Where &where) {
   if (failure.where.empty() && where)
     failure.where = toString(where);
+  if (Trace *trace = level().trace)
+    if (std::string tracing = "while '" + trace->name() + "' is traced"; failure.where.find(tracing) == std::string::npos)
+      failure.where += (failure.where.empty() ? "" : ", ") + tracing;
   throw Error(std::move(failure));
 }
 
@@ -181,15 +184,44 @@ void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where) {
           "return it from the function", {tensor.body()->type}, where, ErrorKind::type);
 }
 
-void raiseNoElements(const Tensor &tensor, const Where &where) {
+void raiseNoElements(const char *what, const Tensor &tensor, const Where &where) {
   if (stateOf(tensor)->spec)
-    raiseOp("data", "the tensor is a specification, which has a dtype and a shape but no value",
+    raiseOp(what, "the tensor is a specification, which has a dtype and a shape but no value",
             "pass it to Function::trace only", {tensor.body()->type}, where, ErrorKind::type);
   for (Trace *trace = level().trace; trace; trace = trace->outer())
     if (trace->id() == stateOf(tensor)->birth)
-      raiseOp("data", "a symbolic tensor has no elements yet: a function is being traced",
+      raiseOp(what, "a symbolic tensor has no elements yet: a function is being traced",
               "return the tensor from the function and read it there", {tensor.body()->type}, where, ErrorKind::type);
-  raiseOutOfScope("data", tensor, where);
+  raiseOutOfScope(what, tensor, where);
+}
+
+//===- Literals ------------------------------------------------------------------------------------------------------===//
+
+/// The number as an element of the dtype. A float for an integer dtype never comes here.
+static void store(double real, int64_t integer, DType dtype, void *to) {
+  auto put = [&](auto value) { std::memcpy(to, &value, sizeof(value)); };
+  switch (dtype) {
+  case DType::f64: put(real); break;
+  case DType::f32: put(static_cast<float>(real)); break;
+  case DType::i64: put(integer); break;
+  case DType::i32: put(static_cast<int32_t>(integer)); break;
+  case DType::u8: put(static_cast<uint8_t>(integer)); break;
+  case DType::boolean: put(static_cast<uint8_t>(integer != 0)); break;
+  default: break;
+  }
+}
+
+/// The number everywhere.
+static Array filled(double real, int64_t integer, DType dtype, const Shape &shape) {
+  Array array = Array::empty(dtype, shape);
+  size_t size = runtime::sizeOf(dtype), bytes = array.numBytes();
+  if (bytes == 0)
+    return array;
+  auto *to = static_cast<char *>(array.buffer.data());
+  store(real, integer, dtype, to);
+  for (size_t done = size; done < bytes; done *= 2)
+    std::memcpy(to + done, to, std::min(done, bytes - done));
+  return array;
 }
 
 //===- The gate
@@ -244,6 +276,24 @@ Tensor applyOne(OpId op, const Attrs &attrs, std::initializer_list<const Tensor 
   return result;
 }
 
+Tensor applyBeside(OpId op, const Tensor &x, double real, int64_t integer, bool first, const Where &) {
+  const TensorState *state = stateOf(x);
+  Level &here = level();
+  auto records = [&](Tape *tape) { return tape->recording && tape->tracks(x); };
+  if (here.trace || !state || !state->buffer || std::any_of(here.tapes.begin(), here.tapes.end(), records))
+    return {};
+  alignas(8) unsigned char number[8];
+  store(real, integer, state->type.dtype, number);
+  Array result;
+  try {
+    if (!runtime::executeBeside(op, Array{state->type, state->buffer}, number, first, result))
+      return {};
+  } catch (const std::bad_alloc &) {
+    return {}; // the long way says so
+  }
+  return makeTensor(std::move(result));
+}
+
 Tensor ownerOf(const Shape &shape, const Where &where) {
   Trace *trace = level().trace;
   return trace ? trace->ownerOf(shape, where) : Tensor();
@@ -251,38 +301,6 @@ Tensor ownerOf(const Shape &shape, const Where &where) {
 
 //===- Literals
 //----------------------------------------------------------------------------------------------------===//
-
-template <class T> static void fill(const Array &array, T value) {
-  std::fill_n(array.data<T>(), array.numElements(), value);
-}
-
-/// `value` everywhere. A float literal for an integer dtype never comes here.
-static Array filled(double real, int64_t integer, DType dtype, const Shape &shape) {
-  Array array = Array::empty(dtype, shape);
-  switch (dtype) {
-  case DType::f64:
-    fill(array, real);
-    break;
-  case DType::f32:
-    fill(array, static_cast<float>(real));
-    break;
-  case DType::i64:
-    fill(array, integer);
-    break;
-  case DType::i32:
-    fill(array, static_cast<int32_t>(integer));
-    break;
-  case DType::u8:
-    fill(array, static_cast<uint8_t>(integer));
-    break;
-  case DType::boolean:
-    fill(array, static_cast<uint8_t>(integer != 0));
-    break;
-  default:
-    break;
-  }
-  return array;
-}
 
 void checkRank(const char *op, const Shape &shape, const Where &where) {
   if (shape.excess())

@@ -59,6 +59,8 @@ struct VariableState {
   mutable std::shared_mutex mutex;
   Tensor current; ///< guarded by mutex
 };
+/// `variable 'w'`
+std::string describe(const VariableState &variable);
 /// The variable itself, behind all places.
 inline const std::shared_ptr<VariableState> &variableBehind(const std::shared_ptr<VariableState> &variable) {
   const std::shared_ptr<VariableState> *at = &variable;
@@ -123,6 +125,9 @@ Tensor ownerOf(const Shape &shape, const Where &where);
 void checkRank(const char *op, const Shape &shape, const Where &where);
 /// A literal as a scalar (eager) or as a splat of `shape` (traced, static sizes).
 Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where);
+/// An elementwise op on x and a number, which comes first if `first`, without a tensor for the number. Undefined where a tape needs one, while
+/// tracing, and where something is wrong: the long way says what.
+Tensor applyBeside(runtime::OpId op, const Tensor &x, double real, int64_t integer, bool first, const Where &where);
 /// The operand as a tensor; a literal takes `dtype`.
 Tensor operandOf(const Located &operand, DType dtype);
 
@@ -133,6 +138,6 @@ Tensor operandOf(const Located &operand, DType dtype);
 /// A symbolic tensor in eager code or in another trace.
 [[noreturn]] void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where);
 /// A symbolic tensor or a specification, asked for its elements.
-[[noreturn]] void raiseNoElements(const Tensor &tensor, const Where &where);
+[[noreturn]] void raiseNoElements(const char *what, const Tensor &tensor, const Where &where);
 
 } // namespace wg::detail

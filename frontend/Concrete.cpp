@@ -147,7 +147,7 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
     if (asTraced && sameAlias && given.placeOf[i] == traced.placeOf[i] && given.capturedPlaces[i] == traced.capturedPlaces[i])
       continue;
     raiseOp(name,
-            "argument " + std::to_string(i) + ", variable '" + leaves[i].variable->name() + "', is " +
+            "argument " + std::to_string(i) + ", " + detail::describe(*leaves[i].variable->state()) + ", is " +
                 (!asTraced    ? given.capturedIds[i] >= 0 ? "captured by the function as well" : "not the one that the function captures"
                  : !sameAlias ? given.aliasOf[i] != i ? "also argument " + std::to_string(given.aliasOf[i])
                                                       : "not also argument " + std::to_string(traced.aliasOf[i])

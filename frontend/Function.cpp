@@ -268,6 +268,7 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
     size_t words = tag == KeyTag::tensor                         ? head >> 40 & 0xff
                    : tag == KeyTag::variable                     ? head >> 16 & 0xff
                    : tag == KeyTag::string || tag == KeyTag::key ? ((head >> 8 & 0xffffffff) + 7) / 8
+                   : tag == KeyTag::sizes                        ? head >> 8 & 0xffffffff
                    : tag == KeyTag::argument || tag == KeyTag::count || tag == KeyTag::endKey || tag == KeyTag::place
                        ? 0
                        : ((head >> 8 & 0xffffffff) + 7) / 8 + 1;
@@ -462,6 +463,15 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
 //===- The public face -----------------------------------------------------------------------------------------------===//
 
 std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where) {
+  auto refuse = [&](const std::string &message, const char *remedy) { raiseOp(name.c_str(), message, remedy, {}, where); };
+  if (options.capacity < 1)
+    refuse("FunctionOptions::capacity is " + std::to_string(options.capacity), "keep at least 1 concrete function");
+  if (options.max_traces < 0)
+    refuse("FunctionOptions::max_traces is " + std::to_string(options.max_traces), "0 means no limit");
+  for (size_t i = 0; i < options.argument_names.size(); ++i)
+    if (std::find(options.argument_names.begin(), options.argument_names.begin() + static_cast<std::ptrdiff_t>(i), options.argument_names[i]) !=
+        options.argument_names.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse("FunctionOptions::argument_names has '" + options.argument_names[i] + "' twice", "give each argument a name of its own");
   auto state = std::make_shared<FunctionState>();
   state->name = std::move(name);
   state->options = std::move(options);
@@ -563,7 +573,7 @@ std::string FunctionBase::report() const {
     for (const auto &[hash, entry] : self().entries)
       if (entry->concrete && !entry->alias)
         entries.emplace_back(entry->lastUse, entry->concrete);
-    text = self().name + ": " + std::to_string(self().traceCount) + " traces, " + std::to_string(entries.size()) +
+    text = self().name + ": " + std::to_string(self().traceCount) + (self().traceCount == 1 ? " trace, " : " traces, ") + std::to_string(entries.size()) +
            " concrete functions\n";
   }
   std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.first < b.first; });

@@ -91,7 +91,7 @@ struct GateEngine {
 
 static std::string nameOf(const Source &source) {
   if (source.variable.defined())
-    return "variable '" + source.variable.name() + "'";
+    return describe(*source.variable.state());
   return "the source " + (source.tensor.defined() ? toString(source.tensor.body()->type) : "(undefined)");
 }
 
@@ -119,7 +119,7 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
     return {};
   }
   if (!source.tensor.defined()) {
-    reason = "the source is undefined";
+    reason = source.reason.empty() ? "the source is undefined" : "the source is an empty gradient: " + source.reason;
     return {};
   }
   if (!runtime::isFloat(source.tensor.body()->type.dtype)) {
@@ -139,6 +139,8 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
 /// The value that a target stands for; `read`: a variable is read by the tapes that record.
 static Tensor targetOf(const Source &target, bool read, const Where &where) {
   if (!target.variable.defined()) {
+    if (!target.tensor.defined() && !target.reason.empty())
+      raiseOp("gradient", "the target is an empty gradient: " + target.reason, "test it first: if (g) ..., or ask for it with .unconnected = Unconnected::zero", {}, where);
     target.tensor.body(where);
     return target.tensor;
   }
@@ -198,12 +200,26 @@ static std::vector<Tensor> seedsFor(const std::vector<Tensor> &targets, const Gr
   return seeds;
 }
 
+/// A number as seed takes its target's dtype.
+static GradientOptions withTypedSeed(const Targets &targets, const GradientOptions &options, const Where &where) {
+  GradientOptions typed = options;
+  std::vector<Tensor> &seeds = typed.output_gradients.list;
+  if (options.output_gradients.isNumber && targets.list.size() == 1 && seeds.size() == 1) {
+    const Source &target = targets.list[0];
+    DType dtype = target.variable.defined() ? target.variable.dtype() : target.tensor.defined() ? target.tensor.dtype() : seeds[0].dtype();
+    if (runtime::isFloat(dtype) && seeds[0].dtype() != dtype)
+      seeds[0] = cast(Located(seeds[0], where), dtype);
+  }
+  return typed;
+}
+
 std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Source> &sources,
-                                 const GradientOptions &options) {
+                                 const GradientOptions &given) {
   const Where &where = targets.where;
   if (ir::threadEnds()) [[unlikely]]
-    return whereMlirIsAlive("gradient", where, [&] { return gradient(targets, sources, options); });
+    return whereMlirIsAlive("gradient", where, [&] { return gradient(targets, sources, given); });
   checkLevel("gradient", where);
+  GradientOptions options = withTypedSeed(targets, given, where);
   if (used && !this->options.persistent)
     raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
             "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
@@ -220,8 +236,10 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   for (const Source &target : targets.list)
     targetTensors.push_back(targetOf(target, recording, where));
   bool recordingBefore = recording, usedBefore = std::exchange(used, true);
-  if (!this->options.persistent)
+  if (!this->options.persistent) {
+    endedRecording = recordingBefore;
     recording = false;
+  }
   std::vector<Grad> grads;
   try {
     grads = traced ? gradientTraced(targetTensors, sources, options, where) : gradientEager(targetTensors, sources, options, where);

@@ -77,6 +77,7 @@ public:
 
 private:
   std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
+  void widen(MutableArrayRef<Value> operands, Location loc);
   void declareCall(const Record &record, const std::string &name);
   func::FuncOp declareDerivative(ir::CallOp op, ArrayRef<unsigned> results);
   void write(const Record &record);
@@ -98,6 +99,7 @@ private:
   DenseMap<Value, int32_t> slotOf_;
   llvm::StringMap<CallDerivative> calls_;
   DenseMap<Operation *, const Record *> recordOf_; ///< of calls
+  DenseSet<Operation *> widened_; ///< broadcasts of what the kernels took as scalars
 };
 
 } // namespace
@@ -163,6 +165,20 @@ func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> 
   return vjp;
 }
 
+/// Operands of rank 0 beside others, which the kernels of elementwise ops take: broadcast, as a program must say.
+void TapeToProgram::widen(MutableArrayRef<Value> operands, Location loc) {
+  auto rankOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank(); };
+  auto wide = llvm::find_if(operands, [&](Value value) { return rankOf(value) != 0; });
+  if (wide == operands.end())
+    return;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(wide->getType()).getShape();
+  for (Value &operand : operands)
+    if (rankOf(operand) == 0) {
+      operand = ir::BroadcastOp::create(builder_, loc, operand, shape, ArrayRef<int64_t>(), ValueRange());
+      widened_.insert(operand.getDefiningOp());
+    }
+}
+
 void TapeToProgram::write(const Record &record) {
   SmallVector<Value> operands;
   for (uint32_t i = 0; i < record.numOperands; ++i)
@@ -175,6 +191,8 @@ void TapeToProgram::write(const Record &record) {
     op = ir::CallOp::create(builder_, loc, typesOf(record).second, FlatSymbolRefAttr::get(ir::context(), name), operands);
     recordOf_[op] = &record;
   } else {
+    if (runtime::recordOf(record.op).elementwise)
+      widen(operands, loc);
     FailureOr<Operation *> built = ir::buildOp(builder_, loc, record.op, operands, record.attrs);
     if (failed(built))
       raiseOp(runtime::recordOf(record.op).name, "a recorded op cannot be written as IR", "", {}, record.where,
@@ -206,7 +224,10 @@ func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gr
   };
   auto need = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != marker->getBlock() || op->isBeforeInBlock(marker))
+    if (op && widened_.contains(op) && !map.contains(value)) {
+      place(op->getOperand(0));
+      builder_.clone(*op, map);
+    } else if (!op || op->getBlock() != marker->getBlock() || op->isBeforeInBlock(marker))
       place(value);
   };
   for (Operation *op = marker->getNextNode(); op; op = op->getNextNode()) {

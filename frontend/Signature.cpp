@@ -30,7 +30,7 @@ void Arguments::operator()(const Variable &variable) {
   leaves.push_back({nullptr, &variable});
 }
 
-void Arguments::string(KeyTag tag, const std::string &text) {
+void Arguments::string(KeyTag tag, std::string_view text) {
   word(tag, static_cast<uint32_t>(text.size()));
   for (size_t i = 0; i < text.size(); i += 8) {
     uint64_t bytes = 0;
@@ -144,6 +144,13 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
     case KeyTag::variable: {
       std::string text = "variable " + readType(a & 0xff, a >> 8 & 0xff);
       add(text + " (alias class " + std::to_string(b) + std::exchange(place, "") + ")", false);
+      break;
+    }
+    case KeyTag::sizes: {
+      Ints sizes;
+      for (uint32_t axis = 0; axis < a; ++axis)
+        sizes.push_back(static_cast<int64_t>(key[i++]));
+      add("shape " + toString(sizes));
       break;
     }
     case KeyTag::string:

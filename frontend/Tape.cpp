@@ -96,8 +96,9 @@ void Tape::checkLevel(const char *what, const Where &where) const {
     raiseOp(what, "the tape is out of scope: the traced function (or the thread) that made it has ended",
             "ask it before that", {}, where, ErrorKind::runtime);
   raiseOp(what,
-          traced ? "the tape belongs to another traced function, or to another thread"
-                 : "the tape belongs to eager code (or to another thread), and a function is being traced",
+          thread != std::this_thread::get_id() ? "the tape belongs to another thread"
+          : traced                             ? "the tape belongs to another traced function"
+                                               : "the tape belongs to eager code, and a function is being traced",
           "make the tape where it is used", {}, where, ErrorKind::runtime);
 }
 
@@ -197,6 +198,9 @@ void Tape::variableRead(const std::shared_ptr<VariableState> &variable, const Te
 void Tape::watch(const Variable &handle, const Where &where) {
   const std::shared_ptr<VariableState> &variable = variableBehind(handle.state());
   Tensor value = currentValue(variable, where);
+  if (!runtime::isFloat(variable->type.dtype) && !options.allow_non_differentiable)
+    raiseOp("watch", "the dtype of a watched variable must be floating, and " + describe(*variable) + " is " + toString(variable->type),
+            "watch a float variable, or set allow_non_differentiable", {variable->type}, where, ErrorKind::type);
   entryOf(variables, variable);
   variableRead(variable, value); // a read that no other tape hears of
 }
@@ -218,7 +222,8 @@ void Tape::reset() {
   eager = EagerTape();
   if (traced)
     traced = std::make_unique<TracedTape>();
-  used = false;
+  if (std::exchange(used, false) && !options.persistent)
+    recording = endedRecording; // as before the gradient that used it up
 }
 
 //===- Recording

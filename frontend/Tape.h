@@ -122,6 +122,7 @@ public:
   void reset();
   /// Errors unless the tape belongs to the thread's present level.
   void checkLevel(const char *what, const Where &where) const;
+  const std::thread::id thread = std::this_thread::get_id(); ///< that made it
 
   std::vector<Grad> gradient(const Targets &targets, const std::vector<Source> &sources,
                              const GradientOptions &options);
@@ -136,6 +137,7 @@ public:
   std::atomic<bool> recording = false; ///< a handle may die on another thread
   const std::thread::id maker = std::this_thread::get_id();
   bool used = false;
+  bool endedRecording = false; ///< whether it recorded before the gradient that used it up
   bool explaining = false;
   /// Null once its thread or its trace has ended.
   Level *home() const { return home_.load(std::memory_order_acquire); }

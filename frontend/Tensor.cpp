@@ -92,10 +92,10 @@ int64_t Tensor::size(Where where) const {
 }
 
 /// The tensor's elements; an error for a symbolic one.
-static Array dataOf(const Tensor &tensor, const Where &where) {
+static Array dataOf(const char *what, const Tensor &tensor, const Where &where) {
   tensor.body(where);
   if (tensor.symbolic())
-    detail::raiseNoElements(tensor, where);
+    detail::raiseNoElements(what, tensor, where);
   return detail::arrayOf(tensor);
 }
 
@@ -130,7 +130,7 @@ template <class To> static void convertTo(const Array &array, void *to) {
 }
 
 void Tensor::copyOut(DType as, void *to, bool one, const Where &where) const {
-  Array array = dataOf(*this, where);
+  Array array = dataOf(one ? "item" : "to_vector", *this, where);
   if (one && array.numElements() != 1)
     detail::raiseOp("item",
                     "the tensor has " + std::to_string(array.numElements()) + " elements: " + toString(array.type),
@@ -159,7 +159,7 @@ void Tensor::copyOut(DType as, void *to, bool one, const Where &where) const {
 }
 
 const void *Tensor::elements(DType as, const Where &where) const {
-  Array array = dataOf(*this, where);
+  Array array = dataOf("data", *this, where);
   if (as != array.dtype())
     detail::raiseOp(
         "data", "the tensor is " + toString(array.type) + ", asked for elements of " + std::string(nameOf(as)),
@@ -177,9 +177,16 @@ std::string to_string(const Tensor &tensor) {
 
 std::ostream &operator<<(std::ostream &out, const Tensor &tensor) { return out << to_string(tensor); }
 
-std::ostream &operator<<(std::ostream &out, const Grad &grad) {
-  return grad.has_value() ? out << grad.value() : out << "None: " << grad.reason();
-}
+std::string to_string(const Grad &grad) { return grad.has_value() ? to_string(grad.value()) : "None: " + grad.reason(); }
+std::ostream &operator<<(std::ostream &out, const Grad &grad) { return out << to_string(grad); }
+namespace runtime {
+std::ostream &operator<<(std::ostream &out, DType dtype) { return out << nameOf(dtype); }
+std::ostream &operator<<(std::ostream &out, const Shape &shape) { return out << toString(shape); }
+std::ostream &operator<<(std::ostream &out, const TensorType &type) { return out << toString(type); }
+} // namespace runtime
+std::string to_string(DType dtype) { return std::string(nameOf(dtype)); }
+std::string to_string(const Shape &shape) { return toString(shape); }
+std::string to_string(const TensorType &type) { return toString(type); }
 
 Located::Located(const Grad &grad, Where where) : held_(grad.value(where)), where_(where) {}
 

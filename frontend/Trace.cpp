@@ -66,7 +66,7 @@ Failure Diagnostics::take(const char *otherwise) {
 //===- Life ----------------------------------------------------------------------------------------------------------===//
 
 Trace::Trace(const std::string &name, Trace *outer, const Where &where)
-    : id_(nextSerial()), outer_(outer), module_(ModuleOp::create(ir::locationOf(ir::context(), where))),
+    : id_(nextSerial()), name_(name), outer_(outer), module_(ModuleOp::create(ir::locationOf(ir::context(), where))),
       symbols_(*module_), imports_(symbols_), builder_(ir::context()) {
   Location loc = module_->getLoc();
   builder_.setInsertionPointToStart(module_->getBody());

@@ -58,6 +58,8 @@ public:
   ~Trace();
 
   uint64_t id() const { return id_; }
+  /// As the user named the function.
+  const std::string &name() const { return name_; }
   Trace *outer() const { return outer_; }
   Level &level() { return level_; }
 
@@ -114,6 +116,7 @@ private:
   void record(mlir::Operation *op);
 
   uint64_t id_;
+  std::string name_;
   Trace *outer_;
   Level level_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;

@@ -4,21 +4,7 @@
 
 namespace wg::detail {
 
-/// A reshape to its own shape: the same elements, another identity, and an outer tape sees where it came from.
-Tensor fresh(const Tensor &x) {
-  Where where;
-  const Shape &shape = x.body(where)->type.shape;
-  std::vector<Tensor> sizes;
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    if (shape.dim(axis) == dynamic)
-      sizes.push_back(applyOne(runtime::OpId::dim, runtime::DimAttrs::make(axis), {&x}, where));
-  std::vector<const Tensor *> operands{&x};
-  for (const Tensor &size : sizes)
-    operands.push_back(&size);
-  Tensor result;
-  applyOp(runtime::OpId::reshape, runtime::ReshapeAttrs::make(shape), operands, std::span(&result, 1), where);
-  return result;
-}
+Tensor fresh(const Tensor &x) { return identity(Located(x, Where())); }
 
 void raiseNoVariables(const Where &where) {
   raiseOp("gradient", "No trainable variables were accessed while the function was being computed.",

@@ -41,6 +41,10 @@ static const std::shared_ptr<VariableState> &checked(const std::shared_ptr<Varia
 }
 
 const TensorType &Variable::type(const Where &where) const { return checked(state_, where)->type; }
+std::string detail::describe(const VariableState &variable) {
+  return variable.name.empty() ? "an unnamed variable (" + toString(variable.type) + ")" : "variable '" + variable.name + "'";
+}
+
 const std::string &Variable::name() const { return checked(state_, {})->name; }
 bool Variable::trainable() const { return checked(state_, {})->trainable; }
 int64_t Variable::id() const { return checked(state_, {})->id; }

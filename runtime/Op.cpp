@@ -306,45 +306,113 @@ static Failure outOfMemory(const TensorType &type) {
 /// Elements above which a loop is worth more than one thread; also the length of its pieces.
 static constexpr int64_t kLoopGrain = 1 << 16;
 
+/// One element, `count` times.
+static void repeat(const void *element, size_t size, int64_t count, void *to) {
+  size_t bytes = static_cast<size_t>(count) * size, done = std::min(size, bytes);
+  std::memcpy(to, element, done);
+  for (; done < bytes; done = std::min(2 * done, bytes))
+    std::memcpy(static_cast<char *>(to) + done, to, std::min(done, bytes - done));
+}
+
+namespace {
+/// The elements of an operand, or the one that counts at every place.
+struct LoopOperand {
+  const void *data;
+  bool isScalar = false;
+};
+} // namespace
+
+/// One or two operands of `dtype` in, the result's elements out. A scalar is repeated in a block that stays in the cache.
+static Array runLoop(const OpRecord &op, ElementLoop loop, std::span<const LoopOperand> operands, DType dtype, const Shape &shape) {
+  constexpr int64_t kBlock = 8192;
+  alignas(64) char block[kBlock];
+  int64_t n = shape.numElements(), size = static_cast<int64_t>(sizeOf(dtype)), most = n;
+  DType to = op.predicate ? DType::boolean : dtype;
+  Array result{{to, shape}, Buffer::allocate(static_cast<size_t>(n) * sizeOf(to))};
+  for (const LoopOperand &operand : operands)
+    if (operand.isScalar && n > 0) {
+      most = kBlock / size;
+      repeat(operand.data, static_cast<size_t>(size), std::min(n, most), block);
+    }
+  auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin, count; at < end; at += count) {
+      count = std::min(end - at, most);
+      const void *data[2] = {};
+      for (size_t i = 0; i < operands.size(); ++i)
+        data[i] = operands[i].isScalar ? block : static_cast<const char *>(operands[i].data) + at * size;
+      loop(data, static_cast<char *>(result.buffer.data()) + at * static_cast<int64_t>(sizeOf(to)), count);
+    }
+  };
+  if (n <= 2 * kLoopGrain)
+    run(0, n);
+  else
+    parallelFor((n + kLoopGrain - 1) / kLoopGrain, [&](int64_t piece) { run(piece * kLoopGrain, std::min(n, (piece + 1) * kLoopGrain)); });
+  return result;
+}
+
 /// Operands of one type in, the same shape out. False if this call is none of these or something is wrong with it: the
 /// long way says what.
 static bool executeLoop(const OpRecord &op, const OpCall &call, Array &result) {
   size_t count = call.operands.size();
   if (count != static_cast<size_t>(op.numOperands) || call.attrs.size() != 0 || count > 2)
     return false;
-  const Array &first = call.operands[0];
+  const Array &first = call.operands[0], &last = call.operands[count - 1];
   ElementLoop loop = op.loops[static_cast<int>(first.dtype())];
   if (!loop)
     return false;
-  const void *data[2] = {first.buffer.data(), nullptr};
-  if (count == 2) {
-    if (!(call.operands[1].type == first.type))
+  LoopOperand operands[2] = {{first.buffer.data()}, {last.buffer.data()}};
+  const Shape *shape = &first.type.shape;
+  if (count == 2 && !(last.type == first.type)) {
+    if (last.dtype() != first.dtype() || (first.shape().rank() != 0 && last.shape().rank() != 0))
       return false;
-    data[1] = call.operands[1].buffer.data();
+    operands[first.shape().rank() == 0 ? 0 : 1].isScalar = true;
+    if (first.shape().rank() == 0)
+      shape = &last.type.shape;
   }
-  int64_t n = first.numElements();
-  DType dtype = op.predicate ? DType::boolean : first.dtype();
-  Buffer buffer = Buffer::allocate(static_cast<size_t>(n) * sizeOf(dtype));
-  if (n <= 2 * kLoopGrain) {
-    loop(data, buffer.data(), n);
-  } else {
-    parallelFor((n + kLoopGrain - 1) / kLoopGrain, [&](int64_t piece) {
-      int64_t begin = piece * kLoopGrain, size = static_cast<int64_t>(sizeOf(first.dtype()));
-      const void *at[2] = {};
-      for (size_t i = 0; i < count; ++i)
-        at[i] = static_cast<const char *>(data[i]) + begin * size;
-      loop(at, static_cast<char *>(buffer.data()) + begin * static_cast<int64_t>(sizeOf(dtype)), std::min(kLoopGrain, n - begin));
-    });
-  }
-  result.type = {dtype, first.type.shape};
-  result.buffer = std::move(buffer);
+  result = runLoop(op, loop, std::span(operands).first(count), first.dtype(), *shape);
   return true;
+}
+
+bool executeBeside(OpId id, const Array &x, const void *number, bool first, Array &result) {
+  const OpRecord &op = recordOf(id);
+  ElementLoop loop = op.loops && op.numOperands == 2 ? op.loops[static_cast<int>(x.dtype())] : nullptr;
+  if (!loop)
+    return false;
+  LoopOperand operands[2] = {{x.buffer.data()}, {number, true}};
+  if (first)
+    std::swap(operands[0], operands[1]);
+  result = runLoop(op, loop, operands, x.dtype(), x.shape());
+  return true;
+}
+
+/// Operands of rank 0 of an elementwise op beside others: in the shape of the others.
+static std::span<const Array> inOneShape(const OpRecord &op, std::span<const Array> operands, std::vector<Array> &wide) {
+  if (!op.elementwise || operands.size() < 2)
+    return operands;
+  auto isScalar = [](const Array &operand) { return operand.shape().rank() == 0; };
+  auto other = std::find_if_not(operands.begin(), operands.end(), isScalar);
+  if (other == operands.end() || std::none_of(operands.begin(), operands.end(), isScalar))
+    return operands;
+  wide.assign(operands.begin(), operands.end());
+  for (Array &operand : wide)
+    if (isScalar(operand)) {
+      Array full = Array::empty(operand.dtype(), other->shape());
+      repeat(operand.buffer.data(), sizeOf(operand.dtype()), full.numElements(), full.buffer.data());
+      operand = std::move(full);
+    }
+  return wide;
 }
 
 static Status executeKernel(const OpRecord &op, std::span<const Array> operands, Attrs attrs, std::span<Array> results) {
   Status status = resolve(op.id, operands, attrs);
   if (!status.ok())
     return status;
+  std::vector<Array> wide;
+  try {
+    operands = inOneShape(op, operands, wide);
+  } catch (const std::bad_alloc &) {
+    return outOfMemory(operands[0].type);
+  }
   std::vector<TensorType> many;
   std::array<TensorType, 4> few;
   std::span<TensorType> types(few.data(), std::min(operands.size(), few.size()));

@@ -156,9 +156,13 @@ Status inferTypes(OpId op, TypeSpan operands, const Attrs &attrs, TypeList &resu
 /// Replaces each `?` of the open attributes by the value of its trailing index operand. `operands` loses those operands
 /// and `attrs` is replaced; both stay as they are if there is nothing to resolve.
 Status resolve(OpId op, std::span<const Array> &operands, Attrs &attrs);
-/// Resolves, infers, allocates, computes. On failure op, operands and `call.where` are filled in and `results` is
+/// Resolves, infers, allocates, computes. Where an elementwise op has operands of rank 0 beside others, these count at every place, as if they had been
+/// broadcast: so literals need no memory. (The shape rules, and so programs, know no such thing: there a broadcast is an op.) On failure op, operands and `call.where` are filled in and `results` is
 /// unchanged. A result may share an operand's buffer (reshape, stop_gradient): whoever writes in place asks
 /// Buffer::unique() first.
 Status execute(const OpCall &call, std::span<Array> results);
+/// The op with two operands, x and one element of x's dtype, which comes first if `first`. False, and nothing done, if the op has no loop for it.
+/// Throws std::bad_alloc.
+bool executeBeside(OpId op, const Array &x, const void *number, bool first, Array &result);
 
 } // namespace wg::runtime

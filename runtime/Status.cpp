@@ -17,6 +17,8 @@ std::string toString(const Failure &failure) {
 /// `auto wg::Model::step(const Tensor &)` -> `step`: the identifier before the parameter list, found at the first `(` outside
 /// template brackets that does not open `(anonymous namespace)` or `(lambda ...)`. A lambda is named by its function.
 static std::string_view bareName(std::string_view signature) {
+  for (const char *lambda : {"::(lambda)", "::(anonymous class)"})
+    signature = signature.substr(0, signature.find(lambda));
   int depth = 0;
   for (size_t i = 0; i < signature.size(); ++i) {
     char c = signature[i];
@@ -53,6 +55,8 @@ std::string toString(const Where &where) {
   if (!where)
     return {};
   std::string_view file = where.file;
+  if (file.find("/include/c++/") != std::string_view::npos) // the standard library called with a default argument
+    return {};
   if (size_t slash = file.rfind('/'); slash != std::string_view::npos)
     file.remove_prefix(slash + 1);
   std::string text = std::string(file) + ":" + std::to_string(where.line);

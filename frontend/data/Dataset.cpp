@@ -11,7 +11,7 @@ namespace wg::data {
 Dataset::Dataset(Tensor x, Tensor y, Where where) : examples_{std::move(x), std::move(y)} {
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->body(where), tensor->symbolic())
-      detail::raiseNoElements(*tensor, where);
+      detail::raiseNoElements("dataset", *tensor, where);
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->rank(where) == 0)
       detail::raise(runtime::valueError("a data set needs a first axis that counts the examples; got a scalar", "give tensors of rank 1 or more"), where);

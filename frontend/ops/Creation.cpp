@@ -22,7 +22,7 @@ Tensor operator*(const Located &a, const Located &b) { return mul(a, b); }
 Tensor operator/(const Located &a, const Located &b) { return div(a, b); }
 Tensor operator%(const Located &a, const Located &b) { return remainder(a, b); }
 Tensor operator-(const Located &x) { return neg(x); }
-Tensor operator+(const Located &x) { return tensorOf(x); }
+Tensor operator+(const Located &x) { return identity(x); }
 Tensor operator==(const Located &a, const Located &b) { return equal(a, b); }
 Tensor operator!=(const Located &a, const Located &b) { return not_equal(a, b); }
 Tensor operator<(const Located &a, const Located &b) { return less(a, b); }

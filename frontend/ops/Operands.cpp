@@ -213,11 +213,20 @@ Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned>
   return applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, dims), x, sizes, where);
 }
 
+Tensor inShape(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where) {
+  return !level().trace && typeOf(x, where).shape.rank() == 0 ? x : broadcastTo(x, shape, operands, where);
+}
+
+/// What loses nothing that it need not: bools become integers, and integers floats; a narrow integer becomes a wide one.
+static std::string castRemedy(DType a, DType b) {
+  auto rank = [](DType dtype) { return runtime::isFloat(dtype) ? 4 : dtype == DType::i64 ? 3 : dtype == DType::i32 ? 2 : dtype == DType::u8 ? 1 : 0; };
+  return rank(a) < rank(b) ? "cast one: cast(a, " + std::string(nameOf(b)) + ")" : "cast one: cast(b, " + std::string(nameOf(a)) + ")";
+}
+
 void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where) {
   const TensorType &x = typeOf(a, where), &y = typeOf(b, where);
   if (x.dtype != y.dtype) [[unlikely]]
-    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y),
-            "cast one: cast(b, " + std::string(nameOf(x.dtype)) + ")", {x, y}, where, ErrorKind::type);
+    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y), castRemedy(x.dtype, y.dtype), {x, y}, where, ErrorKind::type);
 }
 
 Tensor floatOf(const char *op, const Located &x) {
@@ -256,18 +265,40 @@ Tensor apply(OpId op, const Attrs &attrs, std::initializer_list<const Located *>
   return result;
 }
 
-/// A literal beside a tensor: filled to its shape where that is static.
+/// Whether the number is one of the dtype, as it is or widened.
+static bool isPlain(const Located &number, DType dtype) {
+  return dtype != DType::boolean && dtype != DType::bf16 && dtype != DType::f16 &&
+         (runtime::isFloat(dtype) || !runtime::isFloat(number.literalType()));
+}
+
+/// A literal beside a tensor. In a trace it is filled to the tensor's shape where that is static; eager kernels take it as a scalar.
 static Tensor beside(const Located &number, const Tensor &other, const Where &where) {
   const TensorType &type = typeOf(other, where);
-  Tensor scalar;
-  bool plain = runtime::isFloat(type.dtype) || !runtime::isFloat(number.literalType());
-  if (plain && type.dtype != DType::boolean && type.shape.isStatic())
+  if (level().trace && isPlain(number, type.dtype) && type.shape.isStatic())
     return filledWith(number, type.dtype, type.shape, where);
   return tensorOf(number, type.dtype);
 }
 
+/// The result where no tensor is needed for the number; else undefined.
+static Tensor besideNumber(OpId op, const Tensor &x, const Located &number, bool first, const Where &where) {
+  if (!x.defined() || !isPlain(number, x.body()->type.dtype))
+    return {};
+  checkHolds(number, x.body()->type.dtype);
+  return applyBeside(op, x, number.real(), number.integer(), first, where);
+}
+
+/// Whether one of them counts at every place of the other, as eager kernels take it.
+static bool isScalarBeside(const Tensor &x, const Tensor &y) {
+  return !level().trace && (x.body()->type.shape.rank() == 0 || y.body()->type.shape.rank() == 0);
+}
+
 Tensor binary(OpId op, const Located &a, const Located &b) {
   const Where &where = a.where() ? a.where() : b.where();
+  if (a.isLiteral() != b.isLiteral()) {
+    Tensor result = a.isLiteral() ? besideNumber(op, b.tensor(), a, true, where) : besideNumber(op, a.tensor(), b, false, where);
+    if (result.defined()) [[likely]]
+      return result;
+  }
   Tensor madeA, madeB;
   const Tensor *x = nullptr, *y = nullptr;
   if (!a.isLiteral())
@@ -280,7 +311,7 @@ Tensor binary(OpId op, const Located &a, const Located &b) {
     y = &(madeB = beside(b, *x, where));
   const char *name = runtime::recordOf(op).name;
   checkDTypes(name, *x, *y, where);
-  if (typeOf(*x, where).shape == typeOf(*y, where).shape) [[likely]]
+  if (typeOf(*x, where).shape == typeOf(*y, where).shape || isScalarBeside(*x, *y)) [[likely]]
     return applyOne(op, {}, {x, y}, where);
   Aligned operands[] = {{x}, {y}};
   Shape shape = broadcastShape(name, operands, where);

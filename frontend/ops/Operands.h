@@ -102,6 +102,8 @@ struct Aligned {
 Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where);
 /// x in the broadcast shape; a `?` is the size of the operand that has it.
 Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);
+/// The same, but for a scalar in eager code, which elementwise kernels take as it is.
+Tensor inShape(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);
 void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where);
 
 } // namespace wg::detail

@@ -30,8 +30,7 @@ Tensor where(const Located &condition, const Located &a, const Located &b) {
   checkDTypes("where", x, y, at);
   Aligned operands[] = {{&c}, {&x}, {&y}};
   Shape shape = broadcastShape("where", operands, at);
-  Tensor wideC = broadcastTo(c, shape, operands, at), wideX = broadcastTo(x, shape, operands, at),
-         wideY = broadcastTo(y, shape, operands, at);
+  Tensor wideC = inShape(c, shape, operands, at), wideX = inShape(x, shape, operands, at), wideY = inShape(y, shape, operands, at);
   return applyOne(OpId::select, {}, {&wideC, &wideX, &wideY}, at);
 }
 

@@ -104,6 +104,8 @@ Tensor broadcast_to(const Located &x, const Shape &shape) {
   if (!fits)
     raiseOp("broadcast_to", toString(typeOf(tensor, x.where())) + " does not broadcast to " + text(shape),
             "sizes are aligned at the end; equal ones and 1 fit", {typeOf(tensor, x.where())}, x.where());
+  if (from == shape) // `?` of the same tensor, or sizes that are known
+    return identity(Located(tensor, x.where()));
   if (shape.isStatic())
     return broadcastTo(tensor, shape, {}, x.where());
   Ints dims;
@@ -121,6 +123,11 @@ static Tensor reshapeUnits(const Tensor &x, const Shape &shape, const Where &whe
     if (from.dim(axis) == dynamic && !without.contains(axis))
       sizes.push_back(dim(x, axis, where));
   return reshapeTo(x, shape, sizes, where);
+}
+
+Tensor identity(const Located &x) {
+  Tensor tensor = tensorOf(x);
+  return reshapeUnits(tensor, tensor.shape(), x.where());
 }
 
 Tensor expand_dims(const Located &x, int64_t axis) {

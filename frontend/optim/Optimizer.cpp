@@ -103,7 +103,7 @@ static void check(const Grad &grad, const Variable &variable, const Where &where
   detail::currentValue(variable.state(), where); // no parameter of a trace that has ended
   const Tensor &value = grad.value();
   const TensorType &given = value.body()->type;
-  std::string name = "variable '" + variable.name() + "'";
+  std::string name = detail::describe(*variable.state());
   if (!runtime::isFloat(type.dtype))
     detail::raiseOp("apply", name + " is " + toString(type) + ", and a step changes floats only",
                     "leave it out of the variables, or make it a float", {type}, where, ErrorKind::type);

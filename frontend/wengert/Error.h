@@ -5,6 +5,7 @@
 #include <wengert/runtime/Shape.h>
 #include <wengert/runtime/Status.h>
 
+#include <iosfwd>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,10 +19,21 @@ using runtime::Shape;
 using runtime::TensorType;
 using runtime::Where;
 
+/// bf16 and f16 are names only so far: no op has a kernel for them, and using one is an error.
 inline constexpr DType f64 = DType::f64, f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16, i64 = DType::i64,
                        i32 = DType::i32, u8 = DType::u8, boolean = DType::boolean;
 /// A size that is known only at run time, written `?`. A specification may say -1 instead.
 inline constexpr int64_t dynamic = runtime::kDynamic;
+
+/// `f32`; `(2, 3)`, a dynamic size as `?`; `f32[2,3]`. Tensors, variables and gradients have a to_string too, and all of them an operator<<.
+std::string to_string(DType dtype);
+std::string to_string(const Shape &shape);
+std::string to_string(const TensorType &type);
+namespace runtime {
+std::ostream &operator<<(std::ostream &out, DType dtype);
+std::ostream &operator<<(std::ostream &out, const Shape &shape);
+std::ostream &operator<<(std::ostream &out, const TensorType &type);
+} // namespace runtime
 
 /// The one exception of the library. what() reads: what, where in the user's source, what to do.
 class Error : public std::runtime_error {

@@ -20,10 +20,10 @@
 namespace wg {
 
 struct FunctionOptions {
-  int64_t max_traces = 0;  ///< more since clear_cache are an error that says what changed; 0: no limit
-  int64_t capacity = 1024; ///< concrete functions kept; the least recently used falls
+  int64_t max_traces = 0;  ///< more since clear_cache are an error that says what changed; 0: no limit; not negative
+  int64_t capacity = 1024; ///< concrete functions kept, at least 1; the least recently used is forgotten
   bool interpret = false;  ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
-  std::vector<std::string> argument_names = {}; ///< for reports; default arg0, arg1, ...
+  std::vector<std::string> argument_names = {}; ///< for reports and errors, all different; default arg0, arg1, ...
 };
 
 /// Where a program can be printed on its way to machine code.
@@ -118,7 +118,8 @@ enum class KeyTag : uint8_t {
   count,
   key,
   endKey,
-  place
+  place,
+  sizes
 };
 
 /// `unsigned int`, out of `... [T = unsigned int]` or `... [with T = unsigned int; ...]`.
@@ -152,11 +153,17 @@ public:
   void operator()(const Variable &variable);
   void operator()(const Grad &grad) { (*this)(grad.value(where)); }
   void operator()(const std::string &text) { string(KeyTag::string, text); }
+  void operator()(const std::string_view &text) { string(KeyTag::string, text); }
+  void operator()(const Ints &sizes) {
+    word(KeyTag::sizes, static_cast<uint32_t>(sizes.size()));
+    for (int64_t size : sizes)
+      key.push_back(static_cast<uint64_t>(size));
+  }
   void operator()(Key key) { key.key ? string(KeyTag::key, *key.key) : word(KeyTag::endKey, 0); }
   void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
   /// A number or an enum: its own bits, so that -0 and 0 are two and a NaN is equal to itself.
   template <class T>
-    requires isStatic<T>
+    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   void operator()(const T &value) {
     constexpr bool isEnum = std::is_enum_v<T>, isReal = std::is_floating_point_v<T>;
     uint64_t bits[(sizeof(T) + 7) / 8] = {};
@@ -187,7 +194,7 @@ public:
   bool symbolic = false; ///< one of them is no eager tensor, or is the parameter of a trace
 
 private:
-  void string(KeyTag tag, const std::string &text);
+  void string(KeyTag tag, std::string_view text);
   void word(KeyTag tag, uint32_t a, uint32_t b = 0) {
     key.push_back(static_cast<uint64_t>(tag) | static_cast<uint64_t>(a) << 8 | static_cast<uint64_t>(b) << 40);
   }
@@ -231,6 +238,16 @@ void call(FunctionState &function, Arguments &arguments, Body body, Results &res
 std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body);
 bool functionsRunEagerly();
 
+/// What holds the placeholders of an argument: a vector for a span, whose elements are the caller's.
+template <class T> struct HeldType : std::type_identity<T> {};
+template <class T, size_t N> struct HeldType<std::span<T, N>> : std::type_identity<std::vector<std::remove_cv_t<T>>> {};
+template <class T> typename HeldType<T>::type held(const T &argument) {
+  if constexpr (isSpan<T>)
+    return {argument.begin(), argument.end()};
+  else
+    return argument;
+}
+
 /// Runs `f` with placeholders for the tensors and variables of `args`, and hands over its result.
 template <class R, class F, class... A> struct Tracer {
   F &f;
@@ -238,7 +255,7 @@ template <class R, class F, class... A> struct Tracer {
 
   static void run(void *context, TraceFrame &frame) {
     auto &self = *static_cast<Tracer *>(context);
-    std::tuple<A...> placeholders = self.args;
+    std::tuple<typename HeldType<A>::type...> placeholders = std::apply([](const A &...arg) { return std::tuple<typename HeldType<A>::type...>{held(arg)...}; }, self.args);
     auto place = [&]<class L>(L &leaf) {
       if constexpr (std::same_as<L, Tensor> || std::same_as<L, Variable>)
         frame.place(leaf);
@@ -248,7 +265,7 @@ template <class R, class F, class... A> struct Tracer {
         leaf = Grad(value);
       }
     };
-    std::apply([&](A &...placeholder) { (visit(placeholder, place), ...); }, placeholders);
+    std::apply([&](auto &...placeholder) { (visit(placeholder, place), ...); }, placeholders);
     if constexpr (std::is_void_v<R>) {
       std::apply(self.f, placeholders);
     } else {
@@ -302,6 +319,15 @@ template <class... A> void collect(Arguments &arguments, const A &...args) {
   ((arguments.argument(index++, typeNumber<A>()), visit(args, arguments)), ...);
 }
 
+/// Says in one line what would otherwise be pages.
+template <class R, class... A> constexpr bool checkTypes() {
+  constexpr bool taken = (isTree<A> && ...), given = isTree<std::conditional_t<std::is_void_v<R>, std::monostate, R>>;
+  static_assert(taken, "an argument of a wg::function is a tensor, a variable, a number, an enum, a string, a shape, or a structure of them (vector, span, "
+                       "tuple, pair, array, optional, map with string keys, a struct with WENGERT_FIELDS)");
+  static_assert(given, "a wg::function returns nothing, tensors, gradients, numbers, or structures of them");
+  return taken && given;
+}
+
 template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
   if (functionsRunEagerly()) [[unlikely]]
     return std::invoke(f, args...);
@@ -324,7 +350,7 @@ template <class R, class F, class... A> R invoke(FunctionState &state, F &f, con
 
 } // namespace detail
 
-/// One traced signature of a function: its program on the way to machine code, and what became of it.
+/// One traced signature of a function: its program on the way to machine code, and its report.
 class ConcreteFunction {
 public:
   /// The tensors among the arguments, in order, without structure: `cf(x, y)`. Shapes and dtypes are checked.
@@ -391,17 +417,19 @@ public:
         f_(std::make_shared<std::function<R(P...)>>(std::move(f))) {}
 
   R operator()(P... args, Where where = Where::current()) const {
-    detail::FunctionState &state = self(where);
-    return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(state, *f_, where, args...);
+    if constexpr (detail::checkTypes<R, std::decay_t<P>...>())
+      return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(self(where), *f_, where, args...);
   }
   /// Traces and compiles without running (with a dynamic size, a call compiles). A TensorSpec may stand for any tensor.
   ConcreteFunction trace(P... args, Where where = Where::current()) const {
-    using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
-    detail::FunctionState &state = self(where);
-    detail::Arguments arguments(where);
-    detail::collect(arguments, args...);
-    Trace trace{*f_, {args...}};
-    return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
+    if constexpr (detail::checkTypes<R, std::decay_t<P>...>()) {
+      using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
+      detail::FunctionState &state = self(where);
+      detail::Arguments arguments(where);
+      detail::collect(arguments, args...);
+      Trace trace{*f_, {args...}};
+      return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
+    }
   }
   /// The callable itself.
   const std::function<R(P...)> &original() const {
@@ -421,53 +449,116 @@ public:
       : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
         f_(std::make_shared<F>(std::move(f))) {}
   template <class... A> auto operator()(const A &...args) const {
-    detail::FunctionState &state = self();
-    return detail::invoke<std::invoke_result_t<F &, const A &...>, F, A...>(state, *f_, Where(), args...);
+    static_assert(std::is_invocable_v<F &, const A &...>, "the callable of this wg::function does not take these arguments");
+    if constexpr (std::is_invocable_v<F &, const A &...>) {
+      using R = std::invoke_result_t<F &, const A &...>;
+      if constexpr (detail::checkTypes<R, A...>())
+        return detail::invoke<R, F, A...>(self(), *f_, Where(), args...);
+    }
   }
   template <class... A> ConcreteFunction trace(const A &...args) const {
-    using Trace = detail::Tracer<std::decay_t<std::invoke_result_t<F &, const A &...>>, F, A...>;
-    detail::FunctionState &state = self();
-    detail::Arguments arguments{Where()};
-    detail::collect(arguments, args...);
-    Trace trace{*f_, {args...}};
-    return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
+    using R = std::invoke_result_t<F &, const A &...>;
+    if constexpr (detail::checkTypes<R, A...>()) {
+      using Trace = detail::Tracer<std::decay_t<R>, F, A...>;
+      detail::FunctionState &state = self();
+      detail::Arguments arguments{Where()};
+      detail::collect(arguments, args...);
+      Trace trace{*f_, {args...}};
+      return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
+    }
   }
 
 private:
   std::shared_ptr<F> f_;
 };
 
+/// A callable with default arguments: a call may leave the last ones out.
+template <class F, class Signature> class DefaultedFunction;
+template <class F, class R, class... P> class DefaultedFunction<F, R(P...)> : public Function<R(P...)> {
+public:
+  DefaultedFunction(std::string name, std::shared_ptr<F> f, FunctionOptions options, Where where)
+      : Function<R(P...)>(std::move(name), [f](P... args) -> R { return (*f)(std::forward<P>(args)...); }, std::move(options), where), f_(std::move(f)) {}
+
+  using Function<R(P...)>::operator();
+  using Function<R(P...)>::trace;
+  template <class... A>
+    requires(sizeof...(A) < sizeof...(P) && std::is_invocable_v<F &, const A &...>)
+  R operator()(const A &...args) const {
+    return first<sizeof...(A)>([&]<class... Q>(const Q &...converted) -> R {
+      if constexpr (detail::checkTypes<R, Q...>())
+        return detail::invoke<R, F, Q...>(this->self(), *f_, Where(), converted...);
+    }, args...);
+  }
+  template <class... A>
+    requires(sizeof...(A) < sizeof...(P) && std::is_invocable_v<F &, const A &...>)
+  ConcreteFunction trace(const A &...args) const {
+    return first<sizeof...(A)>([&]<class... Q>(const Q &...converted) {
+      using Trace = detail::Tracer<std::decay_t<R>, F, Q...>;
+      detail::FunctionState &state = this->self();
+      detail::Arguments arguments{Where()};
+      detail::collect(arguments, converted...);
+      Trace trace{*f_, {converted...}};
+      return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
+    }, args...);
+  }
+
+private:
+  /// Calls `use` with the first arguments as the callable declares them.
+  template <size_t n, class Use, class... A> static auto first(const Use &use, const A &...args) {
+    auto each = [&]<size_t... i>(std::index_sequence<i...>) {
+      return use(static_cast<const std::decay_t<std::tuple_element_t<i, std::tuple<P...>>> &>(args)...);
+    };
+    return each(std::make_index_sequence<n>());
+  }
+  std::shared_ptr<F> f_;
+};
+
 namespace detail {
+/// An op's operand is a tensor to who calls it.
+template <class P> using Parameter = std::conditional_t<std::same_as<std::decay_t<P>, Located>, const Tensor &, P>;
+template <class R, class... P> struct Callable {
+  using type = R(Parameter<P>...);
+  template <class F, size_t... i> static constexpr bool takesFewer(std::index_sequence<i...>) {
+    return std::is_invocable_v<F &, std::tuple_element_t<i, std::tuple<P...>>...>;
+  }
+  /// Whether it can be called without its last argument.
+  template <class F> static constexpr bool hasDefaults() {
+    if constexpr (sizeof...(P) == 0)
+      return false;
+    else
+      return takesFewer<F>(std::make_index_sequence<sizeof...(P) - 1>());
+  }
+};
 template <class F> struct SignatureOf;
-template <class R, class... P> struct SignatureOf<R (*)(P...)> {
-  using type = R(P...);
-};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> {
-  using type = R(P...);
-};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> {
-  using type = R(P...);
-};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> {
-  using type = R(P...);
-};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> {
-  using type = R(P...);
-};
+template <class R, class... P> struct SignatureOf<R (*)(P...)> : Callable<R, P...> {};
+template <class R, class... P> struct SignatureOf<R (*)(P...) noexcept> : Callable<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> : Callable<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> : Callable<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> : Callable<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> : Callable<R, P...> {};
 template <class F>
 concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
 } // namespace detail
 
 /// A function that is traced on its first call of each signature, differentiated and compiled, and from then on one
-/// native call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`
+/// native call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`. `f` may be a lambda, with default arguments or of a type that can
+/// only be moved, a function, or an op: `wg::function("exp", wg::exp)`.
 template <class F> auto function(std::string name, F f, FunctionOptions options = {}, Where where = Where::current()) {
-  if constexpr (std::is_pointer_v<F>)
+  if constexpr (std::is_pointer_v<F>) {
     return Function<typename detail::SignatureOf<F>::type>(std::move(name), f, std::move(options), where);
-  else if constexpr (detail::HasOneSignature<F>)
-    return Function<typename detail::SignatureOf<decltype(&F::operator())>::type>(std::move(name), std::move(f),
-                                                                                  std::move(options), where);
-  else
+  } else if constexpr (detail::HasOneSignature<F>) {
+    using Signature = detail::SignatureOf<decltype(&F::operator())>;
+    if constexpr (Signature::template hasDefaults<F>())
+      return DefaultedFunction<F, typename Signature::type>(std::move(name), std::make_shared<F>(std::move(f)), std::move(options), where);
+    else if constexpr (std::copy_constructible<F>)
+      return Function<typename Signature::type>(std::move(name), std::move(f), std::move(options), where);
+    else
+      return Function<typename Signature::type>(
+          std::move(name), [f = std::make_shared<F>(std::move(f))](auto &&...args) -> decltype(auto) { return (*f)(std::forward<decltype(args)>(args)...); },
+          std::move(options), where);
+  } else {
     return GenericFunction<F>(std::move(name), std::move(f), std::move(options), where);
+  }
 }
 template <class F>
   requires(!std::convertible_to<F, std::string>)

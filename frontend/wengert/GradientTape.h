@@ -1,6 +1,7 @@
 // GradientTape: records what is computed while it is open, and differentiates it.
 #pragma once
 
+#include <wengert/Grad.h>
 #include <wengert/Ops.h>
 #include <wengert/Tree.h>
 
@@ -13,47 +14,14 @@ namespace wg {
 
 class GradientTape;
 
-/// A gradient that exists, or the reason why it does not.
-class Grad {
-public:
-  Grad() = default;
-  Grad(Tensor value) : value_(std::move(value)) {}
-  static Grad none(std::string reason) {
-    Grad grad;
-    grad.reason_ = std::move(reason);
-    return grad;
-  }
-
-  bool has_value() const { return value_.defined(); }
-  explicit operator bool() const { return has_value(); }
-  bool operator!() const { return !has_value(); }
-  /// Throws Error with the reason if there is none.
-  const Tensor &value(Where where = Where::current()) const {
-    if (!has_value()) [[unlikely]]
-      raiseEmpty(where);
-    return value_;
-  }
-  /// Why it is empty: not watched, no path, blocked at an op (with its line), an integer dtype.
-  const std::string &reason() const { return reason_; }
-  template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
-
-private:
-  [[noreturn]] void raiseEmpty(const Where &where) const;
-  Tensor value_;
-  std::string reason_;
-};
-
-/// The tensor, or `None: reason`.
-std::ostream &operator<<(std::ostream &out, const Grad &grad);
-
 /// What the gradient of an unconnected source is: empty, or zeros of its shape.
 enum class Unconnected { none, zero };
 
-/// One cotangent per target; an undefined tensor means ones.
+/// One cotangent per target; an undefined tensor means ones. A number takes its target's dtype.
 struct Seeds {
   Seeds() = default;
   Seeds(const Tensor &seed) : list{seed} {}
-  template <Arithmetic T> Seeds(T seed) : list{Tensor(seed)} {}
+  template <Arithmetic T> Seeds(T seed) : list{Tensor(seed)}, isNumber(true) {}
   Seeds(std::vector<Tensor> seeds) : list(std::move(seeds)) {}
   Seeds(std::initializer_list<Tensor> seeds) : list(seeds) {}
   Seeds(const std::vector<std::optional<Tensor>> &seeds) {
@@ -61,6 +29,7 @@ struct Seeds {
       list.push_back(seed.value_or(Tensor()));
   }
   std::vector<Tensor> list;
+  bool isNumber = false;
 };
 
 struct GradientOptions {
@@ -74,7 +43,7 @@ struct GradientTapeOptions {
   bool persistent = false;               ///< more than one gradient() call
   bool watch_accessed_variables = true;  ///< watch trainable variables when they are read
   bool recording = true;                 ///< record from the start
-  bool allow_non_differentiable = false; ///< watching an integer tensor is no error; its gradient is empty
+  bool allow_non_differentiable = false; ///< watching an integer tensor or variable is no error; its gradient is empty
 };
 
 namespace detail {
@@ -87,9 +56,10 @@ Variable placeOf(GradientTape &tape, const Variable &variable, const Where &wher
 struct Source {
   Source(const Tensor &tensor) : tensor(tensor) {}
   Source(const Variable &variable) : variable(variable) {}
-  Source(const Grad &grad) : tensor(grad.has_value() ? grad.value() : Tensor()) {}
+  Source(const Grad &grad) : tensor(grad.has_value() ? grad.value() : Tensor()), reason(grad.reason()) {}
   Tensor tensor;
   Variable variable;
+  std::string reason; ///< of an empty gradient
 };
 
 /// The tensors, variables and gradients in a structure, in order.
@@ -100,10 +70,9 @@ template <class T> void collectLeaves(const T &tree, std::vector<Source> &source
   });
 }
 template <class T> void collectSources(const T &tree, std::vector<Source> &sources) {
-  static_assert(
-      !isStatic<T>,
-      "a number, an enum or a string has no gradient; give a tensor, a variable, or a structure that holds one");
-  collectLeaves(tree, sources);
+  static_assert(holdsTensors<T>(), "numbers, enums, strings and structures of them have no gradient; give a tensor, a variable, or a structure that holds one");
+  if constexpr (holdsTensors<T>())
+    collectLeaves(tree, sources);
 }
 
 /// Ends a scope when it dies: recording goes back to what it was, unless the tape was used up meanwhile.
@@ -127,8 +96,7 @@ public:
   template <class T> Targets(const T &tree, Where where = Where::current()) : where(where) {
     detail::collectSources(tree, list);
   }
-  Targets(std::initializer_list<Tensor> tensors, Where where = Where::current())
-      : list(tensors.begin(), tensors.end()), where(where) {}
+  Targets(std::initializer_list<detail::Source> leaves, Where where = Where::current()) : list(leaves), where(where) {}
   std::vector<detail::Source> list;
   Where where;
 };
@@ -179,6 +147,10 @@ public:
     else
       return gradientOf(targets, GradientOptions(), first, rest...);
   }
+  /// By a list in braces: `tape.gradient(loss, {w, b})`.
+  template <size_t n> GradArray<n> gradient(const Targets &targets, const detail::Source (&sources)[n], const GradientOptions &options = {}) {
+    return detail::arrayOf<n>(gradientAll(targets, {std::begin(sources), std::end(sources)}, options));
+  }
   /// Why the gradient of target by source is what it is: the path, or where it breaks.
   template <class S> std::string explain(const Targets &target, const S &source) {
     std::vector<detail::Source> sources;
@@ -205,7 +177,7 @@ private:
     if constexpr (sizeof...(S) == 1)
       return (detail::mapTree(sources, take), ...);
     else
-      return std::tuple<decltype(detail::mapTree(sources, take))...>{detail::mapTree(sources, take)...};
+      return std::tuple<detail::GradientOf<S>...>{detail::mapTree(sources, take)...};
   }
   friend Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Where &where);
   /// Errors if the tape was moved from.

@@ -7,13 +7,17 @@
 #pragma once
 
 #include <wengert/Variable.h>
-#include <wengert/runtime/Op.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace wg {
+
+namespace runtime {
+enum class OpId : uint16_t;
+class Attrs;
+} // namespace runtime
 
 /// Axes of a tensor; negative ones count from the end.
 struct Axes {
@@ -68,6 +72,7 @@ Tensor operator/(const Located &a, const Located &b);
 /// The remainder with the sign of b.
 Tensor operator%(const Located &a, const Located &b);
 Tensor operator-(const Located &x);
+/// identity(x)
 Tensor operator+(const Located &x);
 Tensor operator==(const Located &a, const Located &b);
 Tensor operator!=(const Located &a, const Located &b);
@@ -121,7 +126,7 @@ Tensor dot(const Located &a, const Located &b);
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
 /// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others, when the function runs if x has open sizes.
 Tensor reshape(const Located &x, const Shape &shape);
-/// NumPy's rule: axes are aligned at the end, and a size 1 repeats.
+/// NumPy's rule: axes are aligned at the end, and a size 1 repeats. The result is a tensor of its own, in x's own shape too.
 Tensor broadcast_to(const Located &x, const Shape &shape);
 /// A new axis of size 1 at `axis`; negative ones count from the end of the result.
 Tensor expand_dims(const Located &x, int64_t axis);
@@ -146,6 +151,8 @@ Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
 // ---- Composites: no rule of their own
 // ------------------------------------------------------------------------------------------
 
+/// x as a tensor of its own: a gradient by it is not one by x, which a copy of the handle would be. `+x` is the same.
+Tensor identity(const Located &x);
 Tensor square(const Located &x);
 /// Place of the smallest of x along an axis: the first of equals; a NaN wins, the first one.
 /// Shapes: x number[...] -> i64[... without axis].

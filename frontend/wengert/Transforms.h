@@ -4,7 +4,9 @@
 #include <wengert/Function.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,6 +57,17 @@ template <class T> T independent(GradientTape &tape, const T &tree, const Variab
   });
   return copy;
 }
+
+template <class F, class... A> constexpr bool checkDifferentiable() {
+  constexpr bool fits = std::is_invocable_v<const F &, const A &...>;
+  static_assert(fits, "the function does not take these arguments");
+  if constexpr (fits) {
+    constexpr bool returns = !std::is_void_v<std::invoke_result_t<const F &, const A &...>>;
+    static_assert(returns, "a function that returns nothing has no gradient; return a value from f");
+    return returns;
+  }
+  return false;
+}
 } // namespace detail
 
 /// f's value and its gradient by the first argument, in the structure of that argument:
@@ -64,43 +77,65 @@ template <class T> T independent(GradientTape &tape, const T &tree, const Variab
 /// gradient by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.
 template <class F> auto value_and_grad(F f) {
   return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
-    GradientTape tape({.watch_accessed_variables = false});
-    A x = detail::independent(tape, first, detail::VariablePlaces(first, rest...), true, {});
-    auto value = f(x, rest...);
-    static_assert(!std::is_void_v<decltype(value)>,
-                  "a function that returns nothing has no gradient; return a value from f");
-    auto gradient = tape.gradient(value, x);
-    return std::pair(std::move(value), std::move(gradient));
+    if constexpr (detail::checkDifferentiable<F, A, Rest...>()) {
+      GradientTape tape({.watch_accessed_variables = false});
+      A x = detail::independent(tape, first, detail::VariablePlaces(first, rest...), true, {});
+      auto value = f(x, rest...);
+      auto gradient = tape.gradient(value, x);
+      return std::pair(std::move(value), std::move(gradient));
+    }
   };
 }
+
+namespace detail {
+/// The value, and the gradients of all tensors and variables of the arguments at `places`, in the order of `places`.
+template <class F, class... A>
+auto valueAndGradients(const F &f, std::span<const int> places, const Where &where, const A &...args) {
+  for (int chosen : places)
+    if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
+      raisePlace(chosen, sizeof...(A), where);
+  GradientTape tape({.watch_accessed_variables = false});
+  int next = 0;
+  auto isChosen = [&] { return std::find(places.begin(), places.end(), next++) != places.end(); };
+  VariablePlaces counted(args...);
+  std::tuple<A...> fresh{independent(tape, args, counted, isChosen(), where)...};
+  std::vector<Source> sources;
+  for (int chosen : places) {
+    int place = 0;
+    auto choose = [&]<class T>(const T &tree) {
+      if (place++ != chosen)
+        return;
+      if constexpr (isStatic<T>)
+        raiseStaticPlace(chosen);
+      collectLeaves(tree, sources);
+    };
+    std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);
+  }
+  auto value = std::apply(f, fresh);
+  std::vector<Grad> gradients = tape.gradient(value, sources);
+  return std::pair(std::move(value), std::move(gradients));
+}
+} // namespace detail
 
 /// By the arguments at these places; the gradients of all their tensors and variables, in the order of `places`. A place that names no
 /// argument is an error.
 template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
   return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
-    for (int chosen : places)
-      if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
-        detail::raisePlace(chosen, sizeof...(A), where);
-    GradientTape tape({.watch_accessed_variables = false});
-    int next = 0;
-    auto isChosen = [&] { return std::find(places.begin(), places.end(), next++) != places.end(); };
-    detail::VariablePlaces counted(args...);
-    std::tuple<A...> fresh{detail::independent(tape, args, counted, isChosen(), where)...};
-    std::vector<detail::Source> sources;
-    for (int chosen : places) {
-      int place = 0;
-      auto choose = [&]<class T>(const T &tree) {
-        if (place++ != chosen)
-          return;
-        if constexpr (detail::isStatic<T>)
-          detail::raiseStaticPlace(chosen);
-        detail::collectLeaves(tree, sources);
-      };
-      std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);
+    if constexpr (detail::checkDifferentiable<F, A...>())
+      return detail::valueAndGradients(f, std::span<const int>(places), where, args...);
+  };
+}
+/// The same for a list in braces. Where every argument is one tensor, variable or number, there is one gradient a place:
+/// `auto [da, db] = value_and_grad(f, {0, 1})(a, b).second;`
+template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], Where where = Where::current()) {
+  return [f = std::move(f), places = std::to_array(places), where]<class... A>(const A &...args) {
+    if constexpr (detail::checkDifferentiable<F, A...>()) {
+      auto [value, gradients] = detail::valueAndGradients(f, std::span<const int>(places), where, args...);
+      if constexpr ((detail::isLeaf<A> && ...))
+        return std::pair(std::move(value), detail::arrayOf<n>(std::move(gradients)));
+      else
+        return std::pair(std::move(value), std::move(gradients));
     }
-    auto value = std::apply(f, fresh);
-    std::vector<Grad> gradients = tape.gradient(value, sources);
-    return std::pair(std::move(value), std::move(gradients));
   };
 }
 

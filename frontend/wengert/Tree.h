@@ -2,36 +2,59 @@
 // structs that list their fields: `struct Batch { wg::Tensor x, y; WENGERT_FIELDS(x, y) };`
 #pragma once
 
+#include <wengert/Grad.h>
 #include <wengert/Variable.h>
 
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
-/// Inside a struct: the fields that hold tensors, variables, statics, or structures of them.
+/// Inside a struct: the fields, by name, that hold tensors, variables, statics, or structures of them. Its gradient is a struct with fields of the same
+/// names: `auto g = tape.gradient(loss, batch); g.x`.
 #define WENGERT_FIELDS(...)                                                                                            \
+  WENGERT_TIE_(__VA_ARGS__)                                                                                            \
+  WENGERT_EACH_(WENGERT_TYPE_, __VA_ARGS__)                                                                            \
+  struct wengert_gradient {                                                                                            \
+    WENGERT_EACH_(WENGERT_GRADIENT_, __VA_ARGS__)                                                                      \
+    WENGERT_TIE_(__VA_ARGS__)                                                                                          \
+  };
+
+#define WENGERT_TIE_(...)                                                                                              \
   auto wengert_fields() { return std::tie(__VA_ARGS__); }                                                              \
   auto wengert_fields() const { return std::tie(__VA_ARGS__); }
+#define WENGERT_TYPE_(field) using wengert_type_##field = std::remove_cvref_t<decltype(field)>;
+#define WENGERT_GRADIENT_(field) ::wg::detail::GradientOf<wengert_type_##field> field;
+
+// macro(a) macro(b) ... for up to 256 arguments.
+#define WENGERT_EACH_(macro, ...) __VA_OPT__(WENGERT_AGAIN_(WENGERT_ONE_(macro, __VA_ARGS__)))
+#define WENGERT_ONE_(macro, first, ...) macro(first) __VA_OPT__(WENGERT_NEXT_ WENGERT_PARENTHESES_(macro, __VA_ARGS__))
+#define WENGERT_NEXT_() WENGERT_ONE_
+#define WENGERT_PARENTHESES_ ()
+#define WENGERT_AGAIN_(...) WENGERT_AGAIN4_(WENGERT_AGAIN4_(WENGERT_AGAIN4_(WENGERT_AGAIN4_(__VA_ARGS__))))
+#define WENGERT_AGAIN4_(...) WENGERT_AGAIN16_(WENGERT_AGAIN16_(WENGERT_AGAIN16_(WENGERT_AGAIN16_(__VA_ARGS__))))
+#define WENGERT_AGAIN16_(...) WENGERT_AGAIN64_(WENGERT_AGAIN64_(WENGERT_AGAIN64_(WENGERT_AGAIN64_(__VA_ARGS__))))
+#define WENGERT_AGAIN64_(...) __VA_ARGS__
 
 namespace wg {
-
-class Grad;
 
 namespace detail {
 
 struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
-/// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string. Pointers are none: what they
+/// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string, a shape. Pointers are none: what they
 /// point at may change.
 template <class T>
 inline constexpr bool isStatic = ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= 8) || std::same_as<T, float> ||
-                                 std::same_as<T, double> || std::same_as<T, long double> || std::same_as<T, std::string>;
+                                 std::same_as<T, double> || std::same_as<T, long double> || std::same_as<T, std::string> ||
+                                 std::same_as<T, std::string_view> || std::same_as<T, Shape> || std::same_as<T, Ints>;
 template <class T>
 inline constexpr bool isLeaf = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> ||
                                std::same_as<T, Source> || isStatic<T>;
@@ -46,7 +69,68 @@ template <class T> inline constexpr bool isTuple = false;
 template <class... T> inline constexpr bool isTuple<std::tuple<T...>> = true;
 template <class A, class B> inline constexpr bool isTuple<std::pair<A, B>> = true;
 template <class T, size_t N> inline constexpr bool isTuple<std::array<T, N>> = true;
+template <size_t N> inline constexpr bool isTuple<GradArray<N>> = true;
 template <> inline constexpr bool isTuple<std::monostate> = false;
+template <class T> inline constexpr bool isSpan = false;
+template <class T, size_t N> inline constexpr bool isSpan<std::span<T, N>> = true;
+
+template <class T> constexpr bool isTreeOf();
+/// A leaf, or a structure of them.
+template <class T> inline constexpr bool isTree = isTreeOf<std::remove_cvref_t<T>>();
+template <class T> constexpr bool isTreeOf() {
+  auto all = []<class... E>(std::type_identity<std::tuple<E...>>) { return (isTree<E> && ...); };
+  if constexpr (isLeaf<T> || std::same_as<T, std::monostate>)
+    return true;
+  else if constexpr (isVector<T> || isOptional<T> || isSpan<T>)
+    return isTree<typename T::value_type>;
+  else if constexpr (isMap<T>)
+    return isTree<typename T::mapped_type>;
+  else if constexpr (HasFields<T>)
+    return all(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
+  else if constexpr (isTuple<T>)
+    return all(std::type_identity<decltype(std::apply([](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
+  else
+    return false;
+}
+
+/// Whether the type has a place for a tensor, a variable or a gradient.
+template <class T> constexpr bool holdsTensors() {
+  bool holds = false;
+  auto any = []<class... E>(std::type_identity<std::tuple<E...>>) { return (holdsTensors<std::remove_cvref_t<E>>() || ...); };
+  if constexpr (isLeaf<T>)
+    holds = !isStatic<T>;
+  else if constexpr (isVector<T> || isOptional<T> || isSpan<T>)
+    holds = holdsTensors<std::remove_cv_t<typename T::value_type>>();
+  else if constexpr (isMap<T>)
+    holds = holdsTensors<typename T::mapped_type>();
+  else if constexpr (HasFields<T>)
+    holds = any(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
+  else if constexpr (isTuple<T>)
+    holds = any(std::type_identity<decltype(std::apply([](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
+  return holds;
+}
+
+/// The gradient by a T: the same structure of Grads.
+template <class T> struct GradientType;
+template <class T> using GradientOf = typename GradientType<T>::type;
+template <class T> struct GradientType {
+  static auto make() {
+    if constexpr (isLeaf<T>)
+      return std::type_identity<Grad>();
+    else if constexpr (HasFields<T>)
+      return std::type_identity<typename T::wengert_gradient>();
+    else
+      return std::type_identity<T>(); // std::monostate
+  }
+  using type = typename decltype(make())::type;
+};
+template <class T, class A> struct GradientType<std::vector<T, A>> : std::type_identity<std::vector<GradientOf<T>>> {};
+template <class T> struct GradientType<std::optional<T>> : std::type_identity<std::optional<GradientOf<T>>> {};
+template <class T, class C, class A>
+struct GradientType<std::map<std::string, T, C, A>> : std::type_identity<std::map<std::string, GradientOf<T>>> {};
+template <class... T> struct GradientType<std::tuple<T...>> : std::type_identity<std::tuple<GradientOf<T>...>> {};
+template <class A, class B> struct GradientType<std::pair<A, B>> : std::type_identity<std::pair<GradientOf<A>, GradientOf<B>>> {};
+template <class T, size_t N> struct GradientType<std::array<T, N>> : std::type_identity<std::array<GradientOf<T>, N>> {};
 
 /// Structure that the C++ type does not fix: how many elements follow.
 struct Count {
@@ -68,7 +152,7 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   if constexpr (isLeaf<U>) {
     leaf(tree);
   } else if constexpr (std::same_as<U, std::monostate>) {
-  } else if constexpr (isVector<U>) {
+  } else if constexpr (isVector<U> || isSpan<U>) {
     visitCount(tree.size(), leaf);
     for (auto &element : tree)
       visit(element, leaf);
@@ -94,14 +178,10 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   }
 }
 
-/// The same structure with `f(leaf)` for each leaf. A struct becomes the tuple of its fields.
-template <class T, class F> auto mapTree(const T &tree, F &&f) {
-  // Braces: the elements are mapped from left to right.
-  [[maybe_unused]] auto mapAll = [&](const auto &...elements) {
-    return std::tuple<decltype(mapTree(elements, f))...>{mapTree(elements, f)...};
-  };
+/// The same structure with the gradient `f(leaf)` for each leaf, from left to right.
+template <class T, class F> GradientOf<T> mapTree(const T &tree, F &&f) {
   if constexpr (isVector<T>) {
-    std::vector<decltype(mapTree(tree[0], f))> mapped;
+    GradientOf<T> mapped;
     mapped.reserve(tree.size());
     for (const auto &element : tree)
       mapped.push_back(mapTree(element, f));
@@ -109,14 +189,14 @@ template <class T, class F> auto mapTree(const T &tree, F &&f) {
   } else if constexpr (isOptional<T>) {
     return tree ? std::optional(mapTree(*tree, f)) : std::nullopt;
   } else if constexpr (isMap<T>) {
-    std::map<std::string, decltype(mapTree(tree.begin()->second, f))> mapped;
+    GradientOf<T> mapped;
     for (const auto &[key, element] : tree)
       mapped.emplace(key, mapTree(element, f));
     return mapped;
   } else if constexpr (HasFields<T>) {
-    return std::apply(mapAll, tree.wengert_fields());
+    return std::apply([&](const auto &...fields) { return GradientOf<T>{mapTree(fields, f)...}; }, tree.wengert_fields());
   } else if constexpr (isTuple<T>) {
-    return std::apply(mapAll, tree);
+    return std::apply([&](const auto &...elements) { return GradientOf<T>{mapTree(elements, f)...}; }, tree);
   } else if constexpr (std::same_as<T, std::monostate>) {
     return tree;
   } else {

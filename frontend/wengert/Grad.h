@@ -1,0 +1,65 @@
+// Grad: a gradient that exists, or the reason why it does not.
+#pragma once
+
+#include <wengert/Tensor.h>
+
+#include <array>
+#include <iosfwd>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace wg {
+
+class Grad {
+public:
+  Grad() = default;
+  Grad(Tensor value) : value_(std::move(value)) {}
+  static Grad none(std::string reason) {
+    Grad grad;
+    grad.reason_ = std::move(reason);
+    return grad;
+  }
+
+  bool has_value() const { return value_.defined(); }
+  explicit operator bool() const { return has_value(); }
+  bool operator!() const { return !has_value(); }
+  /// Throws Error with the reason if there is none.
+  const Tensor &value(Where where = Where::current()) const {
+    if (!has_value()) [[unlikely]]
+      raiseEmpty(where);
+    return value_;
+  }
+  /// Why it is empty: not watched, no path, blocked at an op (with its line), an integer dtype.
+  const std::string &reason() const { return reason_; }
+  template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
+
+private:
+  [[noreturn]] void raiseEmpty(const Where &where) const;
+  Tensor value_;
+  std::string reason_;
+};
+
+/// The tensor, or `None: reason`.
+std::ostream &operator<<(std::ostream &out, const Grad &grad);
+std::string to_string(const Grad &grad);
+
+/// As many gradients as there were sources: `auto [dw, db] = tape.gradient(loss, {w, b});`. Also a list of any length.
+template <size_t n> struct GradArray : std::array<Grad, n> {
+  operator std::vector<Grad>() const { return {this->begin(), this->end()}; }
+};
+
+namespace detail {
+template <size_t n> GradArray<n> arrayOf(std::vector<Grad> grads) {
+  GradArray<n> array;
+  std::move(grads.begin(), grads.end(), array.begin());
+  return array;
+}
+} // namespace detail
+
+} // namespace wg
+
+template <size_t n> struct std::tuple_size<wg::GradArray<n>> : std::integral_constant<size_t, n> {};
+template <size_t i, size_t n> struct std::tuple_element<i, wg::GradArray<n>> {
+  using type = wg::Grad;
+};
