@@ -59,7 +59,7 @@ struct LowerCreateMask : OpRewritePattern<vector::CreateMaskOp> {
   }
 };
 
-/// Ops that the conversion to LLVM takes as they stand; all others of the vector dialect are first broken down.
+/// Ops that the conversion to LLVM takes as they are; all others of the vector dialect are first broken down.
 static bool isPlainVectorOp(Operation *op) {
   if (isa<vector::BroadcastOp, vector::ExtractOp, vector::InsertOp, vector::ShuffleOp, vector::FMAOp,
           vector::ReductionOp, vector::BitCastOp, vector::FromElementsOp, vector::ToElementsOp>(op))

@@ -187,7 +187,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
       case Stage::assembly:
         break;
       case Stage::dropped:
-        // First, while each op is still the one that the rules wrote: what falls here is what the certificate lists.
+        // First, while each op is still the one that the rules wrote: what is erased here is what the certificate lists.
         result = inlineCalls(function);
         if (succeeded(result))
           result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createDropDeadGradients()); });

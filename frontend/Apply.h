@@ -1,5 +1,5 @@
 // Behind the public handles: what a tensor is, what a thread is doing, and the one gate that every op goes through.
-// Knows no MLIR; what a trace is stands in Trace.h.
+// Knows no MLIR; Trace.h says what a trace is.
 #pragma once
 
 #include <wengert/GradientTape.h>

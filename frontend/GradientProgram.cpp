@@ -23,7 +23,7 @@ using runtime::OpId;
 
 namespace {
 
-/// The least recently used programs fall, by number and by size.
+/// The least recently used programs are forgotten, by number and by size.
 class ProgramCache {
 public:
   std::shared_ptr<const GradientProgram> find(const StructureHash &key) {
@@ -311,7 +311,7 @@ GradientProgram TapeToProgram::make(std::span<const int32_t> targets, std::span<
     if (sum)
       sums.push_back(sum);
   }
-  // Keep the gradients alive while what no one reads falls.
+  // Keep the gradients alive while what no one reads is erased.
   OperationState keep(loc_, func::ReturnOp::getOperationName());
   keep.addOperands(sums);
   Operation *last = builder_.create(keep);

@@ -1,4 +1,4 @@
-// Which tensors stand in a weights file? Those of the variables, under their names.
+// Which tensors are in a weights file? Those of the variables, under their names.
 #include "wengert/Save.h"
 
 #include "frontend/ops/Operands.h"

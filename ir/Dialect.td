@@ -120,7 +120,7 @@ class WG_CompareOp<string mnemonic, string formula>
   let dtypes = "any";
 }
 
-/// y = combination of x over `axes`, which fall from the shape. Axes are sorted, distinct, not negative.
+/// y = combination of x over `axes`, which the result lacks. Axes are sorted, distinct, not negative.
 class WG_ReduceOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
     : WG_InferredOp<mnemonic, formula, !listconcat([DeclareOpInterfaceMethods<WG_Reduction>], traits)> {
   let hasFolder = 1;

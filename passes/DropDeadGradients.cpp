@@ -22,7 +22,7 @@ namespace {
 struct DropDeadGradients : impl::DropDeadGradientsBase<DropDeadGradients> {
   using Base::Base;
 
-  /// Bottom-up, so that a chain of unread cotangents falls in one sweep.
+  /// Bottom-up, so that a chain of unread cotangents is erased in one sweep.
   void runOnOperation() override {
     getOperation().walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
       if (!isOpTriviallyDead(op))

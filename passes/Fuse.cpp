@@ -224,7 +224,7 @@ private:
 
   Group *groupOfValue(Value value) { return groupOf.lookup(value.getDefiningOp()); }
 
-  /// Whether op may stand in `group` as it is, whatever the order.
+  /// Whether op may be in `group` as it is, whatever the order.
   bool fits(Group &group, Operation *op) {
     if (group.ops.size() >= kMaxOps || group.kind == Kind::single)
       return false;
@@ -418,7 +418,7 @@ private:
 
   void emitKernels() {
     // Units in an order of their dependences; of those that are ready, first what an op that may fail needs, so that nothing has been overwritten
-    // when it does; then the one whose last op stood first.
+    // when it does; then the one whose last op came first.
     struct Unit {
       SmallVector<Operation *> ops;
       size_t last = 0;

@@ -27,7 +27,7 @@ inline constexpr int kNumOps = 0
 #undef WG_OP
     ;
 
-/// The value of one attribute. The alternatives stand in the order of AttrKind.
+/// The value of one attribute. The alternatives are in the order of AttrKind.
 using AttrValue = std::variant<int64_t, double, DType, Ints, std::string, Array>;
 enum class AttrKind : uint8_t { integer, real, dtype, ints, string, array };
 

@@ -40,7 +40,7 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   return parts;
 }
 
-/// What stands between the first `[` of `text` and the `]` after it, split at commas.
+/// What is between the first `[` of `text` and the `]` after it, split at commas.
 inline std::vector<std::string_view> list(std::string_view text) {
   size_t begin = text.find('[') + 1;
   return split(text.substr(begin, text.find(']', begin) - begin), ',');

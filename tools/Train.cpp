@@ -1,5 +1,5 @@
-// `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and compiled step; and what
-// became of that step on the way.
+// `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and compiled step; and the
+// report on that step.
 #include "runtime/io/File.h"
 #include "tools/Commands.h"
 #include "tools/Streams.h"

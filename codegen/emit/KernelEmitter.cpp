@@ -96,7 +96,7 @@ static void addAffine(AffineExpr expr, int64_t factor, MutableArrayRef<int64_t> 
     if (binary.getKind() == AffineExprKind::Add) {
       addAffine(binary.getLHS(), factor, strides, offset);
       addAffine(binary.getRHS(), factor, strides, offset);
-    } else { // Mul; the constant stands on the right
+    } else { // Mul; the constant is on the right
       addAffine(binary.getLHS(), factor * cast<AffineConstantExpr>(binary.getRHS()).getValue(), strides, offset);
     }
   }
@@ -135,7 +135,7 @@ SmallVector<int64_t> KernelEmitter::outputStrides(unsigned output) {
   return result;
 }
 
-/// Unit axes fall; neighbours merge if every access steps through them as through one axis.
+/// Unit axes are left out; neighbours merge if every access steps through them as through one axis.
 void KernelEmitter::mergeAxes() {
   Block &body = *kernel.getBlock();
   bool mayMerge = kernel.getKind() != "contract";

@@ -17,7 +17,7 @@ LogicalResult KernelEmitter::emitSingle() {
       result.push_back({value, 0});
     return result;
   };
-  // The emitter's builder stands where the op builds, for as long as the callback runs.
+  // The emitter's builder is where the op builds, for as long as the callback runs.
   auto within = [&](OpBuilder &builder, auto &&emit) {
     OpBuilder::InsertionGuard guard(b);
     b.restoreInsertionPoint(builder.saveInsertionPoint());

@@ -1,5 +1,5 @@
 // The operations. Those of ir/ops/*.td that need no wording of their own are declared in <wengert/Ops.inc>, written
-// from their records; the rest, and everything composed of them, stands here.
+// from their records; the rest, and everything composed of them, is here.
 //
 // Operands broadcast as NumPy's do, a literal takes the dtype of the tensor beside it (an integer that this dtype does
 // not hold is an error), and two tensors of different dtypes are an error that names `cast`. Every error carries the
@@ -106,7 +106,7 @@ struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;
 };
 /// Matrix product over the last two axes; leading axes are a batch and broadcast. A vector counts as a row on the left
-/// and as a column on the right, and that axis falls from the result.
+/// and as a column on the right, and the result lacks that axis.
 /// Shapes: a float[..., m, k], b float[..., k, n] -> float[..., m, n].
 Tensor matmul(const Located &a, const Located &b, MatmulOptions options = {});
 /// Sum of products over the letters that the result lacks: `einsum("mk,kn->mn", a, b)`. Without `->` the result has the

@@ -20,7 +20,7 @@ Tensor fresh(const Tensor &x);
 [[noreturn]] void raiseStaticPlace(int place);
 [[noreturn]] void raisePlace(int place, size_t count, const Where &where);
 
-/// At how many places of the arguments each variable stands, by its id.
+/// At how many places of the arguments each variable is, by its id.
 class VariablePlaces {
 public:
   template <class... T> explicit VariablePlaces(const T &...trees) { (count(trees), ...); }
@@ -39,7 +39,7 @@ private:
   std::unordered_map<int64_t, int> counts_;
 };
 
-/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and of its variables those that stand at
+/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and of its variables those that are at
 /// no other place; the others are handles that the tape knows apart from all other handles to the same variables.
 template <class T> T independent(GradientTape &tape, const T &tree, const VariablePlaces &places, bool chosen, const Where &where) {
   T copy = tree;
@@ -71,7 +71,7 @@ template <class F, class... A> constexpr bool checkDifferentiable() {
 } // namespace detail
 
 /// f's value and its gradient by the first argument, in the structure of that argument:
-/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables that stand at several places
+/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables that are at several places
 /// are independent of one another, and what f reads of them without an argument's help, by capture, is a constant. A variable at one place only is that
 /// variable: captured reads of it count, so `value_and_grad([&](const std::vector<Variable> &) { return loss(model(x)); })(model.variables())` is the
 /// gradient by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.

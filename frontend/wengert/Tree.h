@@ -1,4 +1,4 @@
-// Nested structures: what may stand where a tensor may. tuple, pair, array, vector, optional, map with string keys, and
+// Nested structures: what may be given where a tensor may. tuple, pair, array, vector, optional, map with string keys, and
 // structs that list their fields: `struct Batch { wg::Tensor x, y; WENGERT_FIELDS(x, y) };`
 #pragma once
 

@@ -7,7 +7,7 @@ include "ir/Dialect.td"
 def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters that c lacks", [WG_Differentiates]> {
   let description = [{
     A product of two tensors as an einsum: `"mk,kn->mn"`. A letter names an axis; within one tensor letters differ, and each letter
-    stands in at least two of the three, so that both derivatives are contractions too. f16 and bf16 accumulate in f32.
+    appears in at least two of the three, so that both derivatives are contractions too. f16 and bf16 accumulate in f32.
     Matrix product, batched, transposed and outer product are all this op.
     Example: `%c = wg.contract "mk,kn->mn" %a, %b : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>`
   }];

@@ -114,7 +114,7 @@ static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
   return ConcatOp::create(b, loc, distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
 }
 
-/// For x of [outer, n], the product of the other elements of each row: what stands before times what stands after, each
+/// For x of [outer, n], the product of the other elements of each row: what comes before times what comes after, each
 /// by a scan that doubles its reach (Hillis and Steele 1986). No division: exact where factors are 0.
 static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
   int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1);

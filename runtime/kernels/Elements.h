@@ -7,7 +7,7 @@
 
 namespace wg::runtime {
 
-/// Operands of one type in, that type out (or bool of that shape). `?` must stand at the same places.
+/// Operands of one type in, that type out (or bool of that shape). `?` must be at the same places.
 Status sameTypeRule(TypeSpan operands, const Attrs &attrs, TypeList &results);
 Status predicateRule(TypeSpan operands, const Attrs &attrs, TypeList &results);
 

@@ -32,7 +32,7 @@ Status checkSizes(const Ints &shape) {
   return {};
 }
 
-/// Axes of size 1 fall, and neighbours that step as one axis in both tensors become one.
+/// Axes of size 1 are left out, and neighbours that step as one axis in both tensors become one.
 static int mergeAxes(const Ints &sizes, const Ints &in, const Ints &out, Ints &s, Ints &a, Ints &b) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 1)

@@ -126,7 +126,7 @@ module {
 
 // -----
 
-// The name is taken, wherever the function of that name stands.
+// The name is taken, wherever the function of that name is.
 module {
   // expected-error @+1 {{there is a function @main_grad already}}
   func.func @main(%x: tensor<f32>) -> tensor<f32> {

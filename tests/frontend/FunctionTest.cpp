@@ -537,7 +537,7 @@ TEST(Function, IntegerResultsHaveNoGradient) {
 }
 
 // T-15 inside of a trace
-// All reads of a variable count, also those after an assignment: the tape may stand inside of the function, outside, or around a call in a trace.
+// All reads of a variable count, also those after an assignment: the tape may be inside of the function, outside, or around a call in a trace.
 TEST(Function, EveryReadOfAVariableCountsWhereverTheTapeStands) {
   struct Case {
     double expected;
@@ -749,7 +749,7 @@ TEST(Function, AnOpenTraceDoesNotStandInTheWayOfBroadcasting) {
   EXPECT_THROW(f(ones({3}, f64), ones({2}, f64)), Error);
 }
 
-// Machine code for sets of sizes is kept as signatures are: the least recently used falls.
+// Machine code for sets of sizes is kept as signatures are: the least recently used is forgotten.
 TEST(Function, CodeForOpenSizesIsBounded) {
   auto f = function("f", [](const Tensor &x) { return x * 2.0; }, {.capacity = 4});
   ConcreteFunction open = f.trace(Tensor(TensorSpec{f64, {dynamic}}));

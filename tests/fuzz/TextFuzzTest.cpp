@@ -1,4 +1,4 @@
-// Whatever stands in a text, nothing ends the process: it is refused with an error, or it runs.
+// Whatever a text says, nothing ends the process: it is refused with an error, or it runs.
 //
 // Real programs at the stages traced, simplified and fused (and a few lowered ones) are changed at random (Mutate.h) and taken through everything that reads
 // text: parser and verifier, gradient, simplification, fusion, interpreter, compiler. The work is done in child processes, so that one signal is

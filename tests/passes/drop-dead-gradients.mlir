@@ -1,6 +1,6 @@
 // RUN: wengert-opt %s --wg-drop-dead-gradients | FileCheck %s
 
-// f = a * b, asked for df/da only: the cotangent of b falls.
+// f = a * b, asked for df/da only: the cotangent of b is erased.
 // CHECK-LABEL: func @unread_cotangent_falls
 //  CHECK-SAME:   (%[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>, %[[CT:.*]]: tensor<4xf32>)
 func.func @unread_cotangent_falls(%a: tensor<4xf32>, %b: tensor<4xf32>, %ct: tensor<4xf32>) -> tensor<4xf32> {
