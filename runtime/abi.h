@@ -13,7 +13,7 @@
  *            of any contents. The first WG_WORKSPACE_HEADER bytes are a wg_workspace_header; the rest is the entry's own.
  *            A workspace serves one call at a time; calls on different workspaces run at once without a lock.
  * returns    0, or 1 + an index into the entry's table of located errors: text, and the user's file and line. After an error
- *            the results, donated inputs included, hold unspecified values; nothing outside of them has been written.
+ *            the memory of results that replace no input holds unspecified values; inputs, those that are updated too, are as they were.
  *
  * An entry allocates nothing, takes no lock, keeps no state and raises no signal. It calls libm, memcpy, memset and memmove,
  * and, in code that the runtime compiled for itself, the functions below.
