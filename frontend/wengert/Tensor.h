@@ -193,7 +193,8 @@ public:
 
   Tensor(const Tensor &other) noexcept : body_(other.body_) { retain(); }
   Tensor(Tensor &&other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
-  Tensor &operator=(Tensor other) noexcept {
+  /// Of a named handle only: `x[0] = y` would replace a temporary, and does not compile.
+  Tensor &operator=(Tensor other) & noexcept {
     std::swap(body_, other.body_);
     return *this;
   }
@@ -260,7 +261,7 @@ public:
     return {static_cast<const T *>(elements(detail::elementOf<T>(), where)), static_cast<size_t>(size(where))};
   }
 
-  /// Parts, as NumPy reads them; nothing can be assigned to one. `x[i]` is x at place i of the first axis, `x[{i, j}]`, and
+  /// Parts, as NumPy reads them; a tensor is immutable, so nothing can be assigned to one. `x[i]` is x at place i of the first axis, `x[{i, j}]`, and
   /// `x[{1, slice(0, 3), newaxis}]` where each place, slice or new axis is for the next axis; those left over are whole. Places
   /// count from the end if negative. An op like `index` and `slice`: differentiable, traced, also for sizes `?`. Errors: more places than
   /// axes; a place outside of its axis (of a `?`: when the function runs); two ellipses; a step that is not positive.

@@ -90,6 +90,10 @@ TEST(IndexTest, APartHasTheElementsAndTheShapeThatNumPyGives) {
   }
 }
 
+// A part is a value: what would be assigned to it were lost.
+static_assert(!std::is_assignable_v<decltype(std::declval<Tensor &>()[0]), Tensor> && std::is_assignable_v<Tensor &, Tensor>);
+static_assert(std::forward_iterator<RowIterator>);
+
 TEST(IndexTest, TheReadingOfPlacesIsThatOfTheOps) {
   Tensor x = counted(kShape);
   EXPECT_EQ(x[1].to_vector<double>(), index(x, 1).to_vector<double>());
