@@ -41,7 +41,7 @@ template <class Managed> struct Exported {
 template <class Managed> static Managed *exported(const Tensor &x, const Where &where) {
   x.body(where);
   if (x.symbolic())
-    detail::raiseNoElements(x, where);
+    detail::raiseNoElements("to_dlpack", x, where);
   auto *made = new Exported<Managed>{.tensor = x, .shape = {}, .strides = {}, .managed = {}};
   Array array = detail::arrayOf(x);
   int rank = array.shape().rank();

@@ -10,16 +10,16 @@ namespace wg {
 using runtime::Array;
 
 /// The elements to be written; an error for a tensor that has none.
-static Array arrayFor(const Tensor &x, const Where &where) {
+static Array arrayFor(const char *op, const Tensor &x, const Where &where) {
   x.body(where);
   if (x.symbolic())
-    detail::raiseNoElements(x, where);
+    detail::raiseNoElements(op, x, where);
   return detail::arrayOf(x);
 }
 
 void save_npy(const std::string &path, const Tensor &x, Where where) {
   detail::refuseTraces("save_npy", where);
-  if (runtime::Status status = runtime::writeNpy(path, arrayFor(x, where)); !status.ok())
+  if (runtime::Status status = runtime::writeNpy(path, arrayFor("save_npy", x, where)); !status.ok())
     detail::raise(status.take(), where);
 }
 
@@ -35,7 +35,7 @@ void save_npz(const std::string &path, const std::map<std::string, Tensor> &tens
   detail::refuseTraces("save_npz", where);
   std::vector<std::pair<std::string, Array>> arrays;
   for (const auto &[name, tensor] : tensors)
-    arrays.emplace_back(name, arrayFor(tensor, where));
+    arrays.emplace_back(name, arrayFor("save_npz", tensor, where));
   if (runtime::Status status = runtime::writeNpz(path, arrays); !status.ok())
     detail::raise(status.take(), where);
 }
