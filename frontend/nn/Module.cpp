@@ -33,11 +33,15 @@ std::vector<Variable> Module::variables() const {
 }
 
 std::vector<Variable> Module::trainable_variables() const {
-  std::vector<Variable> all;
+  return trainable_variables([](const std::string &, const Variable &) { return true; });
+}
+
+std::vector<Variable> Module::trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const {
+  std::vector<Variable> taken;
   for (const auto &[name, variable] : variables_)
-    if (variable.trainable())
-      all.push_back(variable);
-  return all;
+    if (variable.trainable() && which(name, variable))
+      taken.push_back(variable);
+  return taken;
 }
 
 int64_t Module::num_parameters() const {

@@ -2,42 +2,71 @@
 #include "wengert/optim/Optimizer.h"
 
 #include "frontend/ops/Operands.h"
+#include "frontend/optim/State.h"
 #include "wengert/Function.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <iostream>
-#include <sstream>
 
 namespace wg::optim {
 
-/// A hyperparameter that lies in its range.
-static double within(const char *name, double value, bool fits, const char *range, const Where &where) {
-  if (!fits) {
-    std::ostringstream number;
-    number << value;
-    detail::raise({.op = "optimizer",
-                   .message = std::string(name) + " is " + number.str() + ", which is not " + range,
-                   .remedy = std::string("give a ") + name + " that is " + range},
-                  where);
-  }
-  return value;
-}
+using detail::within;
 
 static double checkedRate(double rate, const Where &where) {
-  return within("learning_rate", rate, rate >= 0 && std::isfinite(rate), "finite and 0 or more", where);
+  return within("optimizer", "learning_rate", rate, rate >= 0 && std::isfinite(rate), "finite and 0 or more", where);
+}
+static double checkedDecay(double decay, const Where &where) {
+  return within("optimizer", "weight_decay", decay, decay >= 0 && std::isfinite(decay), "finite and 0 or more", where);
+}
+static double checkedFactor(double factor, const Where &where) {
+  return within("optimizer", "learning_rate_factor", factor, factor >= 0 && std::isfinite(factor), "finite and 0 or more", where);
 }
 
-Optimizer::Optimizer(double learning_rate, std::vector<std::string> slots, Where where)
-    : slotNames_(std::move(slots)),
-      rate_(checkedRate(learning_rate, where), {.name = "learning_rate", .trainable = false}, where) {}
+Optimizer::Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay)
+    : slotNames_(std::move(slots)), schedule_(std::move(learning_rate)), weightDecay_(checkedDecay(weight_decay, where)),
+      rate_(checkedRate(schedule_.at(0, where), where), {.name = "learning_rate", .trainable = false}, where) {}
 
 void Optimizer::set_learning_rate(double rate, Where where) const {
-  rate_.assign(Located(Tensor(checkedRate(rate, where)), where));
+  checkedRate(rate, where);
+  if (!schedule_.is_constant())
+    detail::raise({.op = "optimizer", .message = "the learning rate follows a schedule, which would set it again in the next step",
+                   .remedy = "make the optimiser with a number: Adam(0.001)"},
+                  where);
+  rate_.assign(Located(Tensor(rate), where));
 }
 
-Tensor Optimizer::rate(DType dtype) const { return dtype == f64 ? rate_.value() : cast(rate_, dtype); }
+Tensor Optimizer::rate(const Update &update) {
+  DType dtype = update.variable.dtype();
+  return dtype == f64 ? update.rate : cast(update.rate, dtype);
+}
+
+void ParameterGroup::set_learning_rate_factor(double factor, Where where) const {
+  factor_.assign(Located(Tensor(checkedFactor(factor, where)), where));
+}
+
+/// Nothing is added unless all of it is.
+ParameterGroup Optimizer::add_group(const Parameters &parameters, GroupOptions options, Where where) {
+  double factor = checkedFactor(options.learning_rate_factor, where), decay = checkedDecay(options.weight_decay.value_or(weightDecay_), where);
+  std::lock_guard lock(mutex_);
+  std::map<int64_t, size_t> groupOf = groupOf_;
+  for (const auto &[name, variable] : parameters.named_variables()) {
+    auto refuse = [&](const char *why, const char *remedy) {
+      detail::raise({.op = "add_group", .message = "variable '" + name + "' " + why, .remedy = remedy}, where);
+    };
+    if (!runtime::isFloat(variable.dtype(where)))
+      refuse("is no float, and a step changes floats only", "leave it out of the group");
+    if (places_.contains(variable.id()))
+      refuse("has been stepped or built with the optimiser's own rate and decay", "add the groups before the first apply and before build");
+    if (!groupOf.emplace(variable.id(), groups_.size()).second)
+      refuse("is in a group already", "name each variable in one group");
+  }
+  ParameterGroup group(at_trace_time([&] { return Variable(factor, {.name = "learning_rate_factor", .trainable = false}, where); }), decay);
+  groups_.push_back(group);
+  groupOf_.swap(groupOf);
+  return group;
+}
 
 std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
   std::lock_guard lock(mutex_);
@@ -95,26 +124,6 @@ std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const
   return places;
 }
 
-/// What would fail half way through a step fails here, before it.
-static void check(const Grad &grad, const Variable &variable, const Where &where) {
-  TensorType type{variable.dtype(where), variable.shape(where)};
-  if (!grad.has_value())
-    return;
-  detail::currentValue(variable.state(), where); // no parameter of a trace that has ended
-  const Tensor &value = grad.value();
-  const TensorType &given = value.body()->type;
-  std::string name = detail::describe(*variable.state());
-  if (!runtime::isFloat(type.dtype))
-    detail::raiseOp("apply", name + " is " + toString(type) + ", and a step changes floats only",
-                    "leave it out of the variables, or make it a float", {type}, where, ErrorKind::type);
-  if (given.dtype != type.dtype || !detail::sameSizes(given.shape, type.shape))
-    detail::raiseOp("apply", "the gradient of " + name + " is " + toString(given) + ", the variable " + toString(type),
-                    "pass the gradients in the order of the variables, each of its variable's shape and dtype",
-                    {given, type}, where, given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
-  if (detail::stateOf(value)->spec || (detail::stateOf(value)->symbol && !detail::level().trace))
-    detail::raiseOutOfScope("apply", value, where);
-}
-
 void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const Where &where) {
   if (grads.size() != variables.size())
     detail::raise({.op = "apply", .message = std::to_string(grads.size()) + " gradients for " + std::to_string(variables.size()) + " variables",
@@ -128,7 +137,7 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
                   where);
 
   for (size_t i = 0; i < variables.size(); ++i)
-    check(grads[i], variables[i], where);
+    detail::checkGradient("apply", grads[i], variables[i], where);
 
   // A step that fails half way, for lack of memory, puts back what it changed; a trace that fails is dropped as a whole.
   std::lock_guard lock(mutex_);
@@ -137,12 +146,14 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
   auto keep = [&](const Variable &variable) { before.emplace_back(variable.state(), detail::currentValue(variable.state(), where)); };
   try {
     std::vector<size_t> places = see(variables, where);
-    if (!detail::level().trace)
+    if (!detail::level().trace) {
+      keep(rate_);
       for (size_t i = 0; i < variables.size(); ++i) {
         keep(variables[i]);
         keep(seen_[places[i]].step);
         std::for_each(seen_[places[i]].slots.begin(), seen_[places[i]].slots.end(), keep);
       }
+    }
     step(grads, variables, places);
   } catch (...) {
     detail::exchangeValues(before);
@@ -153,32 +164,47 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
 
 /// One step of each variable, whose place among those seen is `places`.
 void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const std::vector<size_t> &places) {
-  std::vector<std::pair<Variable, Tensor>> steps;
+  struct Step {
+    Variable count;
+    Tensor next, rate;
+  };
+  std::vector<Step> steps; // one for each set of variables that count together
   for (size_t place : places) {
-    const Variable &step = seen_[place].step;
-    if (std::any_of(steps.begin(), steps.end(), [&](const auto &each) { return each.first.is(step); }))
+    const Variable &count = seen_[place].step;
+    if (std::any_of(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(count); }))
       continue;
-    Tensor next = step + int64_t(1);
-    step.assign(next);
-    steps.emplace_back(step, next);
+    Tensor before = count;
+    steps.push_back({count, before + int64_t(1), schedule_.is_constant() ? rate_.value() : schedule_(before)});
+    count.assign(steps.back().next);
   }
+  if (!schedule_.is_constant())
+    rate_.assign(steps.back().rate);
   for (size_t i = 0; i < variables.size(); ++i) {
+    const Variable &variable = variables[i];
     Seen &seen = seen_[places[i]];
     if (grads[i].has_value()) {
-      auto step = std::find_if(steps.begin(), steps.end(), [&](const auto &each) { return each.first.is(seen.step); });
-      update({variables[i], grads[i].value(), places[i], step->second});
+      auto step = std::find_if(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(seen.step); });
+      auto known = groupOf_.find(variable.id());
+      const ParameterGroup *group = known == groupOf_.end() ? nullptr : &groups_[known->second];
+      Tensor rate = group ? step->rate * group->factor_ : step->rate;
+      Update each{variable, grads[i].value(), places[i], step->next, rate};
+      if (double decay = group ? group->weightDecay_ : weightDecay_; decay > 0)
+        variable.assign_sub(cast(rate * decay, variable.dtype()) * variable);
+      update(each);
     } else if (!seen.warned) {
       seen.warned = true;
-      std::clog << "warning: Gradients do not exist for variables [" << variables[i].name() << "] when minimizing the loss: " << grads[i].reason() << "\n";
+      std::clog << "warning: Gradients do not exist for variables [" << variable.name() << "] when minimizing the loss: " << grads[i].reason() << "\n";
     }
   }
 }
 
-void SGD::update(const Update &update) { update.variable.assign_sub(rate(update.variable.dtype()) * update.gradient); }
+SGD::SGD(Schedule learning_rate, SGDOptions options, Where where) : Optimizer(std::move(learning_rate), {}, where, options.weight_decay) {}
 
-Momentum::Momentum(double learning_rate, double momentum, bool nesterov, Where where)
-    : Optimizer(learning_rate, {"velocity"}, where),
-      momentum_(within("momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)), nesterov_(nesterov) {
+void SGD::update(const Update &update) { update.variable.assign_sub(rate(update) * update.gradient); }
+
+Momentum::Momentum(Schedule learning_rate, double momentum, bool nesterov, double weight_decay, Where where)
+    : Optimizer(std::move(learning_rate), {"velocity"}, where, weight_decay),
+      momentum_(within("optimizer", "momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)), nesterov_(nesterov) {
 }
 
 /// x, and 0 where it is subnormal. The average of a gradient that has become 0 would otherwise decay into the subnormals and stay there, where every
@@ -192,21 +218,21 @@ void Momentum::update(const Update &update) {
   const Variable &velocity = slot(update, 0);
   Tensor v = momentum_ * velocity + update.gradient;
   velocity.assign(normalOrZero(v));
-  update.variable.assign_sub(rate(update.variable.dtype()) * (nesterov_ ? update.gradient + momentum_ * v : v));
+  update.variable.assign_sub(rate(update) * (nesterov_ ? update.gradient + momentum_ * v : v));
 }
 
-Adam::Adam(double learning_rate, AdamOptions options, Where where)
-    : Optimizer(learning_rate, {"m", "v"}, where), options_(options) {
-  within("beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
-  within("beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)", where);
-  within("epsilon", options.epsilon, options.epsilon >= 0 && std::isfinite(options.epsilon), "finite and 0 or more", where);
+Adam::Adam(Schedule learning_rate, AdamOptions options, Where where)
+    : Optimizer(std::move(learning_rate), {"m", "v"}, where, options.weight_decay), options_(options) {
+  within("optimizer", "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
+  within("optimizer", "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)", where);
+  within("optimizer", "epsilon", options.epsilon, options.epsilon >= 0 && std::isfinite(options.epsilon), "finite and 0 or more", where);
 }
 
 /// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose 1e-5 of the first steps in f32.
 void Adam::update(const Update &update) {
   DType dtype = update.variable.dtype();
   Tensor t = cast(update.step, dtype), g = update.gradient;
-  Tensor step = -rate(dtype) / expm1(t * std::log(options_.beta_1)), correction = -1.0 / expm1(t * std::log(options_.beta_2));
+  Tensor step = -rate(update) / expm1(t * std::log(options_.beta_1)), correction = -1.0 / expm1(t * std::log(options_.beta_2));
   const Variable &first = slot(update, 0), &second = slot(update, 1);
   Tensor m = options_.beta_1 * first + (1 - options_.beta_1) * g, v = options_.beta_2 * second + (1 - options_.beta_2) * (g * g);
   Tensor kept = normalOrZero(m);
@@ -218,7 +244,7 @@ void Adam::update(const Update &update) {
 std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads, const Located &max_norm) {
   Where where = max_norm.where();
   if (max_norm.isLiteral())
-    within("max_norm", max_norm.real(), max_norm.real() >= 0, "0 or more", where);
+    within("optimizer", "max_norm", max_norm.real(), max_norm.real() >= 0, "0 or more", where);
   Tensor sum;
   for (const Grad &grad : grads)
     if (grad.has_value()) {

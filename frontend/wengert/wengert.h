@@ -15,6 +15,12 @@
 #include <wengert/Tree.h>
 #include <wengert/Variable.h>
 #include <wengert/data/Dataset.h>
+#include <wengert/metrics/Metrics.h>
 #include <wengert/nn/Initializers.h>
 #include <wengert/nn/Module.h>
+#include <wengert/optim/EarlyStopping.h>
+#include <wengert/optim/GradientAccumulator.h>
 #include <wengert/optim/Optimizer.h>
+#include <wengert/optim/Parameters.h>
+#include <wengert/optim/Schedules.h>
+#include <wengert/optim/WeightAverage.h>

@@ -27,6 +27,8 @@ public:
   const std::vector<Named> &named_variables() const { return variables_; }
   std::vector<Variable> variables() const;
   std::vector<Variable> trainable_variables() const;
+  /// Those that `which(name, variable)` takes: `[](const std::string &name, const wg::Variable &) { return name.ends_with("bias"); }`.
+  std::vector<Variable> trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const;
   /// Number of elements in all variables.
   int64_t num_parameters() const;
 

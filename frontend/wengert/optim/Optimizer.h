@@ -3,20 +3,47 @@
 //
 // Slots (momentum, moments) are variables, one set for each variable by its id, made by its first apply or by build; so
 // one optimiser serves any sets of variables, together or in turn, and from several threads. The learning rate is a
-// variable too: changing it retraces nothing.
+// variable too: changing it retraces nothing. A schedule computes it from the count of steps, which is a slot.
+//
+// Weight decay is decoupled in all of them (Loshchilov and Hutter 2019, algorithm 2, with lr for its eta alpha, as in torch.optim.AdamW and
+// tf.keras): before the update by its gradient, a variable p with a weight decay w becomes p - lr w p. For SGD that is the L2 penalty w |p|^2 / 2; for
+// the others it is not, and who wants that one adds it to the loss.
 #pragma once
 
 #include <wengert/GradientTape.h>
+#include <wengert/optim/Parameters.h>
+#include <wengert/optim/Schedules.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace wg::optim {
+
+struct GroupOptions {
+  double learning_rate_factor = 1;             ///< times the optimiser's learning rate; finite and 0 or more
+  std::optional<double> weight_decay = {}; ///< default: the optimiser's
+};
+
+/// Variables that an optimiser steps in their own manner; a handle, copies name the same group.
+class ParameterGroup {
+public:
+  double learning_rate_factor() const { return factor_.item<double>(); }
+  /// For the steps from now on; retraces nothing. An error below 0 and for what is not finite.
+  void set_learning_rate_factor(double factor, Where where = Where::current()) const;
+  double weight_decay() const { return weightDecay_; }
+
+private:
+  friend class Optimizer;
+  ParameterGroup(Variable factor, double weightDecay) : factor_(std::move(factor)), weightDecay_(weightDecay) {}
+  Variable factor_; ///< f64[]
+  double weightDecay_;
+};
 
 class Optimizer {
 public:
@@ -42,8 +69,16 @@ public:
     see(listOf(variables), where);
   }
 
+  /// Steps these variables with a learning rate factor and a weight decay of their own; all others are stepped with 1 and the optimiser's:
+  ///
+  ///     adam.add_group(model.trainable_variables([](const std::string &name, const wg::Variable &) { return name.ends_with("bias"); }), {.weight_decay = 0});
+  ///
+  /// Errors: a variable that is in a group already, that a step or `build` has seen (a traced step has its decay in its program), or that is no float.
+  ParameterGroup add_group(const Parameters &parameters, GroupOptions options = {}, Where where = Where::current());
+
+  /// That of the last step where it follows a schedule, and that of the first before it.
   double learning_rate() const { return rate_.item<double>(); }
-  /// An error below 0 and for what is not finite.
+  /// An error below 0, for what is not finite, and where the learning rate follows a schedule.
   void set_learning_rate(double rate, Where where = Where::current()) const;
   /// Everything that a step changes beside the parameters: step counts and slots, in the order of their making. Their
   /// names differ. To be read while no thread applies.
@@ -53,19 +88,21 @@ public:
 
 protected:
   /// `slots` are the names of one variable's slots.
-  Optimizer(double learning_rate, std::vector<std::string> slots, Where where);
+  Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay = 0);
   /// One variable's update by its gradient; `step` counts from 1.
   struct Update {
     const Variable &variable;
     const Tensor &gradient;
     size_t index;      ///< of the variable among those this optimiser has seen
     const Tensor &step; ///< i64[]
+    const Tensor &rate; ///< f64[]: the learning rate times the factor of the variable's group
   };
+  /// What the gradient does; the weight decay is done.
   virtual void update(const Update &update) = 0;
   /// Slot `which` of a variable, zeros at first.
   const Variable &slot(const Update &update, size_t which) const { return seen_[update.index].slots[which]; }
-  /// The learning rate in a dtype.
-  Tensor rate(DType dtype) const;
+  /// The learning rate in the variable's dtype.
+  static Tensor rate(const Update &update);
 
 private:
   /// What the optimiser knows of a variable. Variables first seen in one call count their steps together.
@@ -93,7 +130,11 @@ private:
 
   mutable std::mutex mutex_; ///< held by apply, build and named_slots
   std::vector<std::string> slotNames_;
+  Schedule schedule_;
+  double weightDecay_;
   Variable rate_;
+  std::vector<ParameterGroup> groups_;
+  std::map<int64_t, size_t> groupOf_; ///< in `groups_`, by the variable's id
   std::vector<Seen> seen_;
   std::map<int64_t, size_t> places_; ///< in `seen_`, by the variable's id
   std::vector<Variable> slots_;
@@ -101,10 +142,14 @@ private:
   std::map<std::string, int> numbers_; ///< the last that a name got
 };
 
+struct SGDOptions {
+  double weight_decay = 0; ///< finite and 0 or more, here and below
+};
+
 /// p -= lr g
 class SGD : public Optimizer {
 public:
-  explicit SGD(double learning_rate, Where where = Where::current()) : Optimizer(learning_rate, {}, where) {}
+  explicit SGD(Schedule learning_rate, SGDOptions options = {}, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
@@ -114,7 +159,7 @@ protected:
 /// The momentum lies in [0, 1].
 class Momentum : public Optimizer {
 public:
-  explicit Momentum(double learning_rate, double momentum = 0.9, bool nesterov = false, Where where = Where::current());
+  explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
@@ -126,14 +171,16 @@ private:
 
 struct AdamOptions {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0; ///< more than 0: AdamW
 };
 
 /// Adam (Kingma and Ba 2015, algorithm 1), with t = 1, 2, ... and epsilon outside the root:
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
+/// With a weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2).
 /// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in [0, 1), epsilon is not negative.
 class Adam : public Optimizer {
 public:
-  explicit Adam(double learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());
+  explicit Adam(Schedule learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;

@@ -1,0 +1,56 @@
+// Are the numbers and gradients what a step needs? And how several variables change as one.
+#include "frontend/optim/State.h"
+
+#include "frontend/ops/Operands.h"
+#include "wengert/Function.h"
+
+#include <sstream>
+
+namespace wg::detail {
+
+double within(const char *op, const char *name, double value, bool fits, const char *range, const Where &where) {
+  if (!fits) {
+    std::ostringstream number;
+    number << value;
+    raise({.op = op,
+           .message = std::string(name) + " is " + number.str() + ", which is not " + range,
+           .remedy = std::string("give a ") + name + " that is " + range},
+          where);
+  }
+  return value;
+}
+
+void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where) {
+  TensorType type{variable.dtype(where), variable.shape(where)};
+  if (!grad.has_value())
+    return;
+  currentValue(variable.state(), where); // no parameter of a trace that has ended
+  const Tensor &value = grad.value();
+  const TensorType &given = value.body()->type;
+  std::string name = describe(*variable.state());
+  if (!runtime::isFloat(type.dtype))
+    raiseOp(op, name + " is " + toString(type) + ", and a step changes floats only", "leave it out of the variables, or make it a float", {type},
+            where, ErrorKind::type);
+  if (given.dtype != type.dtype || !sameSizes(given.shape, type.shape))
+    raiseOp(op, "the gradient of " + name + " is " + toString(given) + ", the variable " + toString(type),
+            "pass the gradients in the order of the variables, each of its variable's shape and dtype", {given, type}, where,
+            given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
+  if (stateOf(value)->spec || (stateOf(value)->symbol && !level().trace))
+    raiseOutOfScope(op, value, where);
+}
+
+void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where) {
+  if (tracing()) {
+    for (const auto &[variable, value] : changes)
+      variable.assign(Located(value, where));
+    return;
+  }
+  std::vector<std::pair<std::shared_ptr<VariableState>, Tensor>> values;
+  for (const auto &[variable, value] : changes) {
+    currentValue(variable.state(), where); // the same
+    values.emplace_back(variable.state(), makeTensor(arrayOf(value))); // of its own, as every variable's value
+  }
+  exchangeValues(values);
+}
+
+} // namespace wg::detail

@@ -1,0 +1,18 @@
+// What everything that trains has in common: hyperparameters in their ranges, gradients that fit, and changing several variables at once.
+#pragma once
+
+#include "frontend/Apply.h"
+
+#include <utility>
+#include <vector>
+
+namespace wg::detail {
+
+/// A hyperparameter that lies in its range; otherwise an error of `op`.
+double within(const char *op, const char *name, double value, bool fits, const char *range, const Where &where);
+/// What would fail half way through a step fails here, before it: a gradient of another shape or dtype than its variable, or out of scope.
+void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where);
+/// Each variable takes the value beside it. Eagerly all of them or, for lack of memory, none.
+void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where);
+
+} // namespace wg::detail

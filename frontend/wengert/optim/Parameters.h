@@ -1,0 +1,46 @@
+// The variables that something trains, averages or keeps, as it takes them: a model, or a structure of variables.
+#pragma once
+
+#include <wengert/GradientTape.h>
+#include <wengert/nn/Module.h>
+
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace wg::optim {
+
+/// Variables under names that differ. Made implicitly from a model, whose trainable variables they are, under its names (`hidden.weight`), or from a
+/// variable, a list, or a structure of them, under the names that these have; one that is empty is `variable`, and equal ones get a number: `w`, `w_1`.
+/// A variable that is there twice counts once.
+class Parameters {
+public:
+  template <class T>
+    requires(!std::same_as<T, Parameters>)
+  Parameters(const T &source) {
+    if constexpr (std::derived_from<T, nn::Module>) {
+      for (const auto &[name, variable] : source.named_variables())
+        if (variable.trainable())
+          add(name, variable);
+    } else {
+      detail::visit(source, [&]<class Leaf>(const Leaf &leaf) {
+        if constexpr (std::same_as<Leaf, Variable>)
+          add(leaf.name(), leaf);
+      });
+    }
+  }
+  Parameters(std::initializer_list<Variable> variables) : Parameters(std::vector<Variable>(variables)) {}
+
+  const std::vector<nn::Module::Named> &named_variables() const { return variables_; }
+  size_t size() const { return variables_.size(); }
+
+private:
+  void add(const std::string &name, const Variable &variable);
+  std::vector<nn::Module::Named> variables_;
+  std::set<int64_t> ids_;
+  std::set<std::string> names_;
+};
+
+} // namespace wg::optim
