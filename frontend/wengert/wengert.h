@@ -9,6 +9,7 @@
 #include <wengert/Index.h>
 #include <wengert/Numpy.h>
 #include <wengert/Ops.h>
+#include <wengert/Progress.h>
 #include <wengert/Save.h>
 #include <wengert/Tensor.h>
 #include <wengert/Transforms.h>
