@@ -1,7 +1,9 @@
-// What does the next batch hold? The examples at the next places of the epoch's order.
+// What does the next batch hold? The examples at the next places of the epoch's order, mapped; made in time by Loader.
 #include "wengert/data/Dataset.h"
 
 #include "frontend/Apply.h"
+#include "frontend/data/Loader.h"
+#include "wengert/Function.h"
 #include "wengert/Ops.h"
 
 #include <numeric>
@@ -60,15 +62,79 @@ std::vector<int64_t> Dataset::order(int64_t epoch) const {
   return order;
 }
 
-Dataset::Iterator Dataset::begin() const {
+Dataset Dataset::mapped(detail::BatchMapping mapping, MapOptions options, const Where &where) const {
+  if (options.workers < 0 || options.workers > 256)
+    detail::raise(runtime::valueError("a mapping has 0 to 256 workers; got " + std::to_string(options.workers), "give the number of threads, or 0 for none"), where);
+  Dataset changed = *this;
+  changed.mappings_.push_back(std::move(mapping));
+  changed.workers_ = std::max(workers_, options.workers);
+  return changed;
+}
+
+Dataset Dataset::prefetch(int64_t count, Where where) const {
+  if (count < 0)
+    detail::raise(runtime::valueError("the number of batches that are made ahead is " + std::to_string(count), "give 0 or more"), where);
+  Dataset changed = *this;
+  changed.prefetch_ = count;
+  return changed;
+}
+
+/// What a mapping returned, as a data set may have it.
+static Examples checked(Examples made, bool example, const Where &where) {
+  for (const Tensor *tensor : {&made.x, &made.y}) {
+    tensor->body(where); // an error if there is none
+    if (!example && tensor->rank() == 0)
+      detail::raise(runtime::valueError("a mapping of batches returned a scalar, which has no first axis", "use map_examples for a function of one example"), where);
+  }
+  if (!example && made.x.shape()[0] != made.y.shape()[0])
+    detail::raise(runtime::valueError("a mapping of batches returned " + std::to_string(made.x.shape()[0]) + " inputs and " + std::to_string(made.y.shape()[0]) + " targets",
+                                          "return both with the same size on axis 0"),
+                      where);
+  return made;
+}
+
+/// On the loop's thread, or on a worker's.
+Examples Dataset::make(const std::vector<int64_t> &order, int64_t epoch, int64_t i, const Where &where) const {
+  int64_t first = i * batch_, count = std::min(batch_, size() - first);
+  Tensor indices = Tensor::from(std::span(order.data() + first, static_cast<size_t>(count)), Shape{count});
+  Examples batch{gather(Located(examples_.x, where), Located(indices, where)), gather(Located(examples_.y, where), Located(indices, where))};
+  for (const detail::BatchMapping &mapping : mappings_) {
+    if (!mapping.examples) {
+      batch = checked(mapping.f(batch, epoch * batches() + i), false, where);
+      continue;
+    }
+    std::vector<Tensor> xs, ys;
+    for (int64_t k = 0; k < batch.size(); ++k) {
+      Tensor place(k);
+      Examples one{gather(Located(batch.x, where), Located(place, where)), gather(Located(batch.y, where), Located(place, where))};
+      one = checked(mapping.f(one, epoch * size() + first + k), true, where);
+      xs.push_back(one.x), ys.push_back(one.y);
+    }
+    batch = {stack(xs, 0, where), stack(ys, 0, where)};
+  }
+  return batch;
+}
+
+Dataset::Iterator Dataset::begin(Where where) const {
   size(); // an error if the data set was moved from
-  return Iterator(this, std::make_shared<const std::vector<int64_t>>(order(epoch_->fetch_add(1))), 0);
+  int64_t epoch = epoch_->fetch_add(1);
+  Iterator iterator(this, std::make_shared<const std::vector<int64_t>>(order(epoch)), epoch, 0, where);
+  if ((workers_ > 0 || prefetch_ > 0) && batches() > 0)
+    iterator.loader_ = std::make_shared<detail::BatchLoader>(*this, iterator.order_, epoch, where);
+  return iterator;
 }
 
 Examples Dataset::Iterator::operator*() const {
-  int64_t first = next_ * dataset_->batch_, count = std::min(dataset_->batch_, dataset_->size() - first);
-  Tensor indices = Tensor::from(std::span(order_->data() + first, static_cast<size_t>(count)), Shape{count});
-  return {gather(dataset_->examples_.x, indices), gather(dataset_->examples_.y, indices)};
+  if (loader_)
+    return loader_->get(next_);
+  return dataset_->make(*order_, epoch_, next_, where_);
+}
+
+Dataset::Iterator &Dataset::Iterator::operator++() {
+  ++next_;
+  if (loader_)
+    loader_->release(next_);
+  return *this;
 }
 
 } // namespace wg::data

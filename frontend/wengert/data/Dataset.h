@@ -4,10 +4,23 @@
 #include <wengert/Tree.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace wg::data {
+struct Examples;
+}
+namespace wg::detail {
+class BatchLoader;
+/// What happens to each batch: `f(batch, position)`.
+struct BatchMapping {
+  std::function<data::Examples(const data::Examples &, int64_t)> f;
+  bool examples; ///< f takes one example, without the first axis
+};
+} // namespace wg::detail
 
 namespace wg::data {
 
@@ -22,9 +35,17 @@ struct Split {
   Examples train, test;
 };
 
-/// Examples in an order, cut into batches. A value: shuffle and batch return a changed copy and share the tensors.
+struct MapOptions {
+  int workers = 0; ///< threads that call f; 0: the thread of the loop does, when it comes to a batch. At most 256
+};
+
+/// Examples in an order, cut into batches. A value: shuffle, batch, map and prefetch return a changed copy and share the tensors.
 ///
 ///     for (auto [x, y] : wg::data::Dataset(images, labels).shuffle(1).batch(64)) ...
+///
+/// With workers, batches are made ahead, on threads of the loop's own, and come in the same order and with the same bits as without. The exception of a
+/// worker is thrown by the loop at the place of its batch, after all before it. A loop that ends early waits for the batches that are being made, and for
+/// no others; no thread outlives its loop. What workers compute is on no tape.
 class Dataset {
 public:
   /// Errors: no first axis, or first axes of different sizes.
@@ -38,38 +59,80 @@ public:
   /// Errors: a count below 1.
   Dataset batch(int64_t count, bool drop_last = false, Where where = Where::current()) const;
 
+  /// Each batch as `f` returns it, an Examples or a pair of tensors. f is called as `f(batch)`, or as `f(batch, position)`, where position counts the
+  /// batches over all epochs: a key of random numbers that do not depend on who computes them. Several mappings follow one another; each is done by as
+  /// many threads as the most that one asks for. With workers, f is called from several threads at once.
+  /// Errors: fewer workers than 0, or more than 256; while looping: a result that is undefined, or whose x and y differ in the first axis.
+  template <class F> Dataset map(F f, MapOptions options = {}, Where where = Where::current()) const {
+    return mapped({callable(std::move(f)), false}, options, where);
+  }
+  /// The same with each example by itself, x and y without their first axis; the results, all of one shape and dtype, are put together again. Positions
+  /// count examples.
+  template <class F> Dataset map_examples(F f, MapOptions options = {}, Where where = Where::current()) const {
+    return mapped({callable(std::move(f)), true}, options, where);
+  }
+  /// Makes up to `count` batches ahead of the one that the loop has, by one thread unless map asks for more. 0: none, but for one a worker.
+  /// Errors: a negative count.
+  Dataset prefetch(int64_t count, Where where = Where::current()) const;
+
   /// Examples, and batches of one epoch.
   int64_t size() const { return examples_.size(); }
   int64_t batches() const;
   /// The order of the examples in an epoch, counted from 0.
   std::vector<int64_t> order(int64_t epoch) const;
 
+  /// An iterator of a data set with workers shares its place with its copies, and goes on only.
   class Iterator {
   public:
     Examples operator*() const;
-    Iterator &operator++() {
-      ++next_;
-      return *this;
-    }
+    Iterator &operator++();
     bool operator==(const Iterator &other) const { return next_ == other.next_; }
 
   private:
     friend class Dataset;
-    Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t next)
-        : dataset_(dataset), order_(std::move(order)), next_(next) {}
+    Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, int64_t next, const Where &where)
+        : dataset_(dataset), order_(std::move(order)), epoch_(epoch), next_(next), where_(where) {}
     const Dataset *dataset_;
     std::shared_ptr<const std::vector<int64_t>> order_;
-    int64_t next_;
+    std::shared_ptr<detail::BatchLoader> loader_; ///< null: this thread makes the batches
+    int64_t epoch_, next_;
+    Where where_;
   };
-  /// Starts the next epoch. The iterator refers to this data set.
-  Iterator begin() const;
-  Iterator end() const { return Iterator(this, nullptr, batches()); }
+  /// Starts the next epoch, and its workers. The iterator refers to this data set. Errors: a thread cannot be started.
+  Iterator begin(Where where = Where::current()) const;
+  Iterator end() const { return Iterator(this, nullptr, 0, batches(), {}); }
 
 private:
+  friend class detail::BatchLoader;
+  /// `f(examples)` or `f(examples, position)`.
+  template <class F> static std::function<Examples(const Examples &, int64_t)> callable(F f) {
+    return [shared = std::make_shared<const F>(std::move(f))](const Examples &examples, [[maybe_unused]] int64_t position) -> Examples {
+      const F &f = *shared;
+      auto call = [&]() -> decltype(auto) {
+        if constexpr (std::invocable<const F &, const Examples &, int64_t>)
+          return f(examples, position);
+        else
+          return f(examples);
+      };
+      using Result = std::decay_t<decltype(call())>;
+      if constexpr (std::same_as<Result, Examples>) {
+        return call();
+      } else {
+        auto [x, y] = call();
+        return {std::move(x), std::move(y)};
+      }
+    };
+  }
+  Dataset mapped(detail::BatchMapping mapping, MapOptions options, const Where &where) const;
+  /// Batch `i` of an epoch.
+  Examples make(const std::vector<int64_t> &order, int64_t epoch, int64_t i, const Where &where) const;
   Examples examples_;
   std::optional<uint64_t> seed_;
   int64_t batch_ = 1;
   bool dropLast_ = false;
+  std::vector<detail::BatchMapping> mappings_;
+  int workers_ = 0;
+  int64_t prefetch_ = 0;
   std::shared_ptr<std::atomic<int64_t>> epoch_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 
