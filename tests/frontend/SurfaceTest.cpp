@@ -52,6 +52,20 @@ TEST(Surface, SourcesMayBeAListInBraces) {
   EXPECT_EQ(tape.gradient({y, y * y}, {x})[0].item<double>(), 6 + 2 * 30 * 6);
 }
 
+TEST(Surface, AnOptimizerTakesListsInBraces) {
+  Variable v(2.0), w(3.0);
+  optim::SGD sgd(0.5);
+  GradientTape tape;
+  Tensor y = v * w;
+  auto [dv, dw] = tape.gradient(y, {v, w});
+  sgd.apply({dv, dw}, {v, w});
+  EXPECT_EQ(v.item<double>(), 0.5);
+  EXPECT_EQ(w.item<double>(), 2.0);
+  sgd.apply(std::vector<Grad>{dv, dw}, {v, w});
+  sgd.apply(std::tuple(dv, dw), {v, w});
+  EXPECT_EQ(v.item<double>(), -2.5);
+}
+
 TEST(Surface, WatchingAListOfVariablesWatchesTheVariables) {
   Variable v(2.0, {.trainable = false});
   GradientTape tape;

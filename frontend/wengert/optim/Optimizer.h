@@ -63,6 +63,13 @@ public:
     });
     applyAll(flat, listOf(variables), where);
   }
+  /// Lists in braces: `opt.apply(grads, {w, b})`.
+  template <class Grads> void apply(const Grads &grads, std::initializer_list<Variable> variables, Where where = Where::current()) {
+    apply(grads, std::vector<Variable>(variables), where);
+  }
+  void apply(std::initializer_list<Grad> grads, std::initializer_list<Variable> variables, Where where = Where::current()) {
+    applyAll(std::vector<Grad>(grads), std::vector<Variable>(variables), where);
+  }
   /// Makes the slots that the first apply to these variables would make: to be loaded from a file before it.
   template <class Variables> void build(const Variables &variables, Where where = Where::current()) {
     std::lock_guard lock(mutex_);
