@@ -6,8 +6,6 @@ using namespace mlir;
 
 namespace wg::ir {
 
-static RankedTensorType typeOf(Value x) { return cast<RankedTensorType>(x.getType()); }
-
 /// The index operand behind the `?` of an open attribute at `axis`; `attribute` is its name. The operands are the last ones, in order.
 static Value sizeOperand(Operation *op, StringRef attribute, int64_t axis) {
   const runtime::OpRecord &record = runtime::recordOf(*opIdOf(op));

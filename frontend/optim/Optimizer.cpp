@@ -173,9 +173,8 @@ void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable>
     const Variable &count = seen_[place].step;
     if (std::any_of(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(count); }))
       continue;
-    Tensor before = count;
+    Tensor before = detail::increment(count);
     steps.push_back({count, before + int64_t(1), schedule_.is_constant() ? rate_.value() : schedule_(before)});
-    count.assign(steps.back().next);
   }
   if (!schedule_.is_constant())
     rate_.assign(steps.back().rate);

@@ -4,6 +4,7 @@
 #include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
 
+#include <mutex>
 #include <sstream>
 
 namespace wg::detail {
@@ -37,6 +38,19 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
             given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
   if (stateOf(value)->spec || (stateOf(value)->symbol && !level().trace))
     raiseOutOfScope(op, value, where);
+}
+
+Tensor increment(const Variable &count) {
+  if (tracing()) {
+    Tensor before = count;
+    count.assign(before + int64_t(1));
+    return before;
+  }
+  VariableState &state = *variableBehind(count.state());
+  std::unique_lock lock(state.mutex);
+  Tensor before = state.current;
+  state.current = before + int64_t(1);
+  return before;
 }
 
 void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where) {

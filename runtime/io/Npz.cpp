@@ -307,7 +307,8 @@ Status writeNpz(const std::string &path, const std::vector<std::pair<std::string
     append(directory, kDirectoryMark, 4);
     append(directory, 20, 2); // made by version 2.0
     directory += common;
-    append(directory, 0, 2 + 2 + 2 + 4); // no comment, first disk, no attributes
+    append(directory, 0, 2 + 2 + 2); // no comment, first disk, no attributes of text
+    append(directory, 0, 4);         // or of the system
     append(directory, at, 4);
     directory += fileName;
     at += headers[i].size() + size;

@@ -217,6 +217,29 @@ TEST(Race, CompiledLoopsOfManyThreads) {
   });
 }
 
+// A count of steps is read and assigned as one, eagerly too.
+TEST(Race, EagerAndCompiledStepsCountTogether) {
+  optim::SGD sgd(0.1);
+  optim::Adam scheduled(optim::cosine_decay(0.1, 1000));
+  Variable w(1.0);
+  auto step = wg::function("step", [&](const Tensor &g) {
+    sgd.apply({Grad(g)}, {w});
+    scheduled.apply({Grad(g)}, {w});
+  });
+  step(Tensor(0.0));
+  together(4, [&](int i) {
+    for (int k = 0; k < 100; ++k)
+      if (i % 2) {
+        step(Tensor(0.0));
+      } else {
+        sgd.apply({Grad(Tensor(0.0))}, {w});
+        scheduled.apply({Grad(Tensor(0.0))}, {w});
+      }
+  });
+  EXPECT_EQ(sgd.named_slots()[0].second.item<int64_t>(), 401);
+  EXPECT_EQ(scheduled.named_slots()[0].second.item<int64_t>(), 401);
+}
+
 TEST(Race, OptimizersGeneratorsAndDataSets) {
   optim::Adam adam(0.1);
   std::vector<Variable> parameters{Variable(Tensor(1.0)), Variable(Tensor(2.0))};
