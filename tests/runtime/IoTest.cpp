@@ -177,7 +177,7 @@ TEST_F(IoTest, NpyMutations) {
 std::string little(uint64_t value, size_t size) {
   std::string text;
   for (size_t i = 0; i < size; ++i)
-    text += static_cast<char>(value >> 8 * i);
+    text += i < 8 ? static_cast<char>(value >> 8 * i) : char(0);
   return text;
 }
 
