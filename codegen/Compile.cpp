@@ -16,6 +16,7 @@
 #include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -77,7 +78,7 @@ public:
     size_t inputs = info.inputs.size(), results = info.results.size();
     runtime::StackArray<void *, 32> pointers(inputs + results);
     void **packed = pointers.begin();
-    std::memcpy(packed, args, inputs * sizeof(void *));
+    std::copy_n(args, inputs, packed); // `args` may be null if there are none
     size_t slot = inputs;
     for (size_t r = 0; r < results; ++r) {
       int64_t donor = info.donated[r];
