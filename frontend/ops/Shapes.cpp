@@ -104,7 +104,7 @@ Tensor broadcast_to(const Located &x, const Shape &shape) {
   if (!fits)
     raiseOp("broadcast_to", toString(typeOf(tensor, x.where())) + " does not broadcast to " + text(shape),
             "sizes are aligned at the end; equal ones and 1 fit", {typeOf(tensor, x.where())}, x.where());
-  if (from == shape) // `?` of the same tensor, or sizes that are known
+  if (from == shape && (shape.isStatic() || (shape.owner() && shape.owner() == tensor.shape().owner()))) // two `?` of different tensors may differ
     return identity(Located(tensor, x.where()));
   if (shape.isStatic())
     return broadcastTo(tensor, shape, {}, x.where());

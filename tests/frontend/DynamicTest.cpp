@@ -109,6 +109,17 @@ TEST(DynamicTest, AShapeMayFollowFromOpenSizes) {
   expectSameOpen([](const Tensor &x) { return reshape(transpose(x), x.shape()); }, {counted({2, 3}), counted({1, 4})}, "reshape to a shape");
 }
 
+TEST(DynamicTest, BroadcastToTheOpenShapeOfAnotherTensorIsChecked) {
+  TensorSpec open{f64, {dynamic}};
+  for (bool interpret : {true, false}) {
+    auto f = wg::function("f", [](const Tensor &x, const Tensor &y) { return broadcast_to(x, y.shape()) * 2.0; }, {.interpret = interpret}).trace(open, open);
+    EXPECT_EQ(valuesOf(f(counted({3}), counted({3}))[0]), (Values{2, 4, 6}));
+    EXPECT_ANY_THROW(f(counted({2}), counted({3})));
+  }
+  EXPECT_SAYS("not known whose", wg::function("g", [](const Tensor &x) { return broadcast_to(x, Shape{dynamic}); }).trace(open));
+  expectSameOpen([](const Tensor &x) { return broadcast_to(x, x.shape()) * x; }, vectors(3), "broadcast to its own shape");
+}
+
 TEST(DynamicTest, AnOpenAxisThatIsNamedIsSqueezedWhereItIs1) {
   expectSameOpen([](const Tensor &x) { return squeeze(x, {0}) * 2.0; }, {counted({1, 3}), counted({1, 0}), counted({2, 3})}, "squeeze");
   expectSameOpen([](const Tensor &x) { return squeeze(x, {-1, 1}) * 2.0; }, {counted({2, 1, 1}), counted({1, 1, 1}), counted({1, 2, 1})}, "squeeze of two");
