@@ -4,6 +4,7 @@
 
 #include "frontend/Tape.h"
 #include "frontend/Trace.h"
+#include "runtime/Repeat.h"
 
 #include <algorithm>
 #include <array>
@@ -213,14 +214,10 @@ static void store(double real, int64_t integer, DType dtype, void *to) {
 
 /// The number everywhere.
 static Array filled(double real, int64_t integer, DType dtype, const Shape &shape) {
+  alignas(8) unsigned char number[8] = {};
+  store(real, integer, dtype, number);
   Array array = Array::empty(dtype, shape);
-  size_t size = runtime::sizeOf(dtype), bytes = array.numBytes();
-  if (bytes == 0)
-    return array;
-  auto *to = static_cast<char *>(array.buffer.data());
-  store(real, integer, dtype, to);
-  for (size_t done = size; done < bytes; done *= 2)
-    std::memcpy(to + done, to, std::min(done, bytes - done));
+  runtime::repeat(number, runtime::sizeOf(dtype), array.numElements(), array.buffer.data());
   return array;
 }
 

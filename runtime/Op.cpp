@@ -1,5 +1,6 @@
 #include "runtime/Op.h"
 
+#include "runtime/Repeat.h"
 #include "runtime/ThreadPool.h"
 
 #include <array>
@@ -305,14 +306,6 @@ static Failure outOfMemory(const TensorType &type) {
 
 /// Elements above which a loop is worth more than one thread; also the length of its pieces.
 static constexpr int64_t kLoopGrain = 1 << 16;
-
-/// One element, `count` times.
-static void repeat(const void *element, size_t size, int64_t count, void *to) {
-  size_t bytes = static_cast<size_t>(count) * size, done = std::min(size, bytes);
-  std::memcpy(to, element, done);
-  for (; done < bytes; done = std::min(2 * done, bytes))
-    std::memcpy(static_cast<char *>(to) + done, to, std::min(done, bytes - done));
-}
 
 namespace {
 /// The elements of an operand, or the one that counts at every place.

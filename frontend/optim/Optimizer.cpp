@@ -147,7 +147,8 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
   try {
     std::vector<size_t> places = see(variables, where);
     if (!detail::level().trace) {
-      keep(rate_);
+      if (!schedule_.is_constant())
+        keep(rate_);
       for (size_t i = 0; i < variables.size(); ++i) {
         keep(variables[i]);
         keep(seen_[places[i]].step);
@@ -173,8 +174,8 @@ void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable>
     const Variable &count = seen_[place].step;
     if (std::any_of(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(count); }))
       continue;
-    Tensor before = detail::increment(count);
-    steps.push_back({count, before + int64_t(1), schedule_.is_constant() ? rate_.value() : schedule_(before)});
+    auto [before, after] = detail::increment(count);
+    steps.push_back({count, after, schedule_.is_constant() ? rate_.value() : schedule_(before)});
   }
   if (!schedule_.is_constant())
     rate_.assign(steps.back().rate);

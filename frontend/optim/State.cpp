@@ -40,17 +40,17 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
     raiseOutOfScope(op, value, where);
 }
 
-Tensor increment(const Variable &count) {
+std::pair<Tensor, Tensor> increment(const Variable &count) {
   if (tracing()) {
-    Tensor before = count;
-    count.assign(before + int64_t(1));
-    return before;
+    Tensor before = count, after = before + int64_t(1);
+    count.assign(after);
+    return {before, after};
   }
   VariableState &state = *variableBehind(count.state());
   std::unique_lock lock(state.mutex);
-  Tensor before = state.current;
-  state.current = before + int64_t(1);
-  return before;
+  Tensor before = state.current, after = before + int64_t(1);
+  state.current = makeTensor(arrayOf(after)); // of its own, as every variable's value
+  return {before, after};
 }
 
 void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where) {

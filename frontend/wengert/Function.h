@@ -2,7 +2,8 @@
 //
 // The signature of a call: dtype and shape of each tensor, dtype, shape and aliasing pattern of each variable, type and
 // value of everything else (numbers, enums, strings), and the lengths of vectors and maps. C++ `if` and `for` run while
-// tracing; captured tensors and variables are arguments in disguise; captured numbers are frozen.
+// tracing; captured numbers and tensors are those that they were then (assigning another tensor to the handle is not seen); captured variables are
+// read and assigned by every call.
 #pragma once
 
 #include <wengert/GradientTape.h>

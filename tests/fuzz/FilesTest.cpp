@@ -6,6 +6,7 @@
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"
 #include "runtime/io/Safetensors.h"
+#include "tests/Deflate.h"
 #include "tests/fuzz/Mutate.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 
 // ---- What a reader asks for --------------------------------------------------------------------------------------------------
 // All that operator new gives, and buffers that are kept: what is freed in between counts too, so the bound is on the work as well.
@@ -55,6 +55,7 @@ namespace wg::runtime {
 namespace {
 
 using namespace std::string_literals;
+using tests::deflated;
 using tests::Dice;
 
 uint64_t fromEnvironment(const char *name, uint64_t usual) {
@@ -245,21 +246,6 @@ void damage(Sample &sample, Dice &dice) {
   }
 }
 
-/// One deflate stream; `bits` as zlib's deflateInit2 takes them.
-std::string deflated(std::string_view bytes, int level, int bits) {
-  z_stream stream = {};
-  EXPECT_EQ(::deflateInit2(&stream, level, Z_DEFLATED, bits, 1, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(bytes.size() + bytes.size() / 8 + 200, '\0');
-  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef *>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  ::deflateEnd(&stream);
-  return out;
-}
-
 /// As gzip writes it, in one member or two.
 std::string packed(const std::string &bytes, Dice &dice) {
   std::string all;
@@ -268,7 +254,7 @@ std::string packed(const std::string &bytes, Dice &dice) {
     if (part.empty() && !all.empty())
       continue;
     int level = static_cast<int>(dice.below(10));
-    all += deflated(part, level, 16 + 9 + static_cast<int>(dice.below(7)));
+    all += deflated(part, level, 16 + 9 + static_cast<int>(dice.below(7)), 1);
   }
   return all;
 }
@@ -371,7 +357,7 @@ Sample npzSample(Dice &dice, const std::function<void(Sample &)> &damageEntry) {
     damageEntry(entry);
     bool packed = dice.oneIn(2), zip64 = dice.oneIn(4);
     std::string name = dice.oneIn(20) ? "a.npy" : std::to_string(i) + dice.pick(names);
-    std::string bytes = packed ? deflated(entry.bytes, static_cast<int>(dice.below(10)), -15) : entry.bytes;
+    std::string bytes = packed ? deflated(entry.bytes, static_cast<int>(dice.below(10)), -15, 1) : entry.bytes;
     uint64_t checksum = ::crc32(0, reinterpret_cast<const Bytef *>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()));
     std::string start = integer(20, 2, false) + integer(dice.oneIn(4) ? 1 << 11 : 0, 2, false) + integer(packed ? 8 : 0, 2, false) + integer(0x210000, 4, false) + integer(checksum, 4, false);
     std::string extra = zip64 ? integer(1, 2, false) + integer(16, 2, false) + integer(entry.bytes.size(), 8, false) + integer(bytes.size(), 8, false) : "";

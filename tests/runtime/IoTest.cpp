@@ -3,6 +3,7 @@
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"
 #include "runtime/io/Safetensors.h"
+#include "tests/Deflate.h"
 #include "tests/runtime/Run.h"
 
 #include <filesystem>
@@ -190,23 +191,10 @@ struct Zipped {
   std::string localName = {};
   bool zip64 = false; ///< its own header has the sizes in an extra field, as NumPy writes it
 };
-std::string deflated(const std::string &bytes) {
-  std::string out(bytes.size() + 100, '\0');
-  z_stream stream = {};
-  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  stream.next_in = reinterpret_cast<Bytef *>(const_cast<char *>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef *>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  ::deflateEnd(&stream);
-  return out;
-}
 std::string zipped(const std::vector<Zipped> &entries, const std::string &comment = "") {
   std::string file, directory;
   for (const Zipped &entry : entries) {
-    std::string bytes = entry.method == 8 ? deflated(entry.bytes) : entry.bytes, name = entry.localName.empty() ? entry.name : entry.localName;
+    std::string bytes = entry.method == 8 ? tests::deflated(entry.bytes, 9, -MAX_WBITS) : entry.bytes, name = entry.localName.empty() ? entry.name : entry.localName;
     uint64_t size = entry.size ? entry.size : entry.bytes.size(), packed = entry.packed ? entry.packed : bytes.size(), at = entry.at ? entry.at : file.size();
     uint64_t sum = entry.checksum ? entry.checksum : ::crc32(0, reinterpret_cast<const Bytef *>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()));
     std::string start = little(20, 2) + little(static_cast<uint64_t>(entry.flags), 2) + little(static_cast<uint64_t>(entry.method), 2) + little(0, 4) + little(sum, 4);
@@ -271,7 +259,7 @@ TEST_F(IoTest, NpzSaysWhatIsWrong) {
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 0xffffffff}}).substr(0, 29), "file: is a zip64 archive: it ");
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .at = 0xffffffff}}).substr(0, 29), "file: is a zip64 archive: it ");
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 7}}), "file: entry 'a.npy': 7 bytes cannot be in " + std::to_string(good.size()));
-  uint64_t packed = deflated(good).size();
+  uint64_t packed = tests::deflated(good, 9, -MAX_WBITS).size();
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .size = packed * 1032 + 1}}),
             "file: entry 'a.npy': " + std::to_string(packed * 1032 + 1) + " bytes cannot be in " + std::to_string(packed));
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .size = good.size() + 4}}),

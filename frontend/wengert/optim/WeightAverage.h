@@ -29,7 +29,8 @@ public:
   ExponentialMovingAverage(const ExponentialMovingAverage &) = delete;
   ExponentialMovingAverage &operator=(const ExponentialMovingAverage &) = delete;
 
-  /// Takes the present values in: after each step of the optimiser, or inside of the traced step. An error while the averages are swapped in.
+  /// Takes the present values in: after each step of the optimiser, or inside of the traced step. An error while the averages are swapped in,
+  /// eagerly and when it is traced; a compiled step does not look, so end the scope before it.
   void update(Where where = Where::current());
   /// The average of a variable, its initial value before the first update. An error for a variable that is not averaged.
   Tensor average(const Variable &variable, Where where = Where::current()) const;
