@@ -20,7 +20,9 @@ static std::string placeOf(Operation *op) {
 
 std::string whyBlocked(Operation *op, bool recorded) {
   std::string text = "'" + nameOf(op) + "'" + placeOf(op);
-  bool assigns = isa<ir::VersionOp>(op) || (isa<ir::StopGradientOp>(op) && llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ir::VersionOp>(user); }));
+  bool assigns = isa<ir::VersionOp>(op) ||
+                 (isa<ir::StopGradientOp>(op) &&
+                  llvm::any_of(op->getUsers(), [](Operation *user) { return isa<ir::VersionOp>(user); }));
   if (assigns)
     return "the assignment of a variable" + placeOf(op) + " stops the gradient";
   if (!recorded)

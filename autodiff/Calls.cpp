@@ -87,9 +87,15 @@ static std::optional<FunctionPair> attached(func::FuncOp function, ArrayRef<unsi
     auto residuals = fields.getAs<DenseI64ArrayAttr>("residuals");
     auto returned = fields.getAs<DenseBoolArrayAttr>("returned");
     auto reasons = fields.getAs<ArrayAttr>("reasons");
-    if (!forward || !backward || !residuals || !returned || !reasons || !llvm::all_of(reasons, llvm::IsaPred<StringAttr>))
+    if (!forward || !backward || !residuals || !returned || !reasons ||
+        !llvm::all_of(reasons, llvm::IsaPred<StringAttr>))
       continue;
-    FunctionPair pair{symbols.lookup<func::FuncOp>(forward.getAttr()), symbols.lookup<func::FuncOp>(backward.getAttr()), {}, {}, {}, {}};
+    FunctionPair pair{symbols.lookup<func::FuncOp>(forward.getAttr()),
+                      symbols.lookup<func::FuncOp>(backward.getAttr()),
+                      {},
+                      {},
+                      {},
+                      {}};
     llvm::append_range(pair.residuals, residuals.asArrayRef());
     llvm::append_range(pair.returned, returned.asArrayRef());
     for (StringAttr reason : reasons.getAsRange<StringAttr>())
@@ -113,7 +119,9 @@ static std::string pairName(func::FuncOp function, ArrayRef<unsigned> arguments,
 }
 
 /// Whether an op of the forward part is done again in the backward function instead of handing its result over.
-static bool isRepeated(Operation *op) { return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<ir::DimOp, ir::SizeOp>(op)); }
+static bool isRepeated(Operation *op) {
+  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<ir::DimOp, ir::SizeOp>(op));
+}
 
 namespace {
 
@@ -236,7 +244,8 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
     if (value)
       values.push_back(value);
   }
-  // A value that only an unread cotangent reads is not kept: the terminator holds the gradients while the rest is erased.
+  // A value that only an unread cotangent reads is not kept: the terminator holds the
+  // gradients while the rest is erased.
   SmallVector<Value> primal(terminator->getOperands());
   terminator->insertOperands(terminator->getNumOperands(), values);
   eraseDead(*block, marker);
@@ -343,7 +352,8 @@ LogicalResult Pairs::makeOne(func::FuncOp function, ArrayRef<unsigned> arguments
     return failure();
   attach(function, arguments, results, *pair);
   for (func::FuncOp part : {pair->forward, pair->backward})
-    size_ += static_cast<int64_t>(llvm::range_size(part.getBody().front()) + part.getNumArguments() + part.getNumResults());
+    size_ +=
+        static_cast<int64_t>(llvm::range_size(part.getBody().front()) + part.getNumArguments() + part.getNumResults());
   known_[function].push_back(std::make_unique<Known>(Known{Places(arguments), Places(results), std::move(*pair)}));
   return success();
 }

@@ -1,5 +1,5 @@
-// The derivative of a call is a pair of functions (see FunctionPair). Pairs hang on the function that they are of; nothing
-// finds them by a name.
+// The derivative of a call is a pair of functions (see FunctionPair). Pairs hang on the function that they are
+// of; nothing finds them by a name.
 #pragma once
 
 #include "autodiff/Reverse.h"

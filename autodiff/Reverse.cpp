@@ -39,7 +39,7 @@ private:
   Activity activity_;
   Cotangents cotangents_;
   DenseMap<Operation *, std::pair<ActiveCall, FunctionPair>> calls_; ///< of forward functions, and of what they are
-  SmallVector<std::pair<Value, std::string>> missing_; ///< operands of calls without a gradient, and why
+  SmallVector<std::pair<Value, std::string>> missing_;               ///< operands of calls without a gradient, and why
   std::vector<DroppedAdjoint> certificate_;
 };
 
@@ -68,7 +68,8 @@ ir::CallOp Reverse::replaceCall(ActiveCall active, bool certify) {
   OpBuilder at(call);
   auto forward = ir::CallOp::create(at, call.getLoc(), pair.forward.getFunctionType().getResults(),
                                     FlatSymbolRefAttr::get(pair.forward.getSymNameAttr()), call.getOperands());
-  for (auto [before, after] : llvm::zip(call.getResults(), forward.getResults().take_front(active.callee.getNumResults()))) {
+  for (auto [before, after] :
+       llvm::zip(call.getResults(), forward.getResults().take_front(active.callee.getNumResults()))) {
     cotangents_.replace(before, after);
     for (auto &[operand, reason] : missing_)
       if (operand == before)
@@ -87,8 +88,8 @@ ir::CallOp Reverse::replaceCall(ActiveCall active, bool certify) {
   return forward;
 }
 
-/// A call to some of whose results no cotangent came after all, as what reads them gives none: its pair is the one of the others. Zeros would run
-/// through the slopes of what is not on the path, and zero times infinity is no number.
+/// A call to some of whose results no cotangent came after all, as what reads them gives none: its pair is the one of
+/// the others. Zeros would run through the slopes of what is not on the path, and zero times infinity is no number.
 FailureOr<Operation *> Reverse::withoutZeros(Operation *op) {
   auto found = calls_.find(op);
   if (found == calls_.end())
@@ -132,9 +133,11 @@ FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
   if (!name)
     return callee.emitOpError("has as ") << kVjpAttr << " " << callee->getAttr(kVjpAttr) << ", which names no function";
   auto limit = callee->getAttrOfType<IntegerAttr>(kNumResultsAttr);
-  int64_t numResults = limit && limit.getValue().isSignedIntN(64) ? limit.getValue().getSExtValue() : call.getNumResults();
+  int64_t numResults =
+      limit && limit.getValue().isSignedIntN(64) ? limit.getValue().getSExtValue() : call.getNumResults();
   if (numResults < 0 || numResults > call.getNumResults())
-    return callee.emitOpError("has ") << call.getNumResults() << " results, but " << kNumResultsAttr << " is " << numResults;
+    return callee.emitOpError("has ") << call.getNumResults() << " results, but " << kNumResultsAttr << " is "
+                                      << numResults;
   Places results;
   for (auto [i, result] : llvm::enumerate(call.getResults().take_front(numResults)))
     if (isDifferentiableType(result.getType()) && (!options_.derivativeOf || cotangents_.lookup(result)))
@@ -152,8 +155,9 @@ FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
     operands.push_back(cotangents_.orZeros(call.getResult(result)));
   if (TypeRange(vjp.getArgumentTypes()) != ValueRange(operands).getTypes())
     return vjp.emitOpError("is the derivative of @")
-           << callee.getSymName() << ", and takes its operands, its results and their cotangents: "
-           << ValueRange(operands).getTypes() << ", not " << vjp.getArgumentTypes();
+           << callee.getSymName()
+           << ", and takes its operands, its results and their cotangents: " << ValueRange(operands).getTypes()
+           << ", not " << vjp.getArgumentTypes();
   auto arguments = vjp->getAttrOfType<DenseI64ArrayAttr>(kArgumentsAttr);
   if (!arguments || arguments.size() != static_cast<int64_t>(vjp.getNumResults()))
     return vjp.emitOpError("needs one entry of ") << kArgumentsAttr << " for each of its results";
@@ -161,7 +165,8 @@ FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
     if (argument < 0 || argument >= call.getNumOperands() || call.getOperand(argument).getType() != type)
       return vjp.emitOpError("returns ") << type << " as the cotangent of operand " << argument << " of @"
                                          << callee.getSymName() << ", which has none of that type";
-  auto backward = ir::CallOp::create(b_, loc, vjp.getResultTypes(), FlatSymbolRefAttr::get(vjp.getSymNameAttr()), operands);
+  auto backward =
+      ir::CallOp::create(b_, loc, vjp.getResultTypes(), FlatSymbolRefAttr::get(vjp.getSymNameAttr()), operands);
   ir::Cotangents adjoint(call.getNumOperands());
   for (auto [argument, cotangent] : llvm::zip_equal(arguments.asArrayRef(), backward.getResults()))
     adjoint[argument] = cotangent;
@@ -188,20 +193,22 @@ FailureOr<ir::Cotangents> Reverse::adjointOf(Operation *op) {
   FailureOr<ir::Cotangents> adjoint = rule.vjp(b_, loc, ct);
   if (succeeded(adjoint) && adjoint->size() != op->getNumOperands())
     return emitError(op->getLoc()) << "internal error: '" << op->getName() << "' has " << op->getNumOperands()
-                                   << " operands, and its derivative rule returned " << adjoint->size() << " cotangents";
+                                   << " operands, and its derivative rule returned " << adjoint->size()
+                                   << " cotangents";
   return adjoint;
 }
 
-/// Adds the cotangents of the operands that take part, each in its operand's type: two that meet in a sum are then of one type, whatever
-/// sizes their rules knew.
+/// Adds the cotangents of the operands that take part, each in its operand's type: two that meet in a sum are then of
+/// one type, whatever sizes their rules knew.
 LogicalResult Reverse::sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc) {
   for (auto [i, operand, ct] : llvm::enumerate(op->getOperands(), adjoint)) {
     if (!ct || !activity_.isActive(operand))
       continue;
     FailureOr<Value> conformed = ir::conform(b_, loc, ct, operand);
     if (failed(conformed))
-      return emitError(op->getLoc()) << "internal error: the derivative of '" << op->getName() << "' gives operand " << i << ", which is "
-                                     << operand.getType() << ", a cotangent of type " << ct.getType();
+      return emitError(op->getLoc()) << "internal error: the derivative of '" << op->getName() << "' gives operand "
+                                     << i << ", which is " << operand.getType() << ", a cotangent of type "
+                                     << ct.getType();
     cotangents_.add(operand, *conformed, loc);
   }
   return success();

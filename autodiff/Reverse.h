@@ -22,9 +22,10 @@ struct ReverseOptions {
   /// Told when a call was replaced by one of its forward function, which has the same first results. The old op is
   /// erased afterwards; its uses have been replaced.
   llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> replaced = nullptr;
-  /// Declares the derivative of a call whose callee names one (kVjpAttr) for just those results that have a cotangent. Null: the named one is called,
-  /// with zeros for the rest.
-  llvm::function_ref<mlir::FailureOr<mlir::func::FuncOp>(ir::CallOp call, llvm::ArrayRef<unsigned> results)> derivativeOf = nullptr;
+  /// Declares the derivative of a call whose callee names one (kVjpAttr) for just those results that have a cotangent.
+  /// Null: the named one is called, with zeros for the rest.
+  llvm::function_ref<mlir::FailureOr<mlir::func::FuncOp>(ir::CallOp call, llvm::ArrayRef<unsigned> results)>
+      derivativeOf = nullptr;
   /// The symbols of the module, in which the functions that are made get names. Null: found when they are needed.
   mlir::SymbolTable *symbols = nullptr;
 };
@@ -59,8 +60,8 @@ struct FunctionPair {
   std::vector<DroppedAdjoint> certificate;
 };
 
-/// Makes the pair in the module of `function`, or finds it on the function, where it hangs as an attribute: one pair for
-/// each set of arguments and results. A function that calls itself is an error at the call.
+/// Makes the pair in the module of `function`, or finds it on the function, where it hangs as an attribute: one pair
+/// for each set of arguments and results. A function that calls itself is an error at the call.
 mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                                            llvm::ArrayRef<unsigned> results);
 

@@ -1,4 +1,5 @@
-// Which numbers go into the steps of peers/STEPS.md? The same ones, bit for bit, as peers/steps.py makes; and how a step is timed.
+// Which numbers go into the steps of peers/STEPS.md? The same ones, bit for bit, as peers/steps.py
+// makes; and how a step is timed.
 #pragma once
 
 #include <algorithm>
@@ -55,9 +56,12 @@ inline std::vector<float> lineTargets(const std::vector<float> &x) {
   return y;
 }
 
-inline constexpr double kTimingRate = 1e-7; ///< so that a fixed batch does not converge into subnormals while it is timed
+inline constexpr double kTimingRate =
+    1e-7; ///< so that a fixed batch does not converge into subnormals while it is timed
 
-inline double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// Seconds a call.
 struct Time {
@@ -74,7 +78,8 @@ template <class F> Time measure(F &&f, double budget) {
       f();
     t = seconds() - start;
     if (t < 2e-3)
-      batch = std::max(batch + 1, static_cast<size_t>(static_cast<double>(batch) * std::min(10.0, 3e-3 / std::max(t, 1e-9))));
+      batch = std::max(batch + 1,
+                       static_cast<size_t>(static_cast<double>(batch) * std::min(10.0, 3e-3 / std::max(t, 1e-9))));
   }
   for (double start = seconds(); seconds() - start < 0.2 * budget;)
     for (size_t i = 0; i < batch; ++i)

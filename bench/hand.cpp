@@ -1,5 +1,6 @@
-// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, k by hand: fused loops in AVX-512, products from the best of our own packed
-// kernel, libxsmm and oneDNN where they were found. `hand STEP [--budget SECONDS] [--threads 1]` prints one line of JSON: losses (or sums) and times.
+// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, k by hand: fused loops in AVX-512, products
+// from the best of our own packed kernel, libxsmm and oneDNN where they were found. `hand STEP [--budget SECONDS]
+// [--threads 1]` prints one line of JSON: losses (or sums) and times.
 #include "Problem.h"
 #include "vmath.h"
 
@@ -19,7 +20,7 @@
 
 using V = __m512;
 
-// ---- Memory: aligned, on huge pages where large ----------------------------------------------------------------------
+// ---- Memory: aligned, on huge pages where large ---------------------------------------------------------------------
 
 static float *floats(size_t count) {
   size_t bytes = (count * sizeof(float) + 4095) / 4096 * 4096, page = bytes >= (4u << 20) ? 2u << 20 : 64;
@@ -33,10 +34,11 @@ static float *floats(const std::vector<float> &values) {
   return memory;
 }
 
-// ---- Products: C[m,n] = op(A) op(B), row-major -----------------------------------------------------------------------
+// ---- Products: C[m,n] = op(A) op(B), row-major ----------------------------------------------------------------------
 
 /// R rows of 32 columns of C, from panels a[k][R] and b[k][32].
-template <int R> static void micro(int k, const float *a, const float *b, float *c, int ldc, __mmask16 left, __mmask16 right, bool add) {
+template <int R>
+static void micro(int k, const float *a, const float *b, float *c, int ldc, __mmask16 left, __mmask16 right, bool add) {
   V low[R], high[R];
   for (int r = 0; r < R; ++r)
     low[r] = high[r] = _mm512_setzero_ps();
@@ -85,7 +87,9 @@ static void ownProduct(bool ta, bool tb, int m, int n, int k, const float *A, co
           a[p * rows + r] = ta ? A[size_t(p0 + p) * m + i + r] : A[size_t(i + r) * k + p0 + p];
       Micro kernel = microOf(rows, std::make_integer_sequence<int, kRows>());
       for (int j = 0; j < n; j += 32) {
-        auto mask = [&](int from) { return static_cast<__mmask16>(n - from >= 16 ? 0xffff : n > from ? (1u << (n - from)) - 1 : 0); };
+        auto mask = [&](int from) {
+          return static_cast<__mmask16>(n - from >= 16 ? 0xffff : n > from ? (1u << (n - from)) - 1 : 0);
+        };
         kernel(depth, a, panelsB + size_t(j) * depth, C + size_t(i) * n + j, n, mask(j), mask(j + 16), p0 > 0);
       }
     }
@@ -126,12 +130,14 @@ static std::vector<std::pair<const char *, Product>> products() {
   return all;
 }
 
-// ---- Fused loops -----------------------------------------------------------------------------------------------------
+// ---- Fused loops ----------------------------------------------------------------------------------------------------
 
 /// Adam (Kingma and Ba 2015, algorithm 1): m, v, p in one pass.
 static void adam(float *p, const float *g, float *m, float *v, size_t n, double lr, int t) {
-  float rate = static_cast<float>(-lr / std::expm1(t * std::log(0.9))), correction = static_cast<float>(-1 / std::expm1(t * std::log(0.999)));
-  V b1 = vm::set1(0.9f), c1 = vm::set1(1 - 0.9f), b2 = vm::set1(0.999f), c2 = vm::set1(1 - 0.999f), r = vm::set1(rate), k = vm::set1(correction), eps = vm::set1(1e-8f);
+  float rate = static_cast<float>(-lr / std::expm1(t * std::log(0.9))),
+        correction = static_cast<float>(-1 / std::expm1(t * std::log(0.999)));
+  V b1 = vm::set1(0.9f), c1 = vm::set1(1 - 0.9f), b2 = vm::set1(0.999f), c2 = vm::set1(1 - 0.999f), r = vm::set1(rate),
+    k = vm::set1(correction), eps = vm::set1(1e-8f);
   for (size_t i = 0; i < n; i += 16) {
     __mmask16 mask = n - i >= 16 ? 0xffff : static_cast<__mmask16>((1u << (n - i)) - 1);
     V gi = _mm512_maskz_loadu_ps(mask, g + i);
@@ -148,7 +154,8 @@ static void adam(float *p, const float *g, float *m, float *v, size_t n, double 
 static void biasRelu(float *h, const float *b, int rows, int columns) {
   for (int r = 0; r < rows; ++r, h += columns)
     for (int c = 0; c < columns; c += 16)
-      _mm512_storeu_ps(h + c, _mm512_max_ps(_mm512_setzero_ps(), _mm512_add_ps(_mm512_loadu_ps(h + c), _mm512_loadu_ps(b + c))));
+      _mm512_storeu_ps(
+          h + c, _mm512_max_ps(_mm512_setzero_ps(), _mm512_add_ps(_mm512_loadu_ps(h + c), _mm512_loadu_ps(b + c))));
 }
 
 /// d = d where h > 0, else 0; db = column sums of d. Columns are a multiple of 64.
@@ -158,7 +165,8 @@ static void reluBackward(float *d, const float *h, float *db, int rows, int colu
     for (int r = 0; r < rows; ++r)
       for (int u = 0; u < 4; ++u) {
         size_t at = size_t(r) * columns + c + 16 * u;
-        V kept = _mm512_maskz_loadu_ps(_mm512_cmp_ps_mask(_mm512_loadu_ps(h + at), _mm512_setzero_ps(), _CMP_GT_OQ), d + at);
+        V kept =
+            _mm512_maskz_loadu_ps(_mm512_cmp_ps_mask(_mm512_loadu_ps(h + at), _mm512_setzero_ps(), _CMP_GT_OQ), d + at);
         _mm512_storeu_ps(d + at, kept);
         sum[u] = _mm512_add_ps(sum[u], kept);
       }
@@ -170,7 +178,8 @@ static void reluBackward(float *d, const float *h, float *db, int rows, int colu
 /// z[rows, 16], 10 columns of which count -> (softmax(z + b) - onehot(y)) / rows in place, db; the mean loss.
 static float crossEntropy(float *z, const float *b, const int32_t *y, float *db, int rows) {
   constexpr __mmask16 mask = (1u << 10) - 1;
-  V bias = _mm512_maskz_loadu_ps(mask, b), sums = _mm512_setzero_ps(), inverse = vm::set1(1.0f / static_cast<float>(rows));
+  V bias = _mm512_maskz_loadu_ps(mask, b), sums = _mm512_setzero_ps(),
+    inverse = vm::set1(1.0f / static_cast<float>(rows));
   double loss = 0;
   for (int r = 0; r < rows; ++r, z += 16) {
     V v = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, z), bias);
@@ -188,10 +197,12 @@ static float crossEntropy(float *z, const float *b, const int32_t *y, float *db,
   return static_cast<float>(loss / rows);
 }
 
-/// A relu network with 10 outputs, whose last layer is padded to 16 columns. All parameters lie in one block, so that Adam is one loop.
+/// A relu network with 10 outputs, whose last layer is padded to 16 columns. All parameters lie in one
+/// block, so that Adam is one loop.
 class Network {
 public:
-  Network(std::vector<int> sizes, int batch, Product product) : sizes_(std::move(sizes)), batch_(batch), product_(std::move(product)) {
+  Network(std::vector<int> sizes, int batch, Product product)
+      : sizes_(std::move(sizes)), batch_(batch), product_(std::move(product)) {
     layers_ = static_cast<int>(sizes_.size()) - 1;
     auto columns = [&](int i) { return i == layers_ - 1 ? 16 : sizes_[size_t(i) + 1]; };
     for (int i = 0; i < layers_; ++i)
@@ -205,7 +216,8 @@ public:
         std::copy_n(w.begin() + r * width, width, p_ + at + size_t(r) * size_t(columns(i)));
       w_.push_back(at), at += size_t(rows) * size_t(columns(i));
       b_.push_back(at), at += size_t(columns(i));
-      h_.push_back(floats(size_t(batch) * size_t(columns(i)))), d_.push_back(floats(size_t(batch) * size_t(columns(i))));
+      h_.push_back(floats(size_t(batch) * size_t(columns(i)))),
+          d_.push_back(floats(size_t(batch) * size_t(columns(i))));
     }
     x_ = floats(bench::uniform(1, size_t(batch) * size_t(sizes_[0])));
     y_ = bench::labels(2, size_t(batch), 10);
@@ -242,7 +254,8 @@ private:
   std::vector<int32_t> y_;
 };
 
-/// Gradient of the sum of five rounds y = tanh(0.5 y + 0.1) x with respect to x; four vectors at a time, since one chain of tanh waits for itself.
+/// Gradient of the sum of five rounds y = tanh(0.5 y + 0.1) x with respect to x; four vectors at a time, since one
+/// chain of tanh waits for itself.
 static void chain(const float *x, float *g, size_t n) {
   for (size_t i = 0; i < n; i += 64) {
     V X[4], y[4], c[5][4], d[4], dx[4];
@@ -259,7 +272,8 @@ static void chain(const float *x, float *g, size_t n) {
     for (int k = 4; k >= 0; --k)
       for (int u = 0; u < 4; ++u) {
         dx[u] = vm::fma(d[u], c[k][u], dx[u]);
-        d[u] = _mm512_mul_ps(_mm512_mul_ps(d[u], X[u]), _mm512_mul_ps(vm::set1(0.5f), _mm512_fnmadd_ps(c[k][u], c[k][u], vm::set1(1.0f))));
+        d[u] = _mm512_mul_ps(_mm512_mul_ps(d[u], X[u]),
+                             _mm512_mul_ps(vm::set1(0.5f), _mm512_fnmadd_ps(c[k][u], c[k][u], vm::set1(1.0f))));
       }
     for (int u = 0; u < 4; ++u)
       _mm512_storeu_ps(g + i + 16 * u, _mm512_add_ps(dx[u], d[u]));
@@ -276,7 +290,8 @@ struct Line {
   }
   float step(double lr) {
     V W = vm::set1(w), B = vm::set1(b), x0 = _mm512_load_ps(x), x1 = _mm512_load_ps(x + 16);
-    V e0 = _mm512_sub_ps(vm::fma(W, x0, B), _mm512_load_ps(y)), e1 = _mm512_sub_ps(vm::fma(W, x1, B), _mm512_load_ps(y + 16));
+    V e0 = _mm512_sub_ps(vm::fma(W, x0, B), _mm512_load_ps(y)),
+      e1 = _mm512_sub_ps(vm::fma(W, x1, B), _mm512_load_ps(y + 16));
     float rate = static_cast<float>(lr) * (2.0f / 32);
     float loss = _mm512_reduce_add_ps(vm::fma(e0, e0, _mm512_mul_ps(e1, e1))) / 32;
     w -= rate * _mm512_reduce_add_ps(vm::fma(e0, x0, _mm512_mul_ps(e1, x1)));
@@ -285,13 +300,15 @@ struct Line {
   }
 };
 
-// ---- The command -----------------------------------------------------------------------------------------------------
+// ---- The command ----------------------------------------------------------------------------------------------------
 
-static void print(const std::string &step, const char *kind, const std::vector<double> &check, bench::Time time, const char *product) {
+static void print(const std::string &step, const char *kind, const std::vector<double> &check, bench::Time time,
+                  const char *product) {
   std::printf("{\"system\": \"hand\", \"step\": \"%s\", \"%s\": [", step.c_str(), kind);
   for (size_t i = 0; i < check.size(); ++i)
     std::printf("%s%.9g", i ? ", " : "", check[i]);
-  std::printf("], \"median_us\": %.6g, \"best_us\": %.6g, \"product\": \"%s\"}\n", time.median * 1e6, time.best * 1e6, product);
+  std::printf("], \"median_us\": %.6g, \"best_us\": %.6g, \"product\": \"%s\"}\n", time.median * 1e6, time.best * 1e6,
+              product);
 }
 
 template <class Step> static std::vector<double> losses(Step &&step) {
@@ -307,7 +324,14 @@ int main(int argc, char **argv) {
   if (step == "a") {
     Line check, timed;
     std::vector<double> first = losses([&] { return check.step(0.05); });
-    print(step, "losses", first, bench::measure([&] { timed.step(bench::kTimingRate); asm volatile("" ::: "memory"); }, budget), "-");
+    print(step, "losses", first,
+          bench::measure(
+              [&] {
+                timed.step(bench::kTimingRate);
+                asm volatile("" ::: "memory");
+              },
+              budget),
+          "-");
   } else if (step == "b" || step == "c") {
     std::vector<int> sizes = step == "b" ? std::vector{784, 128, 10} : std::vector{784, 1024, 1024, 10};
     int batch = step == "b" ? 64 : 256;
@@ -330,17 +354,26 @@ int main(int argc, char **argv) {
     double sum = 0, absolute = 0;
     for (size_t i = 0; i < n; ++i)
       sum += double(g[i]), absolute += std::fabs(double(g[i]));
-    print(step, "sums", {sum, absolute}, bench::measure([&] { chain(x, g, n); asm volatile("" ::: "memory"); }, budget), "-");
+    print(step, "sums", {sum, absolute},
+          bench::measure(
+              [&] {
+                chain(x, g, n);
+                asm volatile("" ::: "memory");
+              },
+              budget),
+          "-");
   } else if (step == "k") {
     size_t n = 10000000;
-    float *p = floats(bench::uniform(10, n, -1, 1)), *g = floats(bench::uniform(1, n, -1, 1)), *m = floats(n), *v = floats(n);
+    float *p = floats(bench::uniform(10, n, -1, 1)), *g = floats(bench::uniform(1, n, -1, 1)), *m = floats(n),
+          *v = floats(n);
     for (int t = 1; t <= 3; ++t)
       adam(p, g, m, v, n, 0.001, t);
     double absolute = 0;
     for (size_t i = 0; i < n; ++i)
       absolute += std::fabs(double(p[i]));
     int t = 3;
-    print(step, "losses", {absolute}, bench::measure([&] { adam(p, g, m, v, n, bench::kTimingRate, std::min(++t, 100000)); }, budget), "-");
+    print(step, "losses", {absolute},
+          bench::measure([&] { adam(p, g, m, v, n, bench::kTimingRate, std::min(++t, 100000)); }, budget), "-");
   } else {
     std::fprintf(stderr, "usage: hand a|b|c|f|f_small|k [--budget SECONDS]\n");
     return 2;

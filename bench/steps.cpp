@@ -1,5 +1,6 @@
-// How fast are the steps of peers/STEPS.md, eager and compiled? One command, one table: every step first gives the losses (or sums) of
-// expected.jsonl, then it is timed in turn with the same step by hand (hand.cpp), and, with --python, with JAX, TensorFlow and PyTorch.
+// How fast are the steps of peers/STEPS.md, eager and compiled? One command, one table: every step first gives the
+// losses (or sums) of expected.jsonl, then it is timed in turn with the same step by hand (hand.cpp), and, with
+// --python, with JAX, TensorFlow and PyTorch.
 //   steps [STEP...] [--budget SECONDS] [--runs 5] [--threads 1] [--python PATH] [--no-eager]
 #include "Problem.h"
 
@@ -27,9 +28,10 @@ using Json = nlohmann::json;
 
 Tensor tensor(const std::vector<float> &values, const Shape &shape) { return Tensor::from(values, shape); }
 
-// ---- The steps -------------------------------------------------------------------------------------------------------
+// ---- The steps ------------------------------------------------------------------------------------------------------
 
-/// A step as a C++ function on tensors, and the same traced. Train steps return the loss, gradients themselves, k the parameter after the step.
+/// A step as a C++ function on tensors, and the same traced. Train steps return the loss, gradients themselves,
+/// k the parameter after the step.
 struct Case {
   using Traced = Function<Tensor(const std::vector<Tensor> &)>;
   std::vector<Tensor> inputs;
@@ -59,11 +61,14 @@ Case lineStep(double lr) {
 
 Case networkStep(const std::vector<int64_t> &sizes, int64_t batch, double lr) {
   Case c;
-  c.inputs = {tensor(bench::uniform(1, static_cast<size_t>(batch * sizes[0])), {batch, sizes[0]}), Tensor::from(bench::labels(2, static_cast<size_t>(batch), 10))};
+  c.inputs = {tensor(bench::uniform(1, static_cast<size_t>(batch * sizes[0])), {batch, sizes[0]}),
+              Tensor::from(bench::labels(2, static_cast<size_t>(batch), 10))};
   std::vector<Variable> parameters;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
     int64_t in = sizes[i], out = sizes[i + 1];
-    parameters.emplace_back(tensor(bench::weight(10 + 2 * i, static_cast<size_t>(in), static_cast<size_t>(out)), {in, out}), VariableOptions{.name = fmt::format("w{}", i)});
+    parameters.emplace_back(
+        tensor(bench::weight(10 + 2 * i, static_cast<size_t>(in), static_cast<size_t>(out)), {in, out}),
+        VariableOptions{.name = fmt::format("w{}", i)});
     parameters.emplace_back(zeros({out}), VariableOptions{.name = fmt::format("b{}", i)});
   }
   auto adam = std::make_shared<optim::Adam>(lr);
@@ -157,7 +162,10 @@ const std::vector<StepInfo> &steps() {
   static const std::vector<StepInfo> all = {
       {"a", 0.05, {1e-5}, lineStep},
       {"b", 0.001, {1e-5}, [](double lr) { return networkStep({784, 128, 10}, 64, lr); }},
-      {"c", 0.001, {1e-5, 1e-5, 1e-5, 1e-5, 2e-3}, [](double lr) { return networkStep({784, 1024, 1024, 10}, 256, lr); }},
+      {"c",
+       0.001,
+       {1e-5, 1e-5, 1e-5, 1e-5, 2e-3},
+       [](double lr) { return networkStep({784, 1024, 1024, 10}, 256, lr); }},
       {"f", 0, {1e-5}, [](double) { return chainGradient(4194304); }},
       {"f_small", 0, {1e-5}, [](double) { return chainGradient(4096); }},
       {"g", 0, {1e-6}, [](double) { return squareGradient(); }},
@@ -167,7 +175,7 @@ const std::vector<StepInfo> &steps() {
   return all;
 }
 
-// ---- Checks ------------------------------------------------------------------------------------------------------------
+// ---- Checks ---------------------------------------------------------------------------------------------------------
 
 std::map<std::string, Json> expected() {
   std::map<std::string, Json> rows;
@@ -181,12 +189,15 @@ std::map<std::string, Json> expected() {
 
 /// The first figure that is off, or nothing.
 std::string compare(const StepInfo &step, const std::vector<double> &got, const Json &row) {
-  std::vector<double> want = row.contains("losses") ? row["losses"].get<std::vector<double>>() : row["sums"][0].get<std::vector<double>>();
+  std::vector<double> want =
+      row.contains("losses") ? row["losses"].get<std::vector<double>>() : row["sums"][0].get<std::vector<double>>();
   double scale = row.contains("sums") ? want[1] : 0; // a sum of gradients is compared with the sum of their sizes
   for (size_t i = 0; i < want.size(); ++i) {
-    double tolerance = step.tolerance[std::min(i, step.tolerance.size() - 1)], off = std::fabs(got[i] - want[i]) / (scale ? scale : std::fabs(want[i]));
+    double tolerance = step.tolerance[std::min(i, step.tolerance.size() - 1)],
+           off = std::fabs(got[i] - want[i]) / (scale ? scale : std::fabs(want[i]));
     if (!(off <= tolerance))
-      return fmt::format("figure {} is {:.9g}, expected {:.9g}: off by {:.1e}, allowed {:.0e}", i, got[i], want[i], off, tolerance);
+      return fmt::format("figure {} is {:.9g}, expected {:.9g}: off by {:.1e}, allowed {:.0e}", i, got[i], want[i], off,
+                         tolerance);
   }
   return "";
 }
@@ -215,7 +226,7 @@ std::vector<double> figures(const StepInfo &step, bool compiled) {
   return {sum, absolute};
 }
 
-// ---- Times ---------------------------------------------------------------------------------------------------------------
+// ---- Times ----------------------------------------------------------------------------------------------------------
 
 /// The last line that a program prints, as JSON; nothing if it fails.
 std::optional<Json> ask(const std::string &command) {
@@ -246,7 +257,8 @@ int firstResult(const StepInfo &step) {
     (*c.compiled)(c.inputs);
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  Json row = {{"first_ms", first * 1e3}, {"peak_mb", static_cast<double>(usage.ru_maxrss) / 1024}, {"stages", Json::array()}};
+  Json row = {
+      {"first_ms", first * 1e3}, {"peak_mb", static_cast<double>(usage.ru_maxrss) / 1024}, {"stages", Json::array()}};
   for (const StageTime &stage : c.compiled->trace(c.inputs).timings())
     row["stages"].push_back({stage.stage, stage.seconds * 1e3});
   std::cout << row.dump() << std::endl;
@@ -295,7 +307,8 @@ int main(int argc, char **argv) {
     } else if (std::any_of(steps().begin(), steps().end(), [&](const StepInfo &step) { return step.name == word; }))
       chosen.push_back(word);
     else {
-      std::cerr << "usage: steps [a|b|c|f|f_small|g|k|l ...] [--budget SECONDS] [--runs N] [--threads N] [--python PATH] [--no-eager]\n";
+      std::cerr << "usage: steps [a|b|c|f|f_small|g|k|l ...] [--budget SECONDS] [--runs N] [--threads N] [--python "
+                   "PATH] [--no-eager]\n";
       return 2;
     }
   }
@@ -317,9 +330,14 @@ int main(int argc, char **argv) {
   std::map<std::string, Json> want = expected();
   std::vector<std::pair<std::string, std::string>> peers;
   if (!python.empty())
-    for (auto [module, program, mode] : {std::tuple{"jax", "jax_steps.py", "jit"}, {"tensorflow", "tf_steps.py", "xla"}, {"tensorflow", "tf_steps.py", "graph"}, {"torch", "torch_steps.py", "compile"}})
+    for (auto [module, program, mode] : {std::tuple{"jax", "jax_steps.py", "jit"},
+                                         {"tensorflow", "tf_steps.py", "xla"},
+                                         {"tensorflow", "tf_steps.py", "graph"},
+                                         {"torch", "torch_steps.py", "compile"}})
       if (std::system(fmt::format("{} -c 'import {}' >/dev/null 2>&1", python, module).c_str()) == 0)
-        peers.emplace_back(fmt::format("{} {}", module, mode), fmt::format("{} {}/peers/{} --mode {} --budget {}", python, WENGERT_BENCH_DIR, program, mode, budget));
+        peers.emplace_back(
+            fmt::format("{} {}", module, mode),
+            fmt::format("{} {}/peers/{} --mode {} --budget {}", python, WENGERT_BENCH_DIR, program, mode, budget));
 
   std::vector<Row> rows;
   for (const StepInfo &step : steps()) {
@@ -337,11 +355,16 @@ int main(int argc, char **argv) {
         timed.trace(step.name);
         std::vector<double> times, limits, ratios;
         for (int run = 0; run < runs; ++run) {
-          std::optional<Json> limit = byHand ? ask(fmt::format("OMP_NUM_THREADS=1 {} {} --budget {}", hand.string(), step.name, budget)) : std::nullopt;
+          std::optional<Json> limit =
+              byHand ? ask(fmt::format("OMP_NUM_THREADS=1 {} {} --budget {}", hand.string(), step.name, budget))
+                     : std::nullopt;
           times.push_back(bench::measure([&] { (*timed.compiled)(timed.inputs); }, budget).median);
           if (limit) {
             if (!run)
-              if (std::string off = compare(step, (*limit)[limit->contains("losses") ? "losses" : "sums"].get<std::vector<double>>(), want[step.name]); !off.empty())
+              if (std::string off =
+                      compare(step, (*limit)[limit->contains("losses") ? "losses" : "sums"].get<std::vector<double>>(),
+                              want[step.name]);
+                  !off.empty())
                 throw Error({.message = "by hand: " + off});
             row.product = (*limit)["product"];
             limits.push_back((*limit)["median_us"].get<double>() * 1e-6);
@@ -369,10 +392,12 @@ int main(int argc, char **argv) {
   std::ifstream cpu("/proc/cpuinfo");
   for (std::string line; std::getline(cpu, line);)
     if (line.starts_with("model name")) {
-      fmt::print("{}, {} thread{}, median of {} runs of {} s, f32\n\n", line.substr(line.find(':') + 2), threads, threads == 1 ? "" : "s", runs, budget);
+      fmt::print("{}, {} thread{}, median of {} runs of {} s, f32\n\n", line.substr(line.find(':') + 2), threads,
+                 threads == 1 ? "" : "s", runs, budget);
       break;
     }
-  std::string head = "| step | compiled | by hand | ratio | eager | first result | peak MB |", rule = "|---|--:|--:|--:|--:|--:|--:|";
+  std::string head = "| step | compiled | by hand | ratio | eager | first result | peak MB |",
+              rule = "|---|--:|--:|--:|--:|--:|--:|";
   for (const auto &[name, command] : peers)
     head += " " + name + " |", rule += "--:|";
   fmt::print("{}\n{}\n", head, rule);
@@ -384,8 +409,10 @@ int main(int argc, char **argv) {
       fmt::print("| {} | WRONG: {} |\n", row.step, row.failure);
       continue;
     }
-    fmt::print("| {} | {} | {} | {} | {} | {} | {} |", row.step, time(row.compiled), time(row.hand), row.ratio ? fmt::format("{:.2f}", row.ratio) : "-", time(row.eager),
-               row.first.is_null() ? "-" : time(row.first["first_ms"].get<double>() * 1e-3), row.first.is_null() ? "-" : fmt::format("{:.0f}", row.first["peak_mb"].get<double>()));
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} |", row.step, time(row.compiled), time(row.hand),
+               row.ratio ? fmt::format("{:.2f}", row.ratio) : "-", time(row.eager),
+               row.first.is_null() ? "-" : time(row.first["first_ms"].get<double>() * 1e-3),
+               row.first.is_null() ? "-" : fmt::format("{:.0f}", row.first["peak_mb"].get<double>()));
     for (const auto &[name, command] : peers)
       fmt::print(" {} |", row.peers.contains(name) ? time(row.peers.at(name)) : "-");
     fmt::print("\n");

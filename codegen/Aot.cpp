@@ -24,8 +24,12 @@ static runtime::Result<std::string> compile(mlir::ModuleOp module, const Target 
   return std::string(code.begin(), code.end());
 }
 
-runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target) { return compile(module, target, /*assembly=*/false); }
-runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target) { return compile(module, target, /*assembly=*/true); }
+runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target) {
+  return compile(module, target, /*assembly=*/false);
+}
+runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target) {
+  return compile(module, target, /*assembly=*/true);
+}
 
 // ---- The header
 // ---------------------------------------------------------------------------------------------------------
@@ -88,7 +92,10 @@ std::string cHeader(const CEntry &entry) {
          "nothing else.\n"
       << " * `workspace` has " << upper << "_WORKSPACE_BYTES bytes, aligned to 64; it may be NULL if that is 0.\n"
       << " * Returns 0, or the number of an error: " << name << "_error(code) is its text.\n"
-      << (entry.errors.empty() ? "" : " * Each {} in it stands for one of the int64_t with which the workspace then begins, in order.\n") << " */\n"
+      << (entry.errors.empty()
+              ? ""
+              : " * Each {} in it stands for one of the int64_t with which the workspace then begins, in order.\n")
+      << " */\n"
       << "#ifndef WENGERT_" << upper << "_H\n#define WENGERT_" << upper << "_H\n\n#include <stdint.h>\n\n"
       << "#define " << upper << "_WORKSPACE_BYTES " << entry.workspaceBytes << "\n#define " << upper << "_NUM_ARGS "
       << index << "\n";

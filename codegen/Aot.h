@@ -11,7 +11,8 @@
 
 namespace wg::codegen {
 
-/// A module of the llvm dialect as a position-independent ELF object. An undefined symbol outside libm and libc is an error that names it.
+/// A module of the llvm dialect as a position-independent ELF object. An undefined symbol outside libm and
+/// libc is an error that names it.
 runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target);
 /// The same as assembly text.
 runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target);

@@ -52,7 +52,8 @@ DiagnosticScope::~DiagnosticScope() = default;
 runtime::Failure DiagnosticScope::take(const char *fallback) {
   runtime::Failure failure;
   StringRef text = state->message;
-  failure.kind = text.empty() || text.consume_front("internal error: ") ? runtime::ErrorKind::internal : runtime::ErrorKind::value; // toString says so
+  failure.kind = text.empty() || text.consume_front("internal error: ") ? runtime::ErrorKind::internal
+                                                                        : runtime::ErrorKind::value; // toString says so
   // MLIR writes `'wg.add' op message`; people read `add: message`.
   if (text.consume_front("'wg.")) {
     auto [op, rest] = text.split('\'');
@@ -68,7 +69,7 @@ runtime::Failure DiagnosticScope::take(const char *fallback) {
   return failure;
 }
 
-// ---- Executables -----------------------------------------------------------------------------------------------------
+// ---- Executables ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -163,21 +164,25 @@ runtime::Failure Executable::failure(int32_t code, const AtFault &atFault) const
 
 runtime::Failure untrustedFailure(const std::string &what) {
   return {.message = what + " is at stage lowered: machine code, which runs with all the rights of this process",
-          .remedy = "if you trust its author, --trust-lowered (in the library CompileOptions::trustLowered); else give the program at stage fused, or at one before it"};
+          .remedy = "if you trust its author, --trust-lowered (in the library CompileOptions::trustLowered); else give "
+                    "the program at stage fused, or at one before it"};
 }
 
 /// Whether the module may be compiled from stage `from` on. Nothing of it has been looked at yet but its syntax.
-static runtime::Status checkModule(ModuleOp module, StringRef function, Stage from, bool trustLowered, DiagnosticScope &diagnostics) {
+static runtime::Status checkModule(ModuleOp module, StringRef function, Stage from, bool trustLowered,
+                                   DiagnosticScope &diagnostics) {
   if (from >= Stage::lowered && !trustLowered)
     return untrustedFailure("@" + function.str());
   if (from > Stage::lowered)
-    return runtime::valueError("the module is at stage " + nameOf(from).str() + ", which is for reading only", "give the program at stage lowered, or at one before it");
+    return runtime::valueError("the module is at stage " + nameOf(from).str() + ", which is for reading only",
+                               "give the program at stage lowered, or at one before it");
   if (failed(from == Stage::lowered ? verifyLowered(module, function) : ir::checkProgram(module)))
     return diagnostics.take("the module is no program");
   return {};
 }
 
-/// Gives `function` the name `name`, in its calls too. Another function of that name is one that the entry calls, and not seen from outside.
+/// Gives `function` the name `name`, in its calls too. Another function of that name is one that the entry
+/// calls, and not seen from outside.
 static LogicalResult rename(ModuleOp module, StringRef function, StringRef name) {
   auto fn = module.lookupSymbol<func::FuncOp>(function);
   if (!fn || function == name)
@@ -191,7 +196,8 @@ static LogicalResult rename(ModuleOp module, StringRef function, StringRef name)
   return success();
 }
 
-runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, StringRef function, const CompileOptions &options, Stage from) {
+runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, StringRef function,
+                                                           const CompileOptions &options, Stage from) {
   OwnedModule owned{module};
   DiagnosticScope diagnostics(module.getContext());
   auto executable = std::make_shared<JitExecutable>();
@@ -213,7 +219,8 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
     if (stage == Stage::lowered)
       info = readEntryInfo(module, name);
   };
-  if (failed(runPipeline(module, name, from, Stage::llvm, options.target, &executable->stages, &executable->kernels, each)))
+  if (failed(runPipeline(module, name, from, Stage::llvm, options.target, &executable->stages, &executable->kernels,
+                         each)))
     return diagnostics.take("compilation failed without a message");
   if (failed(info))
     return diagnostics.take("the lowered entry has no description");
@@ -226,8 +233,9 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   auto jitted = jit(module, options.target, kRuntimeSymbols, &times);
   if (!jitted.ok())
     return jitted.take();
-  executable->stages.push_back({Stage::assembly, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
-                                static_cast<int64_t>((*jitted)->codeBytes())});
+  executable->stages.push_back(
+      {Stage::assembly, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
+       static_cast<int64_t>((*jitted)->codeBytes())});
   executable->module = std::move(*jitted);
   executable->codeBytes = executable->module->codeBytes();
   executable->entry = executable->module->lookup<int32_t(void *const *, void *)>(name);
@@ -238,8 +246,9 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 
-runtime::Status compileToObject(ModuleOp module, StringRef function, const Target &target, const std::string &directory, const std::string &name,
-                                ArrayRef<std::string> inputNames, ArrayRef<std::string> resultNames, Stage from, bool trustLowered) {
+runtime::Status compileToObject(ModuleOp module, StringRef function, const Target &target, const std::string &directory,
+                                const std::string &name, ArrayRef<std::string> inputNames,
+                                ArrayRef<std::string> resultNames, Stage from, bool trustLowered) {
   OwnedModule owned{module};
   DiagnosticScope diagnostics(module.getContext());
   if (runtime::Status status = checkModule(module, function, from, trustLowered, diagnostics); !status.ok())
@@ -247,12 +256,13 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   FailureOr<EntryInfo> info = failure();
   if (failed(rename(module, function, name)))
     return diagnostics.take("renaming the entry failed");
-  if (failed(runPipeline(module, name, from, Stage::llvm, target, nullptr, nullptr,
-                         [&](Stage stage) {
-                           if (stage == Stage::lowered)
-                             info = readEntryInfo(module, name);
-                         },
-                         /*threads=*/false)) ||
+  if (failed(runPipeline(
+          module, name, from, Stage::llvm, target, nullptr, nullptr,
+          [&](Stage stage) {
+            if (stage == Stage::lowered)
+              info = readEntryInfo(module, name);
+          },
+          /*threads=*/false)) ||
       failed(info))
     return diagnostics.take("compilation failed without a message");
   CEntry entry;
@@ -270,13 +280,15 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   std::error_code code;
   std::filesystem::create_directories(directory, code);
   if (code)
-    return runtime::Failure{.kind = runtime::ErrorKind::io, .message = "cannot make the directory " + directory + ": " + code.message()};
+    return runtime::Failure{.kind = runtime::ErrorKind::io,
+                            .message = "cannot make the directory " + directory + ": " + code.message()};
   std::string base = directory + "/" + name;
   runtime::Result<std::string> object = emitObject(module, target);
   if (!object.ok())
     return object.take();
   std::string header = cHeader(entry);
-  runtime::FileContents files[] = {{base + ".o", {std::as_bytes(std::span(*object))}}, {base + ".h", {std::as_bytes(std::span(header))}}};
+  runtime::FileContents files[] = {{base + ".o", {std::as_bytes(std::span(*object))}},
+                                   {base + ".h", {std::as_bytes(std::span(header))}}};
   return runtime::writeFiles(files);
 }
 

@@ -13,7 +13,8 @@ namespace wg::codegen {
 struct CompileOptions {
   Target target = Target::host();
   bool keepStages = false; ///< keep the text after each stage; costs its printing
-  /// Take a module at stage lowered too. Its text is machine code with its author's rights: compiling and running it is running a program of theirs.
+  /// Take a module at stage lowered too. Its text is machine code with its author's rights: compiling and running it
+  /// is running a program of theirs.
   bool trustLowered = false;
 };
 
@@ -27,8 +28,9 @@ class Executable {
 public:
   virtual ~Executable() = default;
 
-  /// Runs it. `args`: pointers of the inputs, then of all results. A donated result's pointer may equal its input's, which is then
-  /// updated in place; else the input is copied there first. All others are disjoint. The workspace comes from a pool.
+  /// Runs it. `args`: pointers of the inputs, then of all results. A donated result's pointer may equal its
+  /// input's, which is then updated in place; else the input is copied there first. All others are disjoint.
+  /// The workspace comes from a pool.
   /// \returns 0, or the number of an error for failure(); `*atFault` then holds the values at fault.
   virtual int32_t run(void *const *args, AtFault *atFault = nullptr) const = 0;
   /// The error that `code` names.
@@ -38,22 +40,27 @@ public:
   using Entry = int32_t (*)(void *const *args, void *workspace);
   Entry entry = nullptr;
   EntryInfo info;
-  std::vector<StageReport> stages;    ///< cost and size of each stage; `llvm` to machine code last, as `assembly`
+  std::vector<StageReport> stages; ///< cost and size of each stage; `llvm` to machine code last, as `assembly`
   std::vector<KernelReport> kernels;
   std::vector<std::pair<Stage, std::string>> texts; ///< with keepStages
   size_t codeBytes = 0;
 };
 
-/// Compiles `function` of `module`, which is consumed and may come from anywhere: up to stage fused it holds functions of wg ops and nothing else
-/// (ir::checkProgram), at stage lowered what the emitters write (verifyLowered). Static shapes only: passes/InferShapes comes first. Diagnostics of
-/// this thread become the Failure.
-runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module, llvm::StringRef function, const CompileOptions &options = {},
+/// Compiles `function` of `module`, which is consumed and may come from anywhere: up to stage fused it holds
+/// functions of wg ops and nothing else
+/// (ir::checkProgram), at stage lowered what the emitters write (verifyLowered). Static shapes only: passes/InferShapes
+/// comes first. Diagnostics of this thread become the Failure.
+runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module, llvm::StringRef function,
+                                                           const CompileOptions &options = {},
                                                            Stage from = Stage::traced);
 
-/// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is consumed; what it may hold is as above.
-runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function, const Target &target, const std::string &directory,
-                                const std::string &name, llvm::ArrayRef<std::string> inputNames = {}, llvm::ArrayRef<std::string> resultNames = {},
-                                Stage from = Stage::traced, bool trustLowered = false);
+/// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is
+/// consumed; what it may hold is as above.
+runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function, const Target &target,
+                                const std::string &directory, const std::string &name,
+                                llvm::ArrayRef<std::string> inputNames = {},
+                                llvm::ArrayRef<std::string> resultNames = {}, Stage from = Stage::traced,
+                                bool trustLowered = false);
 
 /// Why a module at stage lowered is not taken; `what` is the program.
 runtime::Failure untrustedFailure(const std::string &what);

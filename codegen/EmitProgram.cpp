@@ -19,8 +19,8 @@ namespace wg::codegen {
 
 namespace {
 
-/// Multiplications and additions of the program may contract to FMAs (docs/numbers.md); the polynomials of VectorMath, which are
-/// expanded later, may not.
+/// Multiplications and additions of the program may contract to FMAs (docs/numbers.md); the polynomials of VectorMath,
+/// which are expanded later, may not.
 void allowContraction(func::FuncOp function) {
   auto contract = arith::FastMathFlagsAttr::get(function.getContext(), arith::FastMathFlags::contract);
   function.walk([&](Operation *op) {
@@ -48,8 +48,8 @@ class ProgramEmitter {
 public:
   ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
                  std::vector<KernelReport> &reports)
-      : module(module), function(function), target(target), threads(threads), info(info), reports(reports), b(module.getContext()),
-        pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
+      : module(module), function(function), target(target), threads(threads), info(info), reports(reports),
+        b(module.getContext()), pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult run() {
     info.name = function.getName().str();
@@ -72,7 +72,8 @@ public:
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
     if (info.workspaceBytes > runtime::kMaxBytes)
-      return function.emitError() << "@" << info.name << " needs a workspace of more than 2^56 bytes, the most that there is";
+      return function.emitError() << "@" << info.name
+                                  << " needs a workspace of more than 2^56 bytes, the most that there is";
     return emitEntry(plan);
   }
 
@@ -86,8 +87,10 @@ private:
   };
 
   LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
-    // What the emitters rely on. A kernel that was read from text has passed this already: here it is a mistake of the passes.
-    if (failed(kernel.verifyLoops([](Operation *op) { return op->emitError("internal error: emit: ") << op->getName() << " "; })))
+    // What the emitters rely on. A kernel that was read from text has passed this already: here
+    // it is a mistake of the passes.
+    if (failed(kernel.verifyLoops(
+            [](Operation *op) { return op->emitError("internal error: emit: ") << op->getName() << " "; })))
       return failure();
     Location loc = kernel.getLoc();
     unsigned pointers = kernel.getInputs().size() + kernel.getNumResults() + 1;
@@ -117,7 +120,8 @@ private:
     report(kernel, name);
     Emitted &e = emitted[kernel];
     e = {fn, emitter.numChunks(), emitter.canFail(), {}, emitter.numPieces()};
-    if (threads && e.pieces > 1 && !e.canFail && (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
+    if (threads && e.pieces > 1 && !e.canFail &&
+        (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
       e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
     return success();
   }
@@ -126,7 +130,8 @@ private:
   func::FuncOp emitPiece(func::FuncOp kernel, unsigned pointers, int64_t chunksPerPiece, int64_t chunks) {
     Location loc = kernel.getLoc();
     b.setInsertionPointAfter(kernel);
-    auto piece = func::FuncOp::create(b, loc, (kernel.getName() + "_piece").str(), b.getFunctionType({pointerType, b.getI64Type()}, {}));
+    auto piece = func::FuncOp::create(b, loc, (kernel.getName() + "_piece").str(),
+                                      b.getFunctionType({pointerType, b.getI64Type()}, {}));
     piece.setPrivate();
     Block *block = piece.addEntryBlock();
     b.setInsertionPointToStart(block);
@@ -148,7 +153,9 @@ private:
     if (!parallelFor) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(callee.function);
-      parallelFor = func::FuncOp::create(b, loc, "wg_parallel_for", b.getFunctionType({b.getI64Type(), callee.piece.getFunctionType(), pointerType}, {}));
+      parallelFor =
+          func::FuncOp::create(b, loc, "wg_parallel_for",
+                               b.getFunctionType({b.getI64Type(), callee.piece.getFunctionType(), pointerType}, {}));
       parallelFor.setPrivate();
     }
     Value context;
@@ -181,7 +188,8 @@ private:
       r.ops += (r.ops.empty() ? "" : ", ") + op.getName().stripDialect().str();
       if (auto contract = dyn_cast<ir::ContractOp>(op)) {
         int64_t flops = 2 * cast<RankedTensorType>(contract.getC().getType()).getNumElements();
-        for (auto [letter, size] : llvm::zip(contract.lettersOfA(), cast<RankedTensorType>(contract.getA().getType()).getShape()))
+        for (auto [letter, size] :
+             llvm::zip(contract.lettersOfA(), cast<RankedTensorType>(contract.getA().getType()).getShape()))
           if (!contract.lettersOfC().contains(letter))
             flops = runtime::saturatingMul(flops, size);
         r.flops = runtime::saturatingAdd(r.flops, flops);
@@ -203,7 +211,8 @@ private:
   LogicalResult emitEntry(MemoryPlan &plan) {
     Location loc = function.getLoc();
     b.setInsertionPoint(function);
-    auto entry = func::FuncOp::create(b, loc, (info.name + "_entry"), FunctionType::get(b.getContext(), {pointerType, pointerType}, {b.getI32Type()}));
+    auto entry = func::FuncOp::create(b, loc, (info.name + "_entry"),
+                                      FunctionType::get(b.getContext(), {pointerType, pointerType}, {b.getI32Type()}));
     Block *block = entry.addEntryBlock();
     Value args = block->getArgument(0), workspace = block->getArgument(1);
     if (failed(emitConstants(plan)))
@@ -225,14 +234,10 @@ private:
     };
     auto pointerTo = [&](Place place) -> Value {
       switch (place.kind) {
-      case Place::argument:
-        return slotPointer(place.index);
-      case Place::result:
-        return slotPointer(slotOfResult[place.index]);
-      case Place::arena:
-        return byteOffset(workspace, place.index);
-      case Place::constant:
-        return globalAddress(loc, place.index);
+      case Place::argument: return slotPointer(place.index);
+      case Place::result: return slotPointer(slotOfResult[place.index]);
+      case Place::arena: return byteOffset(workspace, place.index);
+      case Place::constant: return globalAddress(loc, place.index);
       }
       llvm_unreachable("all places are covered");
     };
@@ -246,7 +251,8 @@ private:
         operands.push_back(pointerTo(plan.places.lookup(input)));
       for (Value result : kernel.getResults())
         operands.push_back(pointerTo(plan.places.lookup(result)));
-      // Without scratch of its own a kernel gets the workspace's header: where a failing one leaves the values at fault.
+      // Without scratch of its own a kernel gets the workspace's header: where a failing
+      // one leaves the values at fault.
       operands.push_back(byteOffset(workspace, plan.scratch.lookup(kernel)));
       if (callee.piece) {
         callShared(callee, operands, kernel.getLoc(), block);
@@ -282,14 +288,18 @@ private:
 
   LogicalResult emitConstants(MemoryPlan &plan) {
     for (auto [i, constant] : llvm::enumerate(plan.constants)) {
-      // A splat may be of any size; the bytes are copied several times on the way to machine code, where LLVM ends the process if memory does.
+      // A splat may be of any size; the bytes are copied several times on the way to machine code, where LLVM
+      // ends the process if memory does.
       if (bytesOf(constant.getType()) > kMostConstantBytes)
-        return constant.emitOpError("out of memory for ") << toString(ir::runtimeTypeOf(constant.getType())) << " as a constant of machine code, which has 2^28 bytes at most";
+        return constant.emitOpError("out of memory for ")
+               << toString(ir::runtimeTypeOf(constant.getType()))
+               << " as a constant of machine code, which has 2^28 bytes at most";
       runtime::Array array = ir::arrayOf(cast<ElementsAttr>(constant.getValue()));
       StringRef bytes(static_cast<const char *>(array.buffer.data()), array.numBytes());
       auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
       globals.push_back(LLVM::GlobalOp::create(b, constant.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                                               (info.name + "_c" + Twine(i)).str(), b.getStringAttr(bytes), /*alignment=*/64));
+                                               (info.name + "_c" + Twine(i)).str(), b.getStringAttr(bytes),
+                                               /*alignment=*/64));
     }
     return success();
   }
@@ -343,9 +353,11 @@ FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
   // Before the llvm stage it is a function of `func`, afterwards one of LLVM's.
   if (auto function = dyn_cast<func::FuncOp>(fn)) {
     Type pointer = LLVM::LLVMPointerType::get(module.getContext());
-    Type wanted = FunctionType::get(module.getContext(), {pointer, pointer}, {IntegerType::get(module.getContext(), 32)});
+    Type wanted =
+        FunctionType::get(module.getContext(), {pointer, pointer}, {IntegerType::get(module.getContext(), 32)});
     if (function.getFunctionType() != wanted || function.isDeclaration())
-      return fn->emitError("@") << entry << " is no lowered entry: its type is " << function.getFunctionType() << ", an entry's " << wanted;
+      return fn->emitError("@") << entry << " is no lowered entry: its type is " << function.getFunctionType()
+                                << ", an entry's " << wanted;
   }
   EntryInfo info;
   info.name = entry.str();
@@ -354,29 +366,36 @@ FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
   auto workspace = fn->getAttrOfType<IntegerAttr>("wg.workspace_bytes");
   auto errors = fn->getAttrOfType<ArrayAttr>("wg.errors"), places = fn->getAttrOfType<ArrayAttr>("wg.error_places");
   if (!types || !results || !donated || !workspace || !workspace.getType().isSignlessInteger(64) || !errors || !places)
-    return fn->emitError("@") << entry << " is no lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, wg.workspace_bytes, wg.errors, wg.error_places";
+    return fn->emitError("@") << entry
+                              << " is no lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, "
+                                 "wg.workspace_bytes, wg.errors, wg.error_places";
   for (auto [list, to] : {std::pair(types, &info.inputs), std::pair(results, &info.results)})
     for (Attribute attribute : list) {
       auto type = dyn_cast<TypeAttr>(attribute);
       auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue()) : RankedTensorType();
       if (!tensor || !tensor.hasStaticShape() || !ir::isValueType(tensor))
-        return fn->emitError("@") << entry << ": wg.inputs and wg.results hold static types of values, got " << attribute;
+        return fn->emitError("@") << entry << ": wg.inputs and wg.results hold static types of values, got "
+                                  << attribute;
       to->push_back(ir::runtimeTypeOf(tensor));
     }
   info.donated.assign(donated.asArrayRef().begin(), donated.asArrayRef().end());
   if (info.donated.size() != info.results.size())
-    return fn->emitError("@") << entry << ": wg.donated has " << info.donated.size() << " entries for " << info.results.size() << " results";
+    return fn->emitError("@") << entry << ": wg.donated has " << info.donated.size() << " entries for "
+                              << info.results.size() << " results";
   std::vector<bool> taken(info.inputs.size(), false);
   for (auto [r, input] : llvm::enumerate(info.donated)) {
     if (input == -1)
       continue;
-    if (input < 0 || input >= static_cast<int64_t>(info.inputs.size()) || taken[input] || info.inputs[input] != info.results[r])
-      return fn->emitError("@") << entry << ": wg.donated gives result " << r << " the input " << input << ", which is none, another's, or of another type";
+    if (input < 0 || input >= static_cast<int64_t>(info.inputs.size()) || taken[input] ||
+        info.inputs[input] != info.results[r])
+      return fn->emitError("@") << entry << ": wg.donated gives result " << r << " the input " << input
+                                << ", which is none, another's, or of another type";
     taken[input] = true;
   }
   info.workspaceBytes = workspace.getInt();
   if (info.workspaceBytes < kWorkspaceHeader || info.workspaceBytes > runtime::kMaxBytes)
-    return fn->emitError("@") << entry << ": wg.workspace_bytes is " << info.workspaceBytes << "; a workspace has " << kWorkspaceHeader << " bytes at least and 2^56 at most";
+    return fn->emitError("@") << entry << ": wg.workspace_bytes is " << info.workspaceBytes << "; a workspace has "
+                              << kWorkspaceHeader << " bytes at least and 2^56 at most";
   for (auto [list, to] : {std::pair(errors, &info.errors), std::pair(places, &info.errorPlaces)})
     for (Attribute attribute : list) {
       auto text = dyn_cast<StringAttr>(attribute);
@@ -385,7 +404,8 @@ FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
       to->push_back(text.str());
     }
   if (info.errors.size() != info.errorPlaces.size())
-    return fn->emitError("@") << entry << " has " << info.errors.size() << " errors and " << info.errorPlaces.size() << " places of them";
+    return fn->emitError("@") << entry << " has " << info.errors.size() << " errors and " << info.errorPlaces.size()
+                              << " places of them";
   return info;
 }
 

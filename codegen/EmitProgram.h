@@ -14,12 +14,12 @@ namespace wg::codegen {
 
 /// What one kernel does, for reports.
 struct KernelReport {
-  std::string name;      ///< its function
-  std::string kind;      ///< map, reduce, contract, single
-  std::string ops;       ///< `contract, add, relu`
-  std::string where;     ///< the user's line of its last op
-  int64_t bytes = 0;     ///< read and written, each tensor once
-  int64_t flops = 0;     ///< of contractions: 2 m n k
+  std::string name;  ///< its function
+  std::string kind;  ///< map, reduce, contract, single
+  std::string ops;   ///< `contract, add, relu`
+  std::string where; ///< the user's line of its last op
+  int64_t bytes = 0; ///< read and written, each tensor once
+  int64_t flops = 0; ///< of contractions: 2 m n k
 };
 
 /// Everything a caller of the entry must know. Written into the lowered module as attributes of the entry and read back
@@ -27,17 +27,18 @@ struct KernelReport {
 struct EntryInfo {
   std::string name;
   std::vector<runtime::TensorType> inputs, results;
-  std::vector<int64_t> donated;          ///< per result: the input that it replaces in place, or -1
+  std::vector<int64_t> donated; ///< per result: the input that it replaces in place, or -1
   int64_t workspaceBytes = 0;
-  std::vector<std::string> errors;       ///< text of the return codes 1, 2, ...; each `{}` stands for a value at fault
-  std::vector<std::string> errorPlaces;  ///< `file:line` of each
+  std::vector<std::string> errors;      ///< text of the return codes 1, 2, ...; each `{}` stands for a value at fault
+  std::vector<std::string> errorPlaces; ///< `file:line` of each
 };
 
-/// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr workspace)` and kernel functions.
-/// `args` holds the pointers of the inputs, then of the results that are not donated. With `threads`, large kernels hand their pieces
-/// to `wg_parallel_for` (runtime/abi.h); without, the program calls nothing but libm and libc.
-mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
-                                std::vector<KernelReport> &kernels);
+/// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr workspace)` and kernel
+/// functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
+/// `threads`, large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h); without, the program
+/// calls nothing but libm and libc.
+mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads,
+                                EntryInfo &info, std::vector<KernelReport> &kernels);
 
 /// Reads the attributes back; fails with a diagnostic if `entry` is no lowered entry.
 mlir::FailureOr<EntryInfo> readEntryInfo(mlir::ModuleOp module, llvm::StringRef entry);

@@ -1,8 +1,8 @@
 #include "codegen/Interpret.h"
 
 #include "ir/Bridge.h"
-#include "ir/Program.h"
 #include "ir/Calls.h"
+#include "ir/Program.h"
 #include "ir/Sizes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -91,7 +91,8 @@ void Flattener::row(Operation &op, OpId id) {
     if (auto type = dyn_cast<RankedTensorType>(operand.get().getType()); type && !type.hasStaticShape())
       for (int64_t axis = 0; axis < type.getRank(); ++axis)
         if (auto origin = sizes_.of(operand.get(), axis); origin && type.isDynamicDim(axis))
-          program_.open.push_back({operand.getOperandNumber(), static_cast<int32_t>(axis), static_cast<int32_t>(origin->argument), static_cast<int32_t>(origin->axis),
+          program_.open.push_back({operand.getOperandNumber(), static_cast<int32_t>(axis),
+                                   static_cast<int32_t>(origin->argument), static_cast<int32_t>(origin->axis),
                                    broadcast ? static_cast<int32_t>(broadcast.getDims()[axis]) : -1});
   row.numOperands = op.getNumOperands();
   row.numResults = static_cast<uint16_t>(op.getNumResults());
@@ -115,13 +116,15 @@ static bool isScalarRepeated(Value value) {
   return broadcast && broadcast.getX().getType().getRank() == 0 && broadcast.getType().hasStaticShape();
 }
 
-/// A scalar that is repeated only for ops whose loops take it as it is (runtime/Op.h, execute) beside an operand of the full shape: no row is needed.
+/// A scalar that is repeated only for ops whose loops take it as it is (runtime/Op.h, execute) beside an operand of
+/// the full shape: no row is needed.
 static bool isTakenAsScalar(ir::BroadcastOp broadcast) {
   return isScalarRepeated(broadcast) && llvm::all_of(broadcast->getUses(), [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    std::optional<OpId> id = ir::opIdOf(user);
-    return id && recordOf(*id).loops && user->getNumOperands() == 2 && !isScalarRepeated(user->getOperand(1 - use.getOperandNumber()));
-  });
+           Operation *user = use.getOwner();
+           std::optional<OpId> id = ir::opIdOf(user);
+           return id && recordOf(*id).loops && user->getNumOperands() == 2 &&
+                  !isScalarRepeated(user->getOperand(1 - use.getOperandNumber()));
+         });
 }
 
 LogicalResult Flattener::append(Operation &op) {
@@ -252,14 +255,17 @@ Status Kernels::execute(const Row &row, const OpCall &call, std::span<Array> res
       break; // execute says what is wrong
     int64_t needed = BroadcastAttrs{attrs}.shape()[static_cast<size_t>(size.meets)];
     if (needed != 1)
-      return valueError(ir::repeatsOpenSize({size.input, size.inputAxis}, needed, row.where ? runtime::toString(row.where) : "", program.names), ir::kRepeatRemedy.str());
+      return valueError(ir::repeatsOpenSize({size.input, size.inputAxis}, needed,
+                                            row.where ? runtime::toString(row.where) : "", program.names),
+                        ir::kRepeatRemedy.str());
   }
   Status status = runtime::execute(call, results);
   if (status.ok())
     return status;
   std::vector<std::string> parts;
   for (const OpenSize &size : open)
-    if (std::string part = ir::describe({size.input, size.inputAxis}, sizeOf(size), program.names); size.input >= 0 && !llvm::is_contained(parts, part))
+    if (std::string part = ir::describe({size.input, size.inputAxis}, sizeOf(size), program.names);
+        size.input >= 0 && !llvm::is_contained(parts, part))
       parts.push_back(std::move(part));
   if (!parts.empty())
     status.failure().message += " (" + llvm::join(parts, ", ") + ")";
@@ -286,7 +292,11 @@ Result<std::vector<Array>> interpret(const Program &program, std::span<const Arr
                        toString(inputs[i].type));
   for (const Row &row : program.rows)
     if (row.op == OpId::call)
-      return Failure{.kind = ErrorKind::lookup, .op = "call", .message = "calls @" + row.attrs.string(0) + ", which has no body", .remedy = "define it in the module", .where = toString(row.where)};
+      return Failure{.kind = ErrorKind::lookup,
+                     .op = "call",
+                     .message = "calls @" + row.attrs.string(0) + ", which has no body",
+                     .remedy = "define it in the module",
+                     .where = toString(row.where)};
   std::vector<Array> outputs(program.outputs.size());
   Status status = run<Array>(program, inputs, outputs, Kernels{program});
   if (!status.ok())

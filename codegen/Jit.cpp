@@ -21,36 +21,37 @@ namespace wg::codegen {
 
 /// The closed table: everything outside a module that compiled code can reach, besides what the caller of jit() lists.
 static const StringMap<void *> &library() {
-  static const StringMap<void *> &table = *new StringMap<void *>([] { // never destroyed: static objects may compile while they are
-    StringMap<void *> t;
-    using F1 = float (*)(float);
-    using F2 = float (*)(float, float);
-    using F3 = float (*)(float, float, float);
-    using D1 = double (*)(double);
-    using D2 = double (*)(double, double);
-    using D3 = double (*)(double, double, double);
-    auto add = [&](const char *name, auto function) { t[name] = reinterpret_cast<void *>(function); };
+  static const StringMap<void *> &table =
+      *new StringMap<void *>([] { // never destroyed: static objects may compile while they are
+        StringMap<void *> t;
+        using F1 = float (*)(float);
+        using F2 = float (*)(float, float);
+        using F3 = float (*)(float, float, float);
+        using D1 = double (*)(double);
+        using D2 = double (*)(double, double);
+        using D3 = double (*)(double, double, double);
+        auto add = [&](const char *name, auto function) { t[name] = reinterpret_cast<void *>(function); };
 #define WG_LIBM1(name) add(#name "f", static_cast<F1>(::name##f)), add(#name, static_cast<D1>(::name))
 #define WG_LIBM2(name) add(#name "f", static_cast<F2>(::name##f)), add(#name, static_cast<D2>(::name))
-    WG_LIBM1(exp), WG_LIBM1(exp2), WG_LIBM1(expm1), WG_LIBM1(log), WG_LIBM1(log2), WG_LIBM1(log10), WG_LIBM1(log1p);
-    WG_LIBM1(sin), WG_LIBM1(cos), WG_LIBM1(tan), WG_LIBM1(asin), WG_LIBM1(acos), WG_LIBM1(atan);
-    WG_LIBM1(sinh), WG_LIBM1(cosh), WG_LIBM1(tanh), WG_LIBM1(asinh), WG_LIBM1(acosh), WG_LIBM1(atanh);
-    WG_LIBM1(erf), WG_LIBM1(erfc), WG_LIBM1(lgamma), WG_LIBM1(tgamma), WG_LIBM1(cbrt), WG_LIBM1(sqrt);
-    WG_LIBM1(floor), WG_LIBM1(ceil), WG_LIBM1(trunc), WG_LIBM1(round), WG_LIBM1(rint), WG_LIBM1(nearbyint);
-    WG_LIBM2(pow), WG_LIBM2(atan2), WG_LIBM2(fmod), WG_LIBM2(fmin), WG_LIBM2(fmax), WG_LIBM2(hypot);
+        WG_LIBM1(exp), WG_LIBM1(exp2), WG_LIBM1(expm1), WG_LIBM1(log), WG_LIBM1(log2), WG_LIBM1(log10), WG_LIBM1(log1p);
+        WG_LIBM1(sin), WG_LIBM1(cos), WG_LIBM1(tan), WG_LIBM1(asin), WG_LIBM1(acos), WG_LIBM1(atan);
+        WG_LIBM1(sinh), WG_LIBM1(cosh), WG_LIBM1(tanh), WG_LIBM1(asinh), WG_LIBM1(acosh), WG_LIBM1(atanh);
+        WG_LIBM1(erf), WG_LIBM1(erfc), WG_LIBM1(lgamma), WG_LIBM1(tgamma), WG_LIBM1(cbrt), WG_LIBM1(sqrt);
+        WG_LIBM1(floor), WG_LIBM1(ceil), WG_LIBM1(trunc), WG_LIBM1(round), WG_LIBM1(rint), WG_LIBM1(nearbyint);
+        WG_LIBM2(pow), WG_LIBM2(atan2), WG_LIBM2(fmod), WG_LIBM2(fmin), WG_LIBM2(fmax), WG_LIBM2(hypot);
 #undef WG_LIBM1
 #undef WG_LIBM2
-    add("fmaf", static_cast<F3>(::fmaf)), add("fma", static_cast<D3>(::fma));
-    add(
-        "roundevenf", +[](float x) { return std::nearbyint(x); }),
-        add("roundeven", +[](double x) { return std::nearbyint(x); });
-    add(
-        "ldexpf", +[](float x, int n) { return std::ldexp(x, n); }),
-        add("ldexp", +[](double x, int n) { return std::ldexp(x, n); });
-    add("memcpy", &std::memcpy), add("memmove", &std::memmove), add("memset", &std::memset),
-        add("memcmp", &std::memcmp);
-    return t;
-  }());
+        add("fmaf", static_cast<F3>(::fmaf)), add("fma", static_cast<D3>(::fma));
+        add(
+            "roundevenf", +[](float x) { return std::nearbyint(x); }),
+            add("roundeven", +[](double x) { return std::nearbyint(x); });
+        add(
+            "ldexpf", +[](float x, int n) { return std::ldexp(x, n); }),
+            add("ldexp", +[](double x, int n) { return std::ldexp(x, n); });
+        add("memcpy", &std::memcpy), add("memmove", &std::memmove), add("memset", &std::memset),
+            add("memcmp", &std::memcmp);
+        return t;
+      }());
   return table;
 }
 

@@ -13,8 +13,7 @@ using namespace llvm;
 namespace wg::codegen {
 
 runtime::Failure internalError(std::string stage, std::string message) {
-  return {.kind = runtime::ErrorKind::internal,
-          .message = stage + ": " + message};
+  return {.kind = runtime::ErrorKind::internal, .message = stage + ": " + message};
 }
 
 static std::unique_ptr<TargetMachine> targetMachine(const Target &target) {

@@ -43,13 +43,14 @@ std::string safeName(StringRef name) {
 }
 
 runtime::Status checkName(StringRef name) {
-  StringRef reason = !isIdentifier(name)     ? "it consists of letters, digits and underscores, and begins with no digit"
+  StringRef reason = !isIdentifier(name) ? "it consists of letters, digits and underscores, and begins with no digit"
                      : isLibrarySymbol(name) ? "libm or libc has a function of that name, which compiled code calls"
                      : isTaken(name)         ? "C or C++ means something else by it"
                                              : "";
   if (reason.empty())
     return {};
-  return runtime::valueError(("`" + name + "` cannot be the name of a C function: " + reason).str(), "name it " + safeName(name));
+  return runtime::valueError(("`" + name + "` cannot be the name of a C function: " + reason).str(),
+                             "name it " + safeName(name));
 }
 
 } // namespace wg::codegen

@@ -16,7 +16,8 @@ using namespace mlir;
 
 namespace wg::codegen {
 
-static constexpr llvm::StringLiteral kStageNames[kNumStages] = {"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"};
+static constexpr llvm::StringLiteral kStageNames[kNumStages] = {"traced",  "dropped", "simplified", "fused",
+                                                                "lowered", "llvm",    "assembly"};
 
 StringRef nameOf(Stage stage) { return kStageNames[static_cast<int>(stage)]; }
 
@@ -87,25 +88,32 @@ static LogicalResult checkCompilable(func::FuncOp function) {
   };
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     if (!isStatic(type)) {
-      InFlightDiagnostic diagnostic = function.emitError() << "argument " << i << " of @" << function.getName() << " is " << type << ", and machine code is made for static sizes";
-      diagnostic.attachNote() << "give the sizes of all arguments (wengert compile --types, or the pass wg-infer-shapes)";
+      InFlightDiagnostic diagnostic = function.emitError()
+                                      << "argument " << i << " of @" << function.getName() << " is " << type
+                                      << ", and machine code is made for static sizes";
+      diagnostic.attachNote()
+          << "give the sizes of all arguments (wengert compile --types, or the pass wg-infer-shapes)";
       return diagnostic;
     }
   if (!function.getBody().hasOneBlock())
-    return function.emitError() << "@" << function.getName() << " has " << function.getBody().getBlocks().size() << " blocks; a program of wg ops has one";
+    return function.emitError() << "@" << function.getName() << " has " << function.getBody().getBlocks().size()
+                                << " blocks; a program of wg ops has one";
   std::function<LogicalResult(Block &)> check = [&](Block &block) -> LogicalResult {
     for (Operation &op : block) {
       if (!llvm::all_of(op.getResultTypes(), isStatic))
-        return op.emitOpError() << "has the type " << op.getResultTypes().front() << ", whose sizes do not follow from the arguments'";
+        return op.emitOpError() << "has the type " << op.getResultTypes().front()
+                                << ", whose sizes do not follow from the arguments'";
       for (Type type : op.getResultTypes())
-        if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
+        if (auto tensor = dyn_cast<RankedTensorType>(type);
+            tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
           return op.emitOpError() << "has the type " << type << ": there is no machine code for f16 and bf16 yet";
       bool returns = op.hasTrait<OpTrait::IsTerminator>();
       if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::SizeOp, ir::CallOp>(op)))
         return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";
       for (Value operand : op.getOperands())
         if (!isa<RankedTensorType>(operand.getType()))
-          return op.emitOpError() << "reads a value of type " << operand.getType() << "; machine code is made of wg ops on tensors";
+          return op.emitOpError() << "reads a value of type " << operand.getType()
+                                  << "; machine code is made of wg ops on tensors";
       if (auto kernel = dyn_cast<ir::KernelOp>(op); kernel && failed(check(*kernel.getBlock())))
         return failure();
     }
@@ -114,8 +122,9 @@ static LogicalResult checkCompilable(func::FuncOp function) {
   return check(function.getBody().front());
 }
 
-/// Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. So each body is fused again by itself. Where
-/// one kernel comes out of it, as it does from those that Fuse made, the one in the text stays; else those that come out take its place.
+/// Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. So each body
+/// is fused again by itself. Where one kernel comes out of it, as it does from those that Fuse made, the one in the
+/// text stays; else those that come out take its place.
 static LogicalResult fuseAgain(func::FuncOp function) {
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op))
@@ -124,7 +133,8 @@ static LogicalResult fuseAgain(func::FuncOp function) {
   for (auto kernel : llvm::make_early_inc_range(function.getBody().front().getOps<ir::KernelOp>())) {
     Location loc = kernel.getLoc();
     OpBuilder b(function.getContext());
-    auto alone = func::FuncOp::create(b, loc, "kernel", b.getFunctionType(kernel.getInputs().getTypes(), kernel.getResultTypes()));
+    auto alone = func::FuncOp::create(b, loc, "kernel",
+                                      b.getFunctionType(kernel.getInputs().getTypes(), kernel.getResultTypes()));
     alone.setPrivate();
     symbols.insert(alone); // takes a free name
     Block *block = alone.addEntryBlock();
@@ -142,8 +152,10 @@ static LogicalResult fuseAgain(func::FuncOp function) {
       fused = runPasses(alone, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
     if (succeeded(fused)) {
       auto one = dyn_cast<ir::KernelOp>(block->front());
-      bool stays = one && one.getKind() == kernel.getKind() && &*std::next(block->begin()) == block->getTerminator() && one.getNumResults() == kernel.getNumResults() &&
-                   llvm::all_of(block->getTerminator()->getOperands(), [&](Value value) { return value.getDefiningOp() == one; });
+      bool stays = one && one.getKind() == kernel.getKind() && &*std::next(block->begin()) == block->getTerminator() &&
+                   one.getNumResults() == kernel.getNumResults() &&
+                   llvm::all_of(block->getTerminator()->getOperands(),
+                                [&](Value value) { return value.getDefiningOp() == one; });
       if (!stays) {
         OpBuilder at(kernel);
         IRMapping back;
@@ -166,13 +178,14 @@ static LogicalResult fuseAgain(func::FuncOp function) {
 
 static int64_t countOps(Operation *root) {
   int64_t count = 0;
-  root->walk([&](Operation *op) { count += !isa<ModuleOp, func::FuncOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); });
+  root->walk(
+      [&](Operation *op) { count += !isa<ModuleOp, func::FuncOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); });
   return count;
 }
 
-LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to, const Target &target, std::vector<StageReport> *reports,
-                          std::vector<KernelReport> *kernels, llvm::function_ref<void(Stage)> each,
-                          bool threads) {
+LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to, const Target &target,
+                          std::vector<StageReport> *reports, std::vector<KernelReport> *kernels,
+                          llvm::function_ref<void(Stage)> each, bool threads) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
     return module.emitError("no function @") << name << " in the module";
@@ -184,10 +197,10 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
       LogicalResult result = success();
       switch (stage) {
       case Stage::traced:
-      case Stage::assembly:
-        break;
+      case Stage::assembly: break;
       case Stage::dropped:
-        // First, while each op is still the one that the rules wrote: what is erased here is what the certificate lists.
+        // First, while each op is still the one that the rules wrote: what is erased here
+        // is what the certificate lists.
         result = inlineCalls(function);
         if (succeeded(result))
           result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createDropDeadGradients()); });
@@ -221,9 +234,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         result = emitProgram(module, function, target, threads, info, kernels ? *kernels : ignored);
         break;
       }
-      case Stage::llvm:
-        result = lowerToLLVM(module, target);
-        break;
+      case Stage::llvm: result = lowerToLLVM(module, target); break;
       }
       if (failed(result))
         return failure();

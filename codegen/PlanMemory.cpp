@@ -11,9 +11,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-int64_t bytesOf(Value value) {
-  return runtime::extentOf(ir::runtimeTypeOf(value.getType()))->bytes;
-}
+int64_t bytesOf(Value value) { return runtime::extentOf(ir::runtimeTypeOf(value.getType()))->bytes; }
 /// Of at most 2^62 bytes.
 int64_t aligned(int64_t bytes) { return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment); }
 
@@ -24,8 +22,8 @@ Value storageOf(Value value) {
   return value;
 }
 
-/// Whether `kernel` may write its result `index` over `argument`, which it also reads: every read is of the element that the same
-/// point writes, and comes before the write.
+/// Whether `kernel` may write its result `index` over `argument`, which it also reads: every read is of the element
+/// that the same point writes, and comes before the write.
 bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
   Value yielded = kernel.getYield().getValues()[index];
   for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
@@ -38,9 +36,11 @@ bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
       if (user != kernel.getYield() && !isa<ir::Scalar>(user))
         return false; // a view, a product, a reduction: it reads other elements too
       if (kernel.getKind() == "reduce") {
-        // Rows are written after everything that reads them; whole elements, of whatever dtype, may be read again in a later phase.
+        // Rows are written after everything that reads them; whole elements, of whatever dtype, may
+        // be read again in a later phase.
         auto reduction = llvm::find_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Reduction>(op); });
-        if (cast<ShapedType>(reduction->getOperand(0).getType()).getShape() == cast<ShapedType>(yielded.getType()).getShape())
+        if (cast<ShapedType>(reduction->getOperand(0).getType()).getShape() ==
+            cast<ShapedType>(yielded.getType()).getShape())
           return false;
       }
     }
@@ -55,7 +55,8 @@ struct Block {
 
 class Planner {
 public:
-  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes, llvm::function_ref<bool(Operation *)> canFail)
+  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes,
+          llvm::function_ref<bool(Operation *)> canFail)
       : function(function), scratchBytes(scratchBytes), canFail(canFail) {}
 
   MemoryPlan run() {
@@ -110,7 +111,8 @@ private:
         continue;
       }
       Value argument = function.getArgument(donated);
-      if (positions.lookup(kernel) > lastFailing && lastRead(argument) <= positions.lookup(kernel) && readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
+      if (positions.lookup(kernel) > lastFailing && lastRead(argument) <= positions.lookup(kernel) &&
+          readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
         plan.places[root] = {Place::argument, donated};
     }
   }
@@ -155,8 +157,8 @@ private:
     }
   }
 
-  /// Results that are not where they belong. Arguments that go to donated places are saved first, so that no copy reads what
-  /// another has overwritten.
+  /// Results that are not where they belong. Arguments that go to donated places are saved first, so that no copy
+  /// reads what another has overwritten.
   void finishCopies(Operation *terminator) {
     SmallVector<MemoryPlan::Copy> saved, moved;
     for (auto [r, operand] : llvm::enumerate(terminator->getOperands())) {
@@ -189,7 +191,8 @@ private:
 
 } // namespace
 
-MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes, llvm::function_ref<bool(Operation *)> canFail) {
+MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes,
+                      llvm::function_ref<bool(Operation *)> canFail) {
   return Planner(function, scratchBytes, canFail).run();
 }
 

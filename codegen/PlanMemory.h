@@ -4,8 +4,9 @@
 //   %w2 = wg.kernel map (... %w ...)  ->   %w2  in place of the argument %w
 //   return %w2, %loss                      %loss result 1
 //
-// A kernel's result lives at the pointer of the function's result where it is one, in its donated argument where nobody reads the
-// old value later, else in one arena at an offset that no other living value has (first fit by first use). Reshapes share.
+// A kernel's result lives at the pointer of the function's result where it is one, in its donated argument
+// where nobody reads the old value later, else in one arena at an offset that no other living value has (first
+// fit by first use). Reshapes share.
 #pragma once
 
 #include "codegen/target/Cpu.h"
@@ -27,10 +28,10 @@ struct Place {
 inline constexpr int64_t kWorkspaceHeader = 64;
 
 struct MemoryPlan {
-  llvm::DenseMap<mlir::Value, Place> places;             ///< of arguments, kernel results, constants and reshapes of them
-  llvm::DenseMap<mlir::Operation *, int64_t> scratch;    ///< kernels that need scratch -> its offset in the arena
-  llvm::SmallVector<int64_t> donated;                    ///< per result: the argument it replaces, or -1
-  llvm::SmallVector<ir::ConstantOp> constants;           ///< those read from memory
+  llvm::DenseMap<mlir::Value, Place> places;          ///< of arguments, kernel results, constants and reshapes of them
+  llvm::DenseMap<mlir::Operation *, int64_t> scratch; ///< kernels that need scratch -> its offset in the arena
+  llvm::SmallVector<int64_t> donated;                 ///< per result: the argument it replaces, or -1
+  llvm::SmallVector<ir::ConstantOp> constants;        ///< those read from memory
   /// Copies after the last kernel, in this order: bytes from one place to another.
   struct Copy {
     Place from, to;
@@ -40,8 +41,8 @@ struct MemoryPlan {
   int64_t workspaceBytes = kWorkspaceHeader; ///< more than runtime::kMaxBytes if there is no such plan
 };
 
-/// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that `canFail`: where one fails, all arguments are as
-/// they were. Arguments with the attribute `wg.result = r` are donated to result r.
+/// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that `canFail`: where one
+/// fails, all arguments are as they were. Arguments with the attribute `wg.result = r` are donated to result r.
 MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes,
                       llvm::function_ref<bool(mlir::Operation *)> canFail);
 

@@ -43,8 +43,8 @@ bool isEmitted(Operation *op) {
 }
 
 bool isScalar(Type type) {
-  return type.isIndex() || type.isF32() || type.isF64() || type.isSignlessInteger(1) || type.isSignlessInteger(8) || type.isSignlessInteger(32) ||
-         type.isSignlessInteger(64) || type.isSignlessInteger(16);
+  return type.isIndex() || type.isF32() || type.isF64() || type.isSignlessInteger(1) || type.isSignlessInteger(8) ||
+         type.isSignlessInteger(32) || type.isSignlessInteger(64) || type.isSignlessInteger(16);
 }
 bool isPointer(Type type) {
   auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
@@ -58,30 +58,43 @@ bool isEmitted(Type type) {
   return isScalar(type) || isPointer(type);
 }
 
-/// A float cast to an integer with saturation, scalar or lane by lane, is the one intrinsic that the emitters name (ir/ops/Cast.cpp).
+/// A float cast to an integer with saturation, scalar or lane by lane, is the one intrinsic that the
+/// emitters name (ir/ops/Cast.cpp).
 LogicalResult checkIntrinsic(LLVM::CallIntrinsicOp call) {
   StringRef name = call.getIntrin();
   auto lanes = [](Type type) { return isa<VectorType>(type) ? cast<VectorType>(type).getNumElements() : 0; };
-  if ((name != "llvm.fptosi.sat" && name != "llvm.fptoui.sat") || call.getArgs().size() != 1 || !call.getOpBundleOperands().empty() || call->getNumResults() != 1)
-    return call.emitOpError("calls ") << name << "; the emitters call llvm.fptosi.sat and llvm.fptoui.sat alone, on one value";
+  if ((name != "llvm.fptosi.sat" && name != "llvm.fptoui.sat") || call.getArgs().size() != 1 ||
+      !call.getOpBundleOperands().empty() || call->getNumResults() != 1)
+    return call.emitOpError("calls ") << name
+                                      << "; the emitters call llvm.fptosi.sat and llvm.fptoui.sat alone, on one value";
   Type from = call.getArgs()[0].getType(), to = call->getResult(0).getType();
-  if (!isa<FloatType>(getElementTypeOrSelf(from)) || !getElementTypeOrSelf(to).isSignlessInteger() || lanes(from) != lanes(to))
+  if (!isa<FloatType>(getElementTypeOrSelf(from)) || !getElementTypeOrSelf(to).isSignlessInteger() ||
+      lanes(from) != lanes(to))
     return call.emitOpError("is no cast of ") << from << " to " << to;
   return success();
 }
 
-/// What MLIR does not compare: addresses have the lanes of their index; what is read or written under a mask has those of the mask, and the type of
-/// what is taken where the mask is not set.
+/// What MLIR does not compare: addresses have the lanes of their index; what is read or written under a mask has those
+/// of the mask, and the type of what is taken where the mask is not set.
 LogicalResult checkLanes(Operation *op) {
   auto lanes = [](Type type) { return isa<VectorType>(type) ? cast<VectorType>(type).getNumElements() : 0; };
-  auto agree = [&](Type a, Type b) -> LogicalResult { return lanes(a) == lanes(b) ? success() : op->emitOpError("has the types ") << a << " and " << b << ", of different lanes"; };
+  auto agree = [&](Type a, Type b) -> LogicalResult {
+    return lanes(a) == lanes(b) ? success()
+                                : op->emitOpError("has the types ") << a << " and " << b << ", of different lanes";
+  };
   if (auto address = dyn_cast<LLVM::GEPOp>(op)) {
-    Type index = address.getDynamicIndices().empty() ? IntegerType::get(op->getContext(), 64) : address.getDynamicIndices()[0].getType();
-    return isPointer(address.getBase().getType()) ? agree(index, address.getType()) : op->emitOpError("steps from ") << address.getBase().getType() << "; the emitters step from one pointer";
+    Type index = address.getDynamicIndices().empty() ? IntegerType::get(op->getContext(), 64)
+                                                     : address.getDynamicIndices()[0].getType();
+    return isPointer(address.getBase().getType()) ? agree(index, address.getType())
+                                                  : op->emitOpError("steps from ")
+                                                        << address.getBase().getType()
+                                                        << "; the emitters step from one pointer";
   }
   auto passes = [&](ValueRange values) -> LogicalResult {
     bool fits = values.size() == 1 && values[0].getType() == op->getResult(0).getType();
-    return fits ? success() : op->emitOpError("takes one value of the type ") << op->getResult(0).getType() << " where the mask is not set";
+    return fits ? success()
+                : op->emitOpError("takes one value of the type ")
+                      << op->getResult(0).getType() << " where the mask is not set";
   };
   if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op))
     return failed(agree(load.getMask().getType(), load.getType())) ? failure() : passes(load.getPassThru());
@@ -96,31 +109,58 @@ LogicalResult checkLanes(Operation *op) {
 
 /// Attributes of the llvm dialect's ops: those that the emitters set, with values that LLVM takes.
 LogicalResult checkAttributes(Operation *op) {
-  static const llvm::StringSet<> harmless{"elem_type",   "rawConstantIndices", "noWrapFlags", "global_name", "sym_name",  "global_type",         "constant",
-                                          "linkage",     "value",              "dso_local",   "isVolatile",  "ordering",  "operandSegmentSizes", "op_bundle_sizes",
-                                          "visibility_", "alignment",          "addr_space",  "hint",        "rw",        "cache",               "unnamed_addr",
-                                          "intrin",      "fastmathFlags"};
+  static const llvm::StringSet<> harmless{"elem_type",
+                                          "rawConstantIndices",
+                                          "noWrapFlags",
+                                          "global_name",
+                                          "sym_name",
+                                          "global_type",
+                                          "constant",
+                                          "linkage",
+                                          "value",
+                                          "dso_local",
+                                          "isVolatile",
+                                          "ordering",
+                                          "operandSegmentSizes",
+                                          "op_bundle_sizes",
+                                          "visibility_",
+                                          "alignment",
+                                          "addr_space",
+                                          "hint",
+                                          "rw",
+                                          "cache",
+                                          "unnamed_addr",
+                                          "intrin",
+                                          "fastmathFlags"};
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (!harmless.contains(name))
       return op->emitOpError("has the attribute ") << name << ", which the emitters do not write";
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (name == "alignment" && !(number && number.getValue().getActiveBits() <= 13 && llvm::isPowerOf2_64(number.getValue().getZExtValue())))
+    if (name == "alignment" &&
+        !(number && number.getValue().getActiveBits() <= 13 && llvm::isPowerOf2_64(number.getValue().getZExtValue())))
       return op->emitOpError("has the alignment ") << attribute.getValue() << "; it is a power of two, 4096 at most";
-    if ((name == "ordering" || name == "addr_space" || name == "visibility_") && !(number && number.getValue().isZero()))
+    if ((name == "ordering" || name == "addr_space" || name == "visibility_") &&
+        !(number && number.getValue().isZero()))
       return op->emitOpError("has ") << name << " " << attribute.getValue() << ", which the emitters do not write";
   }
-  if (auto address = dyn_cast<LLVM::GEPOp>(op); address && !(isScalar(address.getElemType()) && !address.getElemType().isIndex() && address.getIndices().size() == 1))
-    return op->emitOpError("steps through ") << address.getElemType() << "; the emitters step by one index over scalars";
-  if (auto prefetch = dyn_cast<LLVM::Prefetch>(op); prefetch && (prefetch.getRw() > 1 || prefetch.getHint() > 3 || prefetch.getCache() > 1))
-    return op->emitOpError("has rw ") << prefetch.getRw() << ", hint " << prefetch.getHint() << " and cache " << prefetch.getCache() << "; at most 1, 3 and 1 are known";
+  if (auto address = dyn_cast<LLVM::GEPOp>(op);
+      address &&
+      !(isScalar(address.getElemType()) && !address.getElemType().isIndex() && address.getIndices().size() == 1))
+    return op->emitOpError("steps through ")
+           << address.getElemType() << "; the emitters step by one index over scalars";
+  if (auto prefetch = dyn_cast<LLVM::Prefetch>(op);
+      prefetch && (prefetch.getRw() > 1 || prefetch.getHint() > 3 || prefetch.getCache() > 1))
+    return op->emitOpError("has rw ") << prefetch.getRw() << ", hint " << prefetch.getHint() << " and cache "
+                                      << prefetch.getCache() << "; at most 1, 3 and 1 are known";
   if (failed(checkLanes(op)))
     return failure();
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && failed(checkIntrinsic(call)))
     return failure();
   if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
     APInt count;
-    if (!isPointer(local.getElemType()) || !matchPattern(local.getArraySize(), m_ConstantInt(&count)) || count.getActiveBits() > 20)
+    if (!isPointer(local.getElemType()) || !matchPattern(local.getArraySize(), m_ConstantInt(&count)) ||
+        count.getActiveBits() > 20)
       return op->emitOpError("holds pointers, at most 2^20 of them");
   }
   return success();
@@ -130,9 +170,11 @@ LogicalResult checkAttributes(Operation *op) {
 LogicalResult checkGlobal(LLVM::GlobalOp global) {
   auto type = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
   auto bytes = dyn_cast_or_null<StringAttr>(global.getValueOrNull());
-  if (!type || !type.getElementType().isSignlessInteger(8) || !bytes || bytes.getValue().size() != type.getNumElements() || !global.getConstant() ||
+  if (!type || !type.getElementType().isSignlessInteger(8) || !bytes ||
+      bytes.getValue().size() != type.getNumElements() || !global.getConstant() ||
       global.getLinkage() != LLVM::Linkage::Internal || !global.getInitializerRegion().empty())
-    return global.emitOpError("is no internal constant array of bytes with its text, which is all that the emitters write");
+    return global.emitOpError(
+        "is no internal constant array of bytes with its text, which is all that the emitters write");
   return success();
 }
 
@@ -153,7 +195,8 @@ LogicalResult checkFunction(func::FuncOp function, StringRef entry) {
   Type pointer = LLVM::LLVMPointerType::get(function.getContext());
   Type parallelFor = b.getFunctionType({b.getI64Type(), b.getFunctionType({pointer, b.getI64Type()}, {}), pointer}, {});
   if (function.getName() != kParallelFor || function.getFunctionType() != parallelFor)
-    return function.emitOpError("is declared only; of functions outside of itself a lowered program names ") << kParallelFor << " alone, of type " << parallelFor;
+    return function.emitOpError("is declared only; of functions outside of itself a lowered program names ")
+           << kParallelFor << " alone, of type " << parallelFor;
   return success();
 }
 
@@ -192,14 +235,16 @@ std::optional<int64_t> constantOffset(Operation *user) {
   return std::nullopt;
 }
 
-/// The entry loads the pointers of `args` that its description has, those of all results among them, and addresses its workspace alone.
+/// The entry loads the pointers of `args` that its description has, those of all results among them, and
+/// addresses its workspace alone.
 LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
   int64_t inputs = info.inputs.size(), slots = inputs + llvm::count(info.donated, -1);
   llvm::SmallVector<bool> loaded(slots, false);
   auto load = [&](Operation *user, int64_t offset) -> LogicalResult {
     auto pointer = dyn_cast<LLVM::LoadOp>(user);
     if (!pointer || !isPointer(pointer.getType()) || offset % 8 != 0 || offset < 0 || offset / 8 >= slots)
-      return user->emitOpError("reads args at byte ") << offset << "; the description of the entry has " << slots << " pointers there, which are loaded one by one";
+      return user->emitOpError("reads args at byte ") << offset << "; the description of the entry has " << slots
+                                                      << " pointers there, which are loaded one by one";
     loaded[offset / 8] = true;
     return success();
   };
@@ -219,8 +264,10 @@ LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
       return entry.emitOpError("never loads pointer ") << slot << " of args, which its description gives to a result";
   for (Operation *user : entry.getArgument(1).getUsers())
     if (isa<LLVM::GEPOp>(user))
-      if (std::optional<int64_t> offset = constantOffset(user); !offset || *offset < 0 || *offset >= info.workspaceBytes)
-        return user->emitOpError("addresses the workspace at byte ") << offset.value_or(-1) << " of " << info.workspaceBytes;
+      if (std::optional<int64_t> offset = constantOffset(user);
+          !offset || *offset < 0 || *offset >= info.workspaceBytes)
+        return user->emitOpError("addresses the workspace at byte ")
+               << offset.value_or(-1) << " of " << info.workspaceBytes;
   return success();
 }
 

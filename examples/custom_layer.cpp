@@ -1,4 +1,5 @@
-// A layer of one's own: a weight of shape (1,) that starts at zero and is broadcast. Its gradient sums over the examples.
+// A layer of one's own: a weight of shape (1,) that starts at zero and is broadcast. Its
+// gradient sums over the examples.
 #include <wengert/wengert.h>
 
 #include <iostream>

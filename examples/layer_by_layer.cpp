@@ -1,4 +1,5 @@
-// Gradients of the last layers only, as a list of lists; a layer without weights has an empty list, and applying it does nothing.
+// Gradients of the last layers only, as a list of lists; a layer without weights has an empty
+// list, and applying it does nothing.
 #include <wengert/wengert.h>
 
 #include <iostream>

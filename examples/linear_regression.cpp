@@ -21,7 +21,9 @@ int main() {
     for (const auto &[x, y] : points)
       loss = step(x, y);
   std::cout << "batches: " << points.batches() << ", traces: " << step.trace_count() << "\n";
-  std::cout << "w near 2: " << (std::abs(w.item<float>() - 2) < 1e-3f) << ", b near 1: " << (std::abs(b.item<float>() - 1) < 1e-3f) << "\n";
-  bool says = step.explain_last_trace().find("32") != std::string::npos && step.explain_last_trace().find("8") != std::string::npos;
+  std::cout << "w near 2: " << (std::abs(w.item<float>() - 2) < 1e-3f)
+            << ", b near 1: " << (std::abs(b.item<float>() - 1) < 1e-3f) << "\n";
+  bool says = step.explain_last_trace().find("32") != std::string::npos &&
+              step.explain_last_trace().find("8") != std::string::npos;
   std::cout << "the report names both sizes: " << says << "\n";
 }

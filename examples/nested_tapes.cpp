@@ -46,5 +46,6 @@ int main() {
     outer.stop();
     first = inner.gradient(y, x);
   }
-  std::cout << (outer.gradient(first, x) ? "a gradient" : "none: the first one was taken after the outer tape stopped") << "\n";
+  std::cout << (outer.gradient(first, x) ? "a gradient" : "none: the first one was taken after the outer tape stopped")
+            << "\n";
 }

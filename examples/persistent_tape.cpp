@@ -13,7 +13,8 @@ int main() {
     try {
       tape.gradient(y, x);
     } catch (const wg::Error &error) {
-      std::cout << (error.kind() == wg::ErrorKind::runtime ? "runtime error: " : "other error: ") << error.message() << "\n";
+      std::cout << (error.kind() == wg::ErrorKind::runtime ? "runtime error: " : "other error: ") << error.message()
+                << "\n";
     }
   }
   {

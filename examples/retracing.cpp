@@ -11,7 +11,9 @@ int main() {
       y = y * x;
     return wg::reduce_sum(y);
   });
-  auto show = [&](const char *what, const wg::Tensor &y) { std::cout << what << ": " << y.item<float>() << ", traces " << power.trace_count() << "\n"; };
+  auto show = [&](const char *what, const wg::Tensor &y) {
+    std::cout << what << ": " << y.item<float>() << ", traces " << power.trace_count() << "\n";
+  };
   show("first call", power(wg::Tensor{1.0f, 2.0f}, 2));
   show("other values", power(wg::Tensor{3.0f, 4.0f}, 2));
   scale.assign(10.0f);

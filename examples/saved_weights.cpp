@@ -1,4 +1,5 @@
-// A tape dies with its program; what can be kept is the weights and the inputs. Loaded, recorded anew: the same gradients, bit for bit.
+// A tape dies with its program; what can be kept is the weights and the inputs. Loaded, recorded anew:
+// the same gradients, bit for bit.
 #include <wengert/wengert.h>
 
 #include <filesystem>
@@ -11,7 +12,8 @@ static std::vector<float> gradient(const wg::nn::Dense &layer, const wg::Tensor 
 }
 
 int main() {
-  wg::nn::Dense before(8, 4, wg::tanh, {.weight = wg::nn::glorot_uniform(1)}), after(8, 4, wg::tanh, {.weight = wg::nn::glorot_uniform(2)});
+  wg::nn::Dense before(8, 4, wg::tanh, {.weight = wg::nn::glorot_uniform(1)}),
+      after(8, 4, wg::tanh, {.weight = wg::nn::glorot_uniform(2)});
   wg::Tensor x = wg::random_normal(wg::random::key(1), {16, 8});
   std::filesystem::path path = std::filesystem::temp_directory_path() / "wengert_saved_weights.safetensors";
   wg::save_weights(path.string(), before);

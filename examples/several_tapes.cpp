@@ -16,7 +16,8 @@ int main() {
 
   wg::GradientTape both;
   wg::Tensor sum = x * x + 3.0f * x;
-  std::cout << "one tape over both: " << both.gradient(sum, x).item<float>() << ", the sum: " << (dy + dz).item<float>() << "\n";
+  std::cout << "one tape over both: " << both.gradient(sum, x).item<float>() << ", the sum: " << (dy + dz).item<float>()
+            << "\n";
 
   wg::GradientTape late;
   std::cout << "a tape that saw neither: " << late.gradient(y, x) << "\n";

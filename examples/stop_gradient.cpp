@@ -1,4 +1,5 @@
-// x * stop_gradient(x * y): the second factor counts as a constant, so there is no path from y. Not zero: none, and it says why.
+// x * stop_gradient(x * y): the second factor counts as a constant, so there is no path from y.
+// Not zero: none, and it says why.
 #include <wengert/wengert.h>
 
 #include <iostream>

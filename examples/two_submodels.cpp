@@ -1,4 +1,5 @@
-// Two sub-models, a tape for each, one Adam for both in turn: its moments belong to the variables, made when first needed.
+// Two sub-models, a tape for each, one Adam for both in turn: its moments belong to the
+// variables, made when first needed.
 #include <wengert/wengert.h>
 
 #include <iostream>

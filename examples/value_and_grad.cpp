@@ -9,7 +9,8 @@ int main() {
   std::cout << "x^3 at 2: " << value.item<double>() << ", slope " << slope.item<double>() << "\n";
   auto first = [&](const wg::Tensor &x) { return wg::grad(cube)(x).value(); };
   auto second = [&](const wg::Tensor &x) { return wg::grad(first)(x).value(); };
-  std::cout << "second " << second(wg::Tensor(2.0)).item<double>() << ", third " << wg::grad(second)(wg::Tensor(2.0)).item<double>() << "\n";
+  std::cout << "second " << second(wg::Tensor(2.0)).item<double>() << ", third "
+            << wg::grad(second)(wg::Tensor(2.0)).item<double>() << "\n";
 
   // The Hessian-vector product of a function of a vector, without the Hessian: the gradient of <gradient, v>.
   auto energy = [](const wg::Tensor &x) { return wg::reduce_sum(wg::exp(x) * x); };

@@ -20,8 +20,8 @@ using runtime::OpId;
 
 [[gnu::tls_model("initial-exec")]] static constinit thread_local Level *current = nullptr;
 
-/// The thread's eager level. Its tapes are told when the thread ends, but it is never destroyed: the destructors of other thread_local objects, and
-/// of static ones, may compute after that.
+/// The thread's eager level. Its tapes are told when the thread ends, but it is never destroyed: the destructors of
+/// other thread_local objects, and of static ones, may compute after that.
 static Level &rootLevel() {
   alignas(Level) static constinit thread_local char memory[sizeof(Level)] = {};
   struct Farewell {
@@ -146,7 +146,8 @@ void raise(runtime::Failure failure, const Where &where) {
   if (failure.where.empty() && where)
     failure.where = toString(where);
   if (Trace *trace = level().trace)
-    if (std::string tracing = "while '" + trace->name() + "' is traced"; failure.where.find(tracing) == std::string::npos)
+    if (std::string tracing = "while '" + trace->name() + "' is traced";
+        failure.where.find(tracing) == std::string::npos)
       failure.where += (failure.where.empty() ? "" : ", ") + tracing;
   throw Error(std::move(failure));
 }
@@ -176,8 +177,8 @@ void raiseOp(const char *op, std::string message, std::string remedy, std::vecto
 
 void raiseOutOfScope(const char *op, const Tensor &tensor, const Where &where) {
   if (stateOf(tensor)->spec)
-    raiseOp(op, "the tensor is a specification, which has a dtype and a shape but no value", "pass it to Function::trace only",
-            {tensor.body()->type}, where, ErrorKind::type);
+    raiseOp(op, "the tensor is a specification, which has a dtype and a shape but no value",
+            "pass it to Function::trace only", {tensor.body()->type}, where, ErrorKind::type);
   const Symbol &symbol = *stateOf(tensor)->symbol;
   raiseOp(op,
           "a tensor of a traced function is out of scope and cannot be used here; it was made at " +
@@ -196,7 +197,7 @@ void raiseNoElements(const char *what, const Tensor &tensor, const Where &where)
   raiseOutOfScope(what, tensor, where);
 }
 
-//===- Literals ------------------------------------------------------------------------------------------------------===//
+//===- Literals ---------------------------------------------------------------------------------------------------===//
 
 /// The number as an element of the dtype. A float for an integer dtype never comes here.
 static void store(double real, int64_t integer, DType dtype, void *to) {
@@ -247,7 +248,8 @@ static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const>
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = makeTensor(std::move(outputs[i]));
   auto records = [&](Tape *tape) {
-    return tape->recording && std::any_of(operands.begin(), operands.end(), [&](const Tensor *operand) { return tape->tracks(*operand); });
+    return tape->recording &&
+           std::any_of(operands.begin(), operands.end(), [&](const Tensor *operand) { return tape->tracks(*operand); });
   };
   if (here.tapes.size() > 1) // all tapes have the op, or none
     for (Tape *tape : here.tapes)
@@ -301,7 +303,9 @@ Tensor ownerOf(const Shape &shape, const Where &where) {
 
 void checkRank(const char *op, const Shape &shape, const Where &where) {
   if (shape.excess())
-    raiseOp(op, "a shape of rank " + std::to_string(shape.size() + shape.excess()) + "; the highest is " + std::to_string(runtime::kMaxRank),
+    raiseOp(op,
+            "a shape of rank " + std::to_string(shape.size() + shape.excess()) + "; the highest is " +
+                std::to_string(runtime::kMaxRank),
             "merge axes by a reshape", {}, where);
 }
 

@@ -51,10 +51,11 @@ struct VariableState {
   int64_t id = 0;
   uint64_t birth = 0; ///< the trace that made this formal parameter, 0 for a real variable
   Where made;         ///< of a formal parameter: the call that was traced
-  /// Of a formal parameter: the variable has other places among the arguments, or is captured as well, and this one counts on its own.
+  /// Of a formal parameter: the variable has other places among the arguments, or is captured as well,
+  /// and this one counts on its own.
   bool separate = false;
-  /// Of a place of a derivative: the variable that it stands for, to which everything goes. Each read has an identity of its own, which the
-  /// tape of that derivative knows as a read of the place.
+  /// Of a place of a derivative: the variable that it stands for, to which everything goes. Each read has an identity
+  /// of its own, which the tape of that derivative knows as a read of the place.
   std::shared_ptr<VariableState> of;
   mutable std::shared_mutex mutex;
   Tensor current; ///< guarded by mutex
@@ -69,7 +70,9 @@ inline const std::shared_ptr<VariableState> &variableBehind(const std::shared_pt
   return *at;
 }
 /// Whether two states are one to a tape: a formal parameter has the id of what it stands for, a place is only itself.
-inline bool isSamePlace(const VariableState &a, const VariableState &b) { return a.of || b.of ? &a == &b : a.id == b.id; }
+inline bool isSamePlace(const VariableState &a, const VariableState &b) {
+  return a.of || b.of ? &a == &b : a.id == b.id;
+}
 /// Whether a variable counts on its own among the arguments of a call.
 inline bool countsAlone(const VariableState &variable) { return variable.of || variable.separate; }
 
@@ -82,16 +85,17 @@ Tensor readLocked(const std::shared_ptr<VariableState> &variable);
 /// The parameter of a traced function, outside of its trace.
 [[noreturn]] void raiseOutOfScope(const VariableState &variable, const Where &where);
 
-/// Exchanges the values of variables, eagerly, with these. Nothing here fails: what changes several variables changes all or none.
+/// Exchanges the values of variables, eagerly, with these. Nothing here fails: what changes several
+/// variables changes all or none.
 void exchangeValues(std::span<std::pair<std::shared_ptr<VariableState>, Tensor>> values) noexcept;
 
 /// What one thread is doing at one level: nothing but eager work, or one trace. Tapes belong to a level.
 struct Level {
   Trace *trace = nullptr;
   Level *outer = nullptr;
-  std::vector<Tape *> tapes; ///< those that exist at this level, oldest first
-  bool ended = false;        ///< the thread is about to: nobody frees the list later
-  std::vector<Tape *> dropped;            ///< tapes of this level whose last handle died on another thread; guarded
+  std::vector<Tape *> tapes;             ///< those that exist at this level, oldest first
+  bool ended = false;                    ///< the thread is about to: nobody frees the list later
+  std::vector<Tape *> dropped;           ///< tapes of this level whose last handle died on another thread; guarded
   std::atomic<bool> someDropped = false; ///< asked without the lock
 
   /// Frees the dropped tapes. On the level's own thread.
@@ -125,8 +129,8 @@ Tensor ownerOf(const Shape &shape, const Where &where);
 void checkRank(const char *op, const Shape &shape, const Where &where);
 /// A literal as a scalar (eager) or as a splat of `shape` (traced, static sizes).
 Tensor literal(double real, int64_t integer, DType dtype, const Shape &shape, const Where &where);
-/// An elementwise op on x and a number, which comes first if `first`, without a tensor for the number. Undefined where a tape needs one, while
-/// tracing, and where something is wrong: the long way says what.
+/// An elementwise op on x and a number, which comes first if `first`, without a tensor for the number. Undefined where
+/// a tape needs one, while tracing, and where something is wrong: the long way says what.
 Tensor applyBeside(runtime::OpId op, const Tensor &x, double real, int64_t integer, bool first, const Where &where);
 /// The operand as a tensor; a literal takes `dtype`.
 Tensor operandOf(const Located &operand, DType dtype);

@@ -44,9 +44,7 @@ static void callTraced(ConcreteState &concrete, std::span<const Arguments::Leaf>
     case TraceInput::variable:
       operands.push_back(trace.valueOf(readVariable(variableOf(input, leaves), where), concrete.name.c_str(), where));
       break;
-    case TraceInput::capture:
-      operands.push_back(trace.valueOf(input.captured, concrete.name.c_str(), where));
-      break;
+    case TraceInput::capture: operands.push_back(trace.valueOf(input.captured, concrete.name.c_str(), where)); break;
     }
   }
   for (int64_t id : concrete.variablesOf.capturedIds)
@@ -74,7 +72,8 @@ public:
     list_[count_++] = {variable, exclusive};
   }
   void lock() {
-    std::sort(list_.begin(), list_.begin() + count_, [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
+    std::sort(list_.begin(), list_.begin() + count_,
+              [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
     for (auto &[variable, exclusive] : held())
       exclusive ? variable->mutex.lock() : variable->mutex.lock_shared();
     locked_ = true;
@@ -105,9 +104,10 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   if (here.trace)
     return callTraced(concrete, leaves, results, *here.trace, where);
 
-  bool taped = std::any_of(here.tapes.begin(), here.tapes.end(), [](const Tape *tape) { return tape->recording.load(); });
+  bool taped =
+      std::any_of(here.tapes.begin(), here.tapes.end(), [](const Tape *tape) { return tape->recording.load(); });
   size_t numInputs = concrete.inputs.size();
-  StackArray<Array, 40> inputs(numInputs); // no heap for a step with three dozen variables
+  StackArray<Array, 40> inputs(numInputs);              // no heap for a step with three dozen variables
   StackArray<Tensor, 8> tensors(taped ? numInputs : 0); // for the tapes
   Locks locks(numInputs);
   bool variables = false;
@@ -164,14 +164,16 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
   Code &code = derivative ? *derivative->forward : *concrete.code;
   StackArray<Array, 40> outputs(code.results().size());
 
-  // What may fail comes before the code runs, which writes into variables: tensors without elements for all that it computes, and room on the tapes.
+  // What may fail comes before the code runs, which writes into variables: tensors without elements for all that it
+  // computes, and room on the tapes.
   StackArray<Tensor, 40> made(outputs.size());
   for (Tensor &tensor : made)
     tensor = makeTensor(Array());
   results.reserve(results.size() + concrete.numResults);
   std::vector<const Tensor *> operands;
   auto records = [&](Tape *tape) {
-    return tape->recording && std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); });
+    return tape->recording &&
+           std::any_of(wanted.begin(), wanted.end(), [&](uint32_t i) { return tape->tracks(tensors[i]); });
   };
   if (derivative) {
     for (const Tensor &tensor : tensors)

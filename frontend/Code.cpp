@@ -137,7 +137,8 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
     only_.store(code.get(), std::memory_order_release);
   compileSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (static_cast<int64_t>(compiled_.size()) > capacity_)
-    compiled_.erase(std::min_element(compiled_.begin(), compiled_.end(), [](const auto &a, const auto &b) { return a.second.lastUse < b.second.lastUse; }));
+    compiled_.erase(std::min_element(compiled_.begin(), compiled_.end(),
+                                     [](const auto &a, const auto &b) { return a.second.lastUse < b.second.lastUse; }));
   return code;
 }
 
@@ -181,7 +182,9 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
     std::string results;
     for (const TensorType &type : executable.info.results)
       results += (results.empty() ? "" : ", ") + toString(type);
-    raiseOp(entry_.c_str(), "out of memory for the results (" + results + ") and " + std::to_string(executable.info.workspaceBytes) + " bytes of workspace",
+    raiseOp(entry_.c_str(),
+            "out of memory for the results (" + results + ") and " + std::to_string(executable.info.workspaceBytes) +
+                " bytes of workspace",
             "make them smaller, or free other tensors first", {}, where, ErrorKind::runtime);
   }
   if (status) [[unlikely]]

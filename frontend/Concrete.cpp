@@ -15,15 +15,16 @@ const char *to_string(Stage stage) { return codegen::nameOf(static_cast<codegen:
 
 detail::ConcreteState &ConcreteFunction::self(const Where &where) const {
   if (!state_)
-    detail::raiseOp("function", "the concrete function was moved from, and holds nothing", "use what it was moved to", {}, where,
-                    ErrorKind::runtime);
+    detail::raiseOp("function", "the concrete function was moved from, and holds nothing", "use what it was moved to",
+                    {}, where, ErrorKind::runtime);
   return *state_;
 }
 
 /// LLVM's tables may be gone.
 static void checkGenerating(const ir::Generating &generating, const char *what, const Where &where) {
   if (!generating.allowed())
-    detail::raiseOp(what, "no machine code is made once exit() has begun", "write it before main returns", {}, where, ErrorKind::runtime);
+    detail::raiseOp(what, "no machine code is made once exit() has begun", "write it before main returns", {}, where,
+                    ErrorKind::runtime);
 }
 
 static std::string print(ModuleOp module) {
@@ -144,11 +145,13 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
   for (size_t i = 0; i < leaves.size(); ++i) {
     bool asTraced = given.capturedIds[i] == traced.capturedIds[i];
     bool sameAlias = given.aliasOf[i] == traced.aliasOf[i];
-    if (asTraced && sameAlias && given.placeOf[i] == traced.placeOf[i] && given.capturedPlaces[i] == traced.capturedPlaces[i])
+    if (asTraced && sameAlias && given.placeOf[i] == traced.placeOf[i] &&
+        given.capturedPlaces[i] == traced.capturedPlaces[i])
       continue;
     raiseOp(name,
             "argument " + std::to_string(i) + ", " + detail::describe(*leaves[i].variable->state()) + ", is " +
-                (!asTraced    ? given.capturedIds[i] >= 0 ? "captured by the function as well" : "not the one that the function captures"
+                (!asTraced    ? given.capturedIds[i] >= 0 ? "captured by the function as well"
+                                                          : "not the one that the function captures"
                  : !sameAlias ? given.aliasOf[i] != i ? "also argument " + std::to_string(given.aliasOf[i])
                                                       : "not also argument " + std::to_string(traced.aliasOf[i])
                               : std::string("differentiated by at one of several places")) +

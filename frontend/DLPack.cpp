@@ -13,8 +13,10 @@ using runtime::Array;
 using runtime::Buffer;
 
 // The published layout.
-static_assert(sizeof(DLDevice) == 8 && sizeof(DLDataType) == 4 && sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, byte_offset) == 40);
-static_assert(sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80 && offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
+static_assert(sizeof(DLDevice) == 8 && sizeof(DLDataType) == 4 && sizeof(DLTensor) == 48 &&
+              offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, byte_offset) == 40);
+static_assert(sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80 &&
+              offsetof(DLManagedTensorVersioned, dl_tensor) == 32);
 
 static constexpr uint64_t kReadOnly = 1;
 
@@ -24,8 +26,9 @@ struct DTypeRow {
   DType dtype;
   uint8_t code, bits;
 };
-constexpr DTypeRow kDTypes[] = {{DType::f64, kDLFloat, 64}, {DType::f32, kDLFloat, 32}, {DType::bf16, kDLBfloat, 16}, {DType::f16, kDLFloat, 16},
-                                {DType::i64, kDLInt, 64},   {DType::i32, kDLInt, 32},   {DType::u8, kDLUInt, 8},      {DType::boolean, kDLBool, 8}};
+constexpr DTypeRow kDTypes[] = {{DType::f64, kDLFloat, 64}, {DType::f32, kDLFloat, 32},  {DType::bf16, kDLBfloat, 16},
+                                {DType::f16, kDLFloat, 16}, {DType::i64, kDLInt, 64},    {DType::i32, kDLInt, 32},
+                                {DType::u8, kDLUInt, 8},    {DType::boolean, kDLBool, 8}};
 
 /// What an exported struct lives in: the tensor, and the lists that the struct points to.
 template <class Managed> struct Exported {
@@ -36,7 +39,7 @@ template <class Managed> struct Exported {
 
 } // namespace
 
-// ---- To others -----------------------------------------------------------------------------------------------------------------
+// ---- To others ------------------------------------------------------------------------------------------------------
 
 template <class Managed> static Managed *exported(const Tensor &x, const Where &where) {
   x.body(where);
@@ -76,7 +79,7 @@ DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &x, Where where) {
   return managed;
 }
 
-// ---- From others ---------------------------------------------------------------------------------------------------------------
+// ---- From others ----------------------------------------------------------------------------------------------------
 
 template <class Managed> static void release(void *owner) noexcept {
   auto *managed = static_cast<Managed *>(owner);
@@ -90,14 +93,21 @@ static TensorType typeOf(const DLTensor &tensor, const Where &where) {
     detail::raiseOp("from_dlpack", std::move(message), std::move(remedy), {}, where, kind);
   };
   if (tensor.device.device_type != kDLCPU)
-    refuse("the tensor is on a device of type " + std::to_string(static_cast<int32_t>(tensor.device.device_type)) + ", not on the CPU (kDLCPU, 1)", "copy it to the CPU first");
-  const DTypeRow *row = std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const DTypeRow &r) { return r.code == tensor.dtype.code && r.bits == tensor.dtype.bits; });
+    refuse("the tensor is on a device of type " + std::to_string(static_cast<int32_t>(tensor.device.device_type)) +
+               ", not on the CPU (kDLCPU, 1)",
+           "copy it to the CPU first");
+  const DTypeRow *row = std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const DTypeRow &r) {
+    return r.code == tensor.dtype.code && r.bits == tensor.dtype.bits;
+  });
   if (row == std::end(kDTypes) || tensor.dtype.lanes != 1)
-    refuse("the dtype has code " + std::to_string(tensor.dtype.code) + ", " + std::to_string(tensor.dtype.bits) + " bits and " + std::to_string(tensor.dtype.lanes) +
-               (tensor.dtype.lanes == 1 ? " lane" : " lanes") + ": it is none of f64, f32, bf16, f16, i64, i32, u8 and bool",
+    refuse("the dtype has code " + std::to_string(tensor.dtype.code) + ", " + std::to_string(tensor.dtype.bits) +
+               " bits and " + std::to_string(tensor.dtype.lanes) + (tensor.dtype.lanes == 1 ? " lane" : " lanes") +
+               ": it is none of f64, f32, bf16, f16, i64, i32, u8 and bool",
            "convert it to one of these first", ErrorKind::type);
   if (tensor.ndim < 0 || tensor.ndim > runtime::kMaxRank)
-    refuse("the tensor has " + std::to_string(tensor.ndim) + " axes; 0 to " + std::to_string(runtime::kMaxRank) + " are possible", "merge axes by a reshape first");
+    refuse("the tensor has " + std::to_string(tensor.ndim) + " axes; 0 to " + std::to_string(runtime::kMaxRank) +
+               " are possible",
+           "merge axes by a reshape first");
   if (tensor.ndim > 0 && !tensor.shape)
     refuse("the pointer to the shape is null", "give " + std::to_string(tensor.ndim) + " sizes");
   TensorType type{row->dtype, {}};
@@ -136,7 +146,8 @@ static void copyStrided(const DLTensor &tensor, const TensorType &type, int axis
 
 template <class Managed> static Tensor imported(Managed *managed, const Where &where) {
   if (!managed)
-    detail::raiseOp("from_dlpack", "the pointer to the managed tensor is null", "pass what the other library exported", {}, where);
+    detail::raiseOp("from_dlpack", "the pointer to the managed tensor is null", "pass what the other library exported",
+                    {}, where);
   struct Guard {
     Managed *managed;
     ~Guard() {
@@ -146,7 +157,9 @@ template <class Managed> static Tensor imported(Managed *managed, const Where &w
   } guard{managed};
   if constexpr (std::same_as<Managed, DLManagedTensorVersioned>)
     if (managed->version.major != 1) // nothing but the deleter may be looked at then
-      detail::raiseOp("from_dlpack", "the struct has version " + std::to_string(managed->version.major) + "." + std::to_string(managed->version.minor) + "; 1 is read",
+      detail::raiseOp("from_dlpack",
+                      "the struct has version " + std::to_string(managed->version.major) + "." +
+                          std::to_string(managed->version.minor) + "; 1 is read",
                       "export the older struct", {}, where, ErrorKind::unimplemented);
   const DLTensor &tensor = managed->dl_tensor;
   TensorType type = typeOf(tensor, where);

@@ -1,5 +1,5 @@
-// The derivative of a concrete function: a pair, forward with residuals and backward, compiled on its own; and, where an outer tape records the
-// gradient, one function that does both and can be differentiated again.
+// The derivative of a concrete function: a pair, forward with residuals and backward, compiled on its own; and, where
+// an outer tape records the gradient, one function that does both and can be differentiated again.
 #include "frontend/Function.h"
 
 #include "autodiff/Reverse.h"
@@ -15,7 +15,8 @@ using namespace mlir;
 
 namespace wg::detail {
 
-/// Makes `entry` the module's one public function and erases what it does not call, the derivatives of what is left too.
+/// Makes `entry` the module's one public function and erases what it does not call, the
+/// derivatives of what is left too.
 static void makeEntry(ModuleOp module, StringRef entry) {
   SymbolTable symbols(module);
   llvm::SetVector<Operation *> reached;
@@ -47,7 +48,8 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   return made;
 }
 
-/// The residuals of `part` by their places among those of `whole`, whose forward is the same ops with other results; none if one is not there.
+/// The residuals of `part` by their places among those of `whole`, whose forward is the same ops with other
+/// results; none if one is not there.
 static std::optional<std::vector<int64_t>> residualsIn(const Derivative &whole, const Derivative &part) {
   // A value, by the op that makes it (-1: an argument), counted from the front, and its place among the results.
   using Place = std::pair<int64_t, unsigned>;
@@ -76,8 +78,8 @@ static std::optional<std::vector<int64_t>> residualsIn(const Derivative &whole, 
   return kept;
 }
 
-std::shared_ptr<Derivative> ConcreteState::part(const std::shared_ptr<Derivative> &whole, const std::vector<uint32_t> &results,
-                                                const Where &where) {
+std::shared_ptr<Derivative> ConcreteState::part(const std::shared_ptr<Derivative> &whole,
+                                                const std::vector<uint32_t> &results, const Where &where) {
   if (results == whole->results)
     return whole;
   std::lock_guard lock(mutex_);
@@ -91,8 +93,10 @@ std::shared_ptr<Derivative> ConcreteState::part(const std::shared_ptr<Derivative
   return made;
 }
 
-std::shared_ptr<Derivative> ConcreteState::differentiate(const std::vector<uint32_t> &arguments, const std::vector<uint32_t> &results,
-                                                         std::vector<DroppedGradient> &dropped, const Where &where) const {
+std::shared_ptr<Derivative> ConcreteState::differentiate(const std::vector<uint32_t> &arguments,
+                                                         const std::vector<uint32_t> &results,
+                                                         std::vector<DroppedGradient> &dropped,
+                                                         const Where &where) const {
   Diagnostics diagnostics;
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
   auto made = std::make_shared<Derivative>();
@@ -152,8 +156,8 @@ std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const 
   b.setInsertionPointToStart(body);
   SmallVector<mlir::Value> arguments(body->getArguments());
   ArrayRef<mlir::Value> primal = ArrayRef<mlir::Value>(arguments).take_front(forward.getNumArguments());
-  auto call =
-      ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(forwardCopy.getSymNameAttr()), primal);
+  auto call = ir::CallOp::create(b, loc, forward.getResultTypes(), FlatSymbolRefAttr::get(forwardCopy.getSymNameAttr()),
+                                 primal);
   SmallVector<mlir::Value> operands;
   for (int64_t residual : derivative.residuals)
     operands.push_back(residual >= 0 ? primal[residual]

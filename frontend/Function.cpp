@@ -26,7 +26,7 @@ static double secondsSince(Clock::time_point begin) {
 static constinit std::atomic<bool> runEagerly = false;
 bool functionsRunEagerly() { return runEagerly.load(std::memory_order_relaxed) && !level().trace; }
 
-//===- Tracing -------------------------------------------------------------------------------------------------------===//
+//===- Tracing ----------------------------------------------------------------------------------------------------===//
 
 namespace {
 
@@ -103,8 +103,8 @@ static bool capturedPlace(const Arguments::Leaf &leaf, std::span<const int64_t> 
   return capturedId(leaf, captured) >= 0 && countsAlone(*leaf.variable->state());
 }
 
-/// Whether a trace for these dtypes, shapes and aliases serves these variables: one in which an argument is captured as well serves no other variable
-/// in its place, and no other trace serves that one.
+/// Whether a trace for these dtypes, shapes and aliases serves these variables: one in which an argument is captured as
+/// well serves no other variable in its place, and no other trace serves that one.
 static bool serves(const ConcreteState &concrete, const Arguments &arguments) {
   for (size_t i = 0; i < arguments.leaves.size(); ++i)
     if (arguments.leaves[i].variable &&
@@ -175,7 +175,8 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   concrete->variablesOf = describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured);
   std::string entry = trace.function().getSymName().str();
   Identities identities = trace.takeIdentities();
-  concrete->code = std::make_unique<Code>(trace.takeModule(), entry, options.interpret, std::move(identities), options.capacity);
+  concrete->code =
+      std::make_unique<Code>(trace.takeModule(), entry, options.interpret, std::move(identities), options.capacity);
   // What errors call the inputs: as the user does, if there are names. A variable has no open size.
   std::vector<std::string> paths, names;
   if (!options.argument_names.empty())
@@ -193,7 +194,7 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   return concrete;
 }
 
-//===- The cache -----------------------------------------------------------------------------------------------------===//
+//===- The cache --------------------------------------------------------------------------------------------------===//
 
 /// One line for each leaf in which two signatures differ. Leaves of one path are compared in their order.
 static std::vector<std::string> differences(std::span<const SignatureLeaf> known, std::span<const SignatureLeaf> now) {
@@ -300,7 +301,8 @@ std::shared_ptr<Entry> FunctionState::findOpen(const Arguments &arguments, uint6
   return best;
 }
 
-/// Whether the open sizes of a trace can be those of this call: two that it takes to be equal may differ here, where a trace of its own broadcasts.
+/// Whether the open sizes of a trace can be those of this call: two that it takes to be equal may differ here, where
+/// a trace of its own broadcasts.
 static bool fitsOpen(const ConcreteState &concrete, const Arguments &arguments) {
   std::vector<TensorType> types;
   for (const TraceInput &input : concrete.inputs)
@@ -331,8 +333,8 @@ static std::string milliseconds(double seconds) {
 
 namespace {
 
-/// Which trace each thread waits for. A thread waits for none whose own thread waits, at once or through others, for a trace of this one: neither
-/// would ever end.
+/// Which trace each thread waits for. A thread waits for none whose own thread waits, at once or through others, for a
+/// trace of this one: neither would ever end.
 class Waiting {
 public:
   /// Notes that this thread waits for a trace; false if it must not.
@@ -378,7 +380,8 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
       Entry &known = *at->second;
       if (!(exact && known.alias) && known.key.size() == key.size() &&
           std::equal(key.begin(), key.end(), known.key.begin()) &&
-          (!known.concrete || ((known.concrete->boundTo == 0 || known.concrete->boundTo == outer) && serves(*known.concrete, arguments)))) {
+          (!known.concrete || ((known.concrete->boundTo == 0 || known.concrete->boundTo == outer) &&
+                               serves(*known.concrete, arguments)))) {
         entry = at->second;
         break;
       }
@@ -396,14 +399,16 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
               "make the depth depend on a static argument", {}, arguments.where, ErrorKind::runtime);
     if (!waiting().begin(entry))
       raiseOp(name.c_str(),
-              "it is being traced by another thread, which waits for a function that this thread is tracing: they call each other, which has no end",
+              "it is being traced by another thread, which waits for a function that this thread is tracing: they call "
+              "each other, which has no end",
               "make the depth depend on a static argument", {}, arguments.where, ErrorKind::runtime);
     traced.wait(lock);
     waiting().end();
   }
 
   // Remembered under this signature too, so that the next such call finds it at once.
-  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(arguments, outer); open && fitsOpen(*open->concrete, arguments)) {
+  if (std::shared_ptr<Entry> open = exact ? nullptr : findOpen(arguments, outer);
+      open && fitsOpen(*open->concrete, arguments)) {
     entry = std::make_shared<Entry>();
     entry->key.assign(key.begin(), key.end());
     entry->concrete = open->concrete;
@@ -435,8 +440,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   try {
     concrete = trace(arguments, body, reason);
     std::string calledAt = toString(arguments.where);
-    text = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) + ": " + reason +
-           "\n  cost: " + std::to_string(concrete->numOps) + " ops traced in " + milliseconds(concrete->traceSeconds);
+    text = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) +
+           ": " + reason + "\n  cost: " + std::to_string(concrete->numOps) + " ops traced in " +
+           milliseconds(concrete->traceSeconds);
   } catch (...) {
     lock.lock();
     std::erase_if(entries, [&](const auto &each) { return each.second == entry; });
@@ -460,18 +466,21 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   return concrete;
 }
 
-//===- The public face -----------------------------------------------------------------------------------------------===//
+//===- The public face --------------------------------------------------------------------------------------------===//
 
 std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where) {
-  auto refuse = [&](const std::string &message, const char *remedy) { raiseOp(name.c_str(), message, remedy, {}, where); };
+  auto refuse = [&](const std::string &message, const char *remedy) {
+    raiseOp(name.c_str(), message, remedy, {}, where);
+  };
   if (options.capacity < 1)
     refuse("FunctionOptions::capacity is " + std::to_string(options.capacity), "keep at least 1 concrete function");
   if (options.max_traces < 0)
     refuse("FunctionOptions::max_traces is " + std::to_string(options.max_traces), "0 means no limit");
   for (size_t i = 0; i < options.argument_names.size(); ++i)
-    if (std::find(options.argument_names.begin(), options.argument_names.begin() + static_cast<std::ptrdiff_t>(i), options.argument_names[i]) !=
-        options.argument_names.begin() + static_cast<std::ptrdiff_t>(i))
-      refuse("FunctionOptions::argument_names has '" + options.argument_names[i] + "' twice", "give each argument a name of its own");
+    if (std::find(options.argument_names.begin(), options.argument_names.begin() + static_cast<std::ptrdiff_t>(i),
+                  options.argument_names[i]) != options.argument_names.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse("FunctionOptions::argument_names has '" + options.argument_names[i] + "' twice",
+             "give each argument a name of its own");
   auto state = std::make_shared<FunctionState>();
   state->name = std::move(name);
   state->options = std::move(options);
@@ -500,7 +509,8 @@ static void checkInScope(const FunctionState &function, const Arguments &argumen
 
 std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body) {
   if (ir::threadEnds()) [[unlikely]]
-    return whereMlirIsAlive(function.name.c_str(), arguments.where, [&] { return concrete(function, arguments, body); });
+    return whereMlirIsAlive(function.name.c_str(), arguments.where,
+                            [&] { return concrete(function, arguments, body); });
   if (arguments.symbolic)
     checkInScope(function, arguments, /*specs=*/true);
   std::shared_ptr<ConcreteState> found = function.find(arguments, body, /*exact=*/true);
@@ -542,7 +552,8 @@ bool tracing() { return detail::level().trace != nullptr; }
 
 detail::FunctionState &FunctionBase::self(const Where &where) const {
   if (!state_)
-    detail::raiseOp("function", "it was moved from, and holds nothing", "use the function that it was moved to", {}, where, ErrorKind::runtime);
+    detail::raiseOp("function", "it was moved from, and holds nothing", "use the function that it was moved to", {},
+                    where, ErrorKind::runtime);
   return *state_;
 }
 
@@ -566,14 +577,16 @@ std::string FunctionBase::explain_last_trace() const {
 }
 
 std::string FunctionBase::report() const {
-  std::vector<std::pair<uint64_t, std::shared_ptr<detail::ConcreteState>>> entries; // with their last use, which calls change
+  std::vector<std::pair<uint64_t, std::shared_ptr<detail::ConcreteState>>>
+      entries; // with their last use, which calls change
   std::string text;
   {
     std::lock_guard lock(self().mutex);
     for (const auto &[hash, entry] : self().entries)
       if (entry->concrete && !entry->alias)
         entries.emplace_back(entry->lastUse, entry->concrete);
-    text = self().name + ": " + std::to_string(self().traceCount) + (self().traceCount == 1 ? " trace, " : " traces, ") + std::to_string(entries.size()) +
+    text = self().name + ": " + std::to_string(self().traceCount) +
+           (self().traceCount == 1 ? " trace, " : " traces, ") + std::to_string(entries.size()) +
            " concrete functions\n";
   }
   std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.first < b.first; });

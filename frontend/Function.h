@@ -6,8 +6,8 @@
 #include <wengert/Function.h>
 
 #include "codegen/Interpret.h"
-#include "runtime/StackArray.h"
 #include "ir/Lifetime.h"
+#include "runtime/StackArray.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -23,13 +23,14 @@ class Executable;
 
 namespace wg::detail {
 
-/// Runs `f` here; or, while this thread ends and MLIR cannot be used on it, on another in its place, at its level and so with its tapes.
+/// Runs `f` here; or, while this thread ends and MLIR cannot be used on it, on another in its place, at
+/// its level and so with its tapes.
 template <class F> auto whereMlirIsAlive(const char *what, const Where &where, F f) {
   if (!ir::threadEnds()) [[likely]]
     return f();
   if (ir::processEnds())
-    raiseOp(what, "the process is ending, and its libraries have been closed", "finish before exit() has destroyed the program's static objects", {}, where,
-            ErrorKind::runtime);
+    raiseOp(what, "the process is ending, and its libraries have been closed",
+            "finish before exit() has destroyed the program's static objects", {}, where, ErrorKind::runtime);
   Level &here = level();
   if constexpr (std::is_void_v<decltype(f())>) {
     ir::onSpareThread([&] {
@@ -56,8 +57,8 @@ uint64_t nextSerial();
 /// A function that can be run: its module, and the rows or the machine code made of it on demand. Thread-safe.
 class Code {
 public:
-  /// `identities`: of those functions of the module that are copies. `capacity`: for how many sets of dynamic sizes machine
-  /// code is kept; the least recently used is erased.
+  /// `identities`: of those functions of the module that are copies. `capacity`: for how many sets of dynamic sizes
+  /// machine code is kept; the least recently used is erased.
   Code(mlir::OwningOpRef<mlir::ModuleOp> module, std::string entry, bool interpret, Identities identities,
        int64_t capacity = 1024);
   ~Code();
@@ -127,11 +128,14 @@ struct Derivative {
   std::vector<int64_t> residuals;  ///< leading inputs of backward: input i as i, the k-th residual as -1 - k
   std::vector<uint32_t> arguments; ///< the inputs by which backward returns gradients
   std::vector<uint32_t> results;   ///< the results whose cotangents it takes
-  std::vector<std::string> reasons; ///< by input: why there is no gradient; empty where there is one or none was asked for
-  uint32_t numResults = 0;         ///< results of forward before the residuals
-  /// Of a part: where the whole's forward keeps the residuals, in the manner of `residuals`; none: it lacks one, and the part's forward is to run.
+  std::vector<std::string>
+      reasons;             ///< by input: why there is no gradient; empty where there is one or none was asked for
+  uint32_t numResults = 0; ///< results of forward before the residuals
+  /// Of a part: where the whole's forward keeps the residuals, in the manner of `residuals`; none: it lacks one,
+  /// and the part's forward is to run.
   std::optional<std::vector<int64_t>> kept;
-  std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> parts; ///< by results; guarded by the concrete function's lock
+  std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>>
+      parts; ///< by results; guarded by the concrete function's lock
   std::mutex mutex;
   std::shared_ptr<ConcreteState>
       vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
@@ -139,10 +143,10 @@ struct Derivative {
 
 /// Which leaves of a call are one variable, by leaf.
 struct LeafVariables {
-  std::vector<uint32_t> aliasOf;     ///< the first leaf that is the same variable; itself otherwise
-  std::vector<uint32_t> placeOf;     ///< the first that is the same place of a derivative as well
-  std::vector<int64_t> capturedIds;  ///< the id of a variable that the function captures as well, else -1
-  std::vector<bool> capturedPlaces;  ///< and the leaf is a place of a derivative
+  std::vector<uint32_t> aliasOf;    ///< the first leaf that is the same variable; itself otherwise
+  std::vector<uint32_t> placeOf;    ///< the first that is the same place of a derivative as well
+  std::vector<int64_t> capturedIds; ///< the id of a variable that the function captures as well, else -1
+  std::vector<bool> capturedPlaces; ///< and the leaf is a place of a derivative
 };
 
 /// A traced signature.
@@ -158,8 +162,8 @@ public:
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
   std::vector<std::shared_ptr<VariableState>> variables;
-  std::vector<int64_t> captured;         ///< ids of the variables that it names without their being arguments, or as well
-  LeafVariables variablesOf;             ///< of the leaves that it was traced with
+  std::vector<int64_t> captured; ///< ids of the variables that it names without their being arguments, or as well
+  LeafVariables variablesOf;     ///< of the leaves that it was traced with
   int64_t numOps = 0;
   double traceSeconds = 0;
   std::atomic<int64_t> calls = 0;
@@ -174,15 +178,17 @@ public:
 
   /// The derivative by `arguments` (inputs) from every float result.
   std::shared_ptr<Derivative> derivative(const std::vector<uint32_t> &arguments, const Where &where);
-  /// The part of it that takes the cotangents of `results` only, all of which have one. No zeros stand in for the others: they would run through
-  /// slopes that may be infinite.
-  std::shared_ptr<Derivative> part(const std::shared_ptr<Derivative> &whole, const std::vector<uint32_t> &results, const Where &where);
+  /// The part of it that takes the cotangents of `results` only, all of which have one. No zeros stand in for the
+  /// others: they would run through slopes that may be infinite.
+  std::shared_ptr<Derivative> part(const std::shared_ptr<Derivative> &whole, const std::vector<uint32_t> &results,
+                                   const Where &where);
   /// (inputs, cotangents) -> gradients.
   std::shared_ptr<ConcreteState> vjp(Derivative &derivative, const Where &where);
 
 private:
-  std::shared_ptr<Derivative> differentiate(const std::vector<uint32_t> &arguments, const std::vector<uint32_t> &results,
-                                            std::vector<DroppedGradient> &dropped, const Where &where) const;
+  std::shared_ptr<Derivative> differentiate(const std::vector<uint32_t> &arguments,
+                                            const std::vector<uint32_t> &results, std::vector<DroppedGradient> &dropped,
+                                            const Where &where) const;
 
   std::mutex mutex_;
   std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> derivatives_;
@@ -205,9 +211,9 @@ struct Entry {
   std::shared_ptr<ConcreteState> concrete; ///< null while it is being traced
   std::thread::id tracer;
   std::atomic<bool> ended = false; ///< the trace has been made or has failed: who waits for it goes on
-  bool alias = false; ///< another signature's trace, with dynamic sizes, that serves this one
-  std::shared_ptr<Entry> open; ///< the entry of that trace
-  int64_t number = 0; ///< of its trace
+  bool alias = false;              ///< another signature's trace, with dynamic sizes, that serves this one
+  std::shared_ptr<Entry> open;     ///< the entry of that trace
+  int64_t number = 0;              ///< of its trace
   uint64_t lastUse = 0;
 };
 

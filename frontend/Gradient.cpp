@@ -1,5 +1,5 @@
-// The gradient of what a tape holds. Eagerly: the adjoint's rows run on the recorded values, through the kernels, or through the gate when an outer
-// tape records. In a trace: the transform appends to the function itself.
+// The gradient of what a tape holds. Eagerly: the adjoint's rows run on the recorded values, through the kernels, or
+// through the gate when an outer tape records. In a trace: the transform appends to the function itself.
 #include "frontend/Function.h"
 #include "frontend/GradientProgram.h"
 #include "frontend/Trace.h"
@@ -14,7 +14,7 @@ using runtime::Array;
 using runtime::OpId;
 using runtime::Status;
 
-//===- Running the adjoint -------------------------------------------------------------------------------------------===//
+//===- Running the adjoint ----------------------------------------------------------------------------------------===//
 
 static const CallDerivative &calledBy(const GradientProgram &program, const Row &row) {
   return program.calls.find(row.attrs.string(0))->second;
@@ -35,7 +35,8 @@ struct KernelEngine {
     std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
     const Derivative &derivative = *part;
     size_t numInputs = recorded.callee->inputs.size();
-    std::span<const Array> operands = call.operands.first(numInputs), kept = call.operands.subspan(numInputs + recorded.numResults);
+    std::span<const Array> operands = call.operands.first(numInputs),
+                           kept = call.operands.subspan(numInputs + recorded.numResults);
     const std::vector<int64_t> *places = &derivative.residuals;
     std::vector<Array> outputs;
     if (part != recorded.derivative && derivative.kept) {
@@ -87,7 +88,7 @@ struct GateEngine {
 
 } // namespace
 
-//===- Tape ----------------------------------------------------------------------------------------------------------===//
+//===- Tape -------------------------------------------------------------------------------------------------------===//
 
 static std::string nameOf(const Source &source) {
   if (source.variable.defined())
@@ -140,14 +141,16 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
 static Tensor targetOf(const Source &target, bool read, const Where &where) {
   if (!target.variable.defined()) {
     if (!target.tensor.defined() && !target.reason.empty())
-      raiseOp("gradient", "the target is an empty gradient: " + target.reason, "test it first: if (g) ..., or ask for it with .unconnected = Unconnected::zero", {}, where);
+      raiseOp("gradient", "the target is an empty gradient: " + target.reason,
+              "test it first: if (g) ..., or ask for it with .unconnected = Unconnected::zero", {}, where);
     target.tensor.body(where);
     return target.tensor;
   }
   return read ? readVariable(target.variable.state(), where) : currentValue(target.variable.state(), where);
 }
 
-/// Errors unless the tensor has a value at the tape's level: no specification, and no tensor of a trace that has ended or does not enclose this one.
+/// Errors unless the tensor has a value at the tape's level: no specification, and no tensor of a trace that has
+/// ended or does not enclose this one.
 void Tape::checkUsable(const Tensor &tensor, const Where &where) const {
   if (traced)
     home()->trace->valueOf(tensor, "gradient", where);
@@ -206,7 +209,9 @@ static GradientOptions withTypedSeed(const Targets &targets, const GradientOptio
   std::vector<Tensor> &seeds = typed.output_gradients.list;
   if (options.output_gradients.isNumber && targets.list.size() == 1 && seeds.size() == 1) {
     const Source &target = targets.list[0];
-    DType dtype = target.variable.defined() ? target.variable.dtype() : target.tensor.defined() ? target.tensor.dtype() : seeds[0].dtype();
+    DType dtype = target.variable.defined() ? target.variable.dtype()
+                  : target.tensor.defined() ? target.tensor.dtype()
+                                            : seeds[0].dtype();
     if (runtime::isFloat(dtype) && seeds[0].dtype() != dtype)
       seeds[0] = cast(Located(seeds[0], where), dtype);
   }
@@ -242,7 +247,8 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   }
   std::vector<Grad> grads;
   try {
-    grads = traced ? gradientTraced(targetTensors, sources, options, where) : gradientEager(targetTensors, sources, options, where);
+    grads = traced ? gradientTraced(targetTensors, sources, options, where)
+                   : gradientEager(targetTensors, sources, options, where);
   } catch (...) { // an eager tape can be asked again
     if (!traced) {
       recording = recordingBefore;

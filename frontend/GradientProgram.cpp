@@ -1,4 +1,5 @@
-// The list of a tape is written as IR, differentiated by the one transform, and the adjoint is kept as flat rows under the structure's hash.
+// The list of a tape is written as IR, differentiated by the one transform, and the adjoint is kept as flat
+// rows under the structure's hash.
 #include "frontend/GradientProgram.h"
 
 #include "frontend/Function.h"
@@ -65,7 +66,7 @@ ProgramCache &programs() {
   return cache;
 }
 
-//===- From a tape to a program --------------------------------------------------------------------------------------===//
+//===- From a tape to a program -----------------------------------------------------------------------------------===//
 
 /// Writes the part of a tape that its targets depend on as a function, and differentiates it.
 class TapeToProgram {
@@ -73,7 +74,8 @@ public:
   TapeToProgram(const EagerTape &tape, const Where &where)
       : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {}
 
-  GradientProgram make(std::span<const int32_t> targets, std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources);
+  GradientProgram make(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
+                       std::span<const std::vector<int32_t>> sources);
 
 private:
   std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
@@ -99,7 +101,7 @@ private:
   DenseMap<Value, int32_t> slotOf_;
   llvm::StringMap<CallDerivative> calls_;
   DenseMap<Operation *, const Record *> recordOf_; ///< of calls
-  DenseSet<Operation *> widened_; ///< broadcasts of what the kernels took as scalars
+  DenseSet<Operation *> widened_;                  ///< broadcasts of what the kernels took as scalars
 };
 
 } // namespace
@@ -120,11 +122,13 @@ std::pair<SmallVector<Type>, SmallVector<Type>> TapeToProgram::typesOf(const Rec
   std::pair<SmallVector<Type>, SmallVector<Type>> types;
   for (uint32_t i = 0; i < record.numOperands + record.numResults; ++i)
     (i < record.numOperands ? types.first : types.second)
-        .push_back(ir::tensorTypeOf(ir::context(), tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type));
+        .push_back(ir::tensorTypeOf(ir::context(),
+                                    tape_.values[static_cast<size_t>(tape_.slots[record.first + i])].body()->type));
   return types;
 }
 
-/// Declares the called function. Which of its results have a cotangent, and so its derivative, is known when the calls after it were differentiated.
+/// Declares the called function. Which of its results have a cotangent, and so its derivative, is known when the
+/// calls after it were differentiated.
 void TapeToProgram::declareCall(const Record &record, const std::string &name) {
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToStart(module_->getBody());
@@ -157,7 +161,8 @@ func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> 
     reasons.push_back(builder_.getStringAttr(reason));
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToStart(module_->getBody());
-  auto vjp = func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_vjp", builder_.getFunctionType(all, gradients));
+  auto vjp =
+      func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_vjp", builder_.getFunctionType(all, gradients));
   vjp.setPrivate();
   vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
   vjp->setAttr(autodiff::kReasonsAttr, builder_.getArrayAttr(reasons));
@@ -188,7 +193,8 @@ void TapeToProgram::write(const Record &record) {
   if (record.call >= 0) {
     std::string name = "call" + std::to_string(record.call);
     declareCall(record, name);
-    op = ir::CallOp::create(builder_, loc, typesOf(record).second, FlatSymbolRefAttr::get(ir::context(), name), operands);
+    op = ir::CallOp::create(builder_, loc, typesOf(record).second, FlatSymbolRefAttr::get(ir::context(), name),
+                            operands);
     recordOf_[op] = &record;
   } else {
     if (runtime::recordOf(record.op).elementwise)
@@ -329,8 +335,9 @@ GradientProgram TapeToProgram::make(std::span<const int32_t> targets, std::span<
   return result;
 }
 
-std::shared_ptr<const GradientProgram> gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
-                                                       std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where) {
+std::shared_ptr<const GradientProgram>
+gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
+                std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where) {
   if (auto known = programs().find(key))
     return known;
   ir::Working working; // until what is written on the way is erased

@@ -34,7 +34,8 @@ func::FuncOp Imports::copyOf(func::FuncOp function, const Identities &identities
   SymbolTable from(function->getParentOfType<ModuleOp>());
   for (size_t i = 0; i < fresh.size(); ++i) {
     func::FuncOp copy = fresh[i].second; // `place` may move the list
-    copy.walk([&](ir::CallOp call) { call.setCallee(place(from.lookup<func::FuncOp>(call.getCallee())).getSymName()); });
+    copy.walk(
+        [&](ir::CallOp call) { call.setCallee(place(from.lookup<func::FuncOp>(call.getCallee())).getSymName()); });
   }
   return first;
 }

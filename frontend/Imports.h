@@ -1,5 +1,5 @@
-// Functions of other modules in one module. A function is known by a number that all its copies have, wherever they are:
-// names are for readers, and any number of functions may have the same one.
+// Functions of other modules in one module. A function is known by a number that all its copies have, wherever they
+// are: names are for readers, and any number of functions may have the same one.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -20,7 +20,8 @@ public:
   /// The copy here of a function and of all that it calls, made if it is not there yet. `identities` are those of its
   /// module; what has none gets one.
   mlir::func::FuncOp copyOf(mlir::func::FuncOp function, const Identities &identities);
-  /// The copy for these argument types, which may be narrower than its own. A failure if they do not fit; `names` are what its error calls the arguments.
+  /// The copy for these argument types, which may be narrower than its own. A failure if they do not fit; `names` are
+  /// what its error calls the arguments.
   mlir::FailureOr<mlir::func::FuncOp> copyOf(mlir::func::FuncOp function, const Identities &identities,
                                              mlir::TypeRange arguments, llvm::ArrayRef<std::string> names);
   /// The numbers of the copies.

@@ -2,8 +2,8 @@
 #include "wengert/Numpy.h"
 
 #include "frontend/ops/Operands.h"
-#include "runtime/io/Npz.h"
 #include "runtime/io/Npy.h"
+#include "runtime/io/Npz.h"
 
 namespace wg {
 
@@ -42,7 +42,8 @@ void save_npz(const std::string &path, const std::map<std::string, Tensor> &tens
 
 std::map<std::string, Tensor> load_npz(const std::string &path, Where where) {
   detail::refuseTraces("load_npz", where);
-  auto arrays = detail::orOutOfMemory("load_npz", "the arrays of " + path, where, [&] { return runtime::readNpz(path); });
+  auto arrays =
+      detail::orOutOfMemory("load_npz", "the arrays of " + path, where, [&] { return runtime::readNpz(path); });
   if (!arrays.ok())
     detail::raise(arrays.take(), where);
   std::map<std::string, Tensor> tensors;

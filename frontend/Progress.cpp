@@ -45,7 +45,9 @@ ProgressLine::ProgressLine(ProgressOptions options) {
   if (options.columns <= 0)
     options.columns = 80;
   if (!options.seconds)
-    options.seconds = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+    options.seconds = [] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    };
   state_.reset(new State);
   state_->options = std::move(options);
 }
@@ -55,7 +57,8 @@ static std::string duration(double seconds) {
   if (!(seconds < 1e8))
     return "?";
   auto whole = static_cast<int64_t>(std::max(0.0, seconds) + 1e-6); // a sum of tenths is a whole second
-  return whole < 3600 ? fmt::format("{:02}:{:02}", whole / 60, whole % 60) : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return whole < 3600 ? fmt::format("{:02}:{:02}", whole / 60, whole % 60)
+                      : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 /// Loops that take longer than a second for a pass show seconds.
@@ -74,7 +77,10 @@ void ProgressLine::State::write(double now, bool end) {
   double shown = end ? static_cast<double>(done) / elapsed : weight > 0 ? rate / weight : 0;
   std::string line = options.description.empty() ? "" : options.description + ": ", time = duration(elapsed);
   if (total && *total > 0) {
-    line += fmt::format("{:3}% {}/{}", std::min<int64_t>(100, static_cast<int64_t>(100.0 * static_cast<double>(done) / static_cast<double>(*total))), done, *total);
+    line += fmt::format(
+        "{:3}% {}/{}",
+        std::min<int64_t>(100, static_cast<int64_t>(100.0 * static_cast<double>(done) / static_cast<double>(*total))),
+        done, *total);
     if (!end)
       time += "<" + duration(shown > 0 ? static_cast<double>(std::max<int64_t>(0, *total - done)) / shown : INFINITY);
   } else {

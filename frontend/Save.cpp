@@ -11,7 +11,11 @@ namespace wg {
 
 void detail::refuseTraces(const char *op, const Where &where) {
   if (level().trace)
-    raise({.kind = ErrorKind::runtime, .op = op, .message = "a traced function cannot read or write files", .remedy = "call it outside the function"}, where);
+    raise({.kind = ErrorKind::runtime,
+           .op = op,
+           .message = "a traced function cannot read or write files",
+           .remedy = "call it outside the function"},
+          where);
 }
 
 void save_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
@@ -20,7 +24,10 @@ void save_weights(const std::string &path, const std::vector<nn::Module::Named> 
   std::set<std::string> names;
   for (const auto &[name, variable] : variables) {
     if (!names.insert(name).second)
-      detail::raise({.op = "save_weights", .message = "two variables are named `" + name + "`", .remedy = "give each its own name"}, where);
+      detail::raise({.op = "save_weights",
+                     .message = "two variables are named `" + name + "`",
+                     .remedy = "give each its own name"},
+                    where);
     contents.arrays.emplace_back(name, detail::arrayOf(variable.value(where)));
   }
   if (runtime::Status status = runtime::writeSafetensors(path, contents); !status.ok())
@@ -37,7 +44,8 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
   for (const auto &[name, array] : contents->arrays)
     byName[name] = &array;
 
-  std::vector<std::pair<std::shared_ptr<detail::VariableState>, Tensor>> loaded; // all of it, before the first variable changes
+  std::vector<std::pair<std::shared_ptr<detail::VariableState>, Tensor>>
+      loaded; // all of it, before the first variable changes
   for (const auto &[name, variable] : variables) {
     auto found = byName.find(name);
     if (auto unread = contents->unread.find(name); unread != contents->unread.end())
@@ -47,10 +55,16 @@ void load_weights(const std::string &path, const std::vector<nn::Module::Named> 
                      .remedy = "convert it before it is saved"},
                     where);
     if (found == byName.end())
-      detail::raise({.kind = ErrorKind::lookup, .op = "load_weights", .message = path + " holds no tensor `" + name + "`", .remedy = "load into the model that was saved"}, where);
+      detail::raise({.kind = ErrorKind::lookup,
+                     .op = "load_weights",
+                     .message = path + " holds no tensor `" + name + "`",
+                     .remedy = "load into the model that was saved"},
+                    where);
     TensorType wanted{variable.dtype(where), variable.shape(where)};
     if (!(found->second->type == wanted))
-      detail::raise({.op = "load_weights", .message = "`" + name + "` is " + toString(found->second->type) + " in " + path + ", and " + toString(wanted) + " in the program",
+      detail::raise({.op = "load_weights",
+                     .message = "`" + name + "` is " + toString(found->second->type) + " in " + path + ", and " +
+                                toString(wanted) + " in the program",
                      .remedy = "load into the model that was saved"},
                     where);
     detail::currentValue(variable.state(), where); // a parameter of a traced function that has ended is an error

@@ -11,7 +11,8 @@ void Arguments::operator()(const Variable &variable) {
     raiseOp("variable", "an argument is an undefined variable", "give it a value: Variable w(0.0f)", {}, where);
   const TensorType &type = variable.state()->type;
   symbolic |= variableBehind(variable.state())->birth != 0;
-  // Aliasing: the first argument that is the same variable; and where it is at several places of a derivative, which argument has this place.
+  // Aliasing: the first argument that is the same variable; and where it is at several places of a derivative,
+  // which argument has this place.
   uint32_t self = static_cast<uint32_t>(leaves.size()), alias = self, place = self;
   bool several = false;
   for (uint32_t i = self; i-- > 0;)
@@ -57,7 +58,8 @@ uint64_t hashOf(std::span<const uint64_t> key) {
 static size_t valueWords(uint32_t bytes) { return (bytes + 7) / 8; }
 
 /// The text of a static: its type, and its value by kind, size and bits.
-static std::string staticText(KeyTag tag, uint32_t bytes, bool isUnsigned, const uint64_t *bits, std::string_view type) {
+static std::string staticText(KeyTag tag, uint32_t bytes, bool isUnsigned, const uint64_t *bits,
+                              std::string_view type) {
   std::string text(type);
   switch (tag) {
   case KeyTag::real: {
@@ -72,8 +74,7 @@ static std::string staticText(KeyTag tag, uint32_t bytes, bool isUnsigned, const
     }
     return text + digits;
   }
-  case KeyTag::boolean:
-    return text + (*bits ? " true" : " false");
+  case KeyTag::boolean: return text + (*bits ? " true" : " false");
   default:
     return (tag == KeyTag::enumeration ? "enum " : "") + text + " " +
            (isUnsigned ? std::to_string(*bits) : std::to_string(static_cast<int64_t>(*bits)));
@@ -106,7 +107,7 @@ struct Part {
 std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options) {
   std::vector<SignatureLeaf> leaves;
   std::vector<Part> parts; // the argument, and the elements of maps that are open
-  std::string place; // of the variable that follows
+  std::string place;       // of the variable that follows
   auto add = [&](std::string text, bool isStatic = true) {
     parts.back().leaves.push_back(leaves.size());
     leaves.push_back({parts.back().path, std::move(text), isStatic});
@@ -135,12 +136,8 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
         close();
       parts.push_back({a < options.argument_names.size() ? options.argument_names[a] : "arg" + std::to_string(a)});
       break;
-    case KeyTag::tensor:
-      add(readType(a, b & 0xff), false);
-      break;
-    case KeyTag::place:
-      place = ", place " + std::to_string(a);
-      break;
+    case KeyTag::tensor: add(readType(a, b & 0xff), false); break;
+    case KeyTag::place: place = ", place " + std::to_string(a); break;
     case KeyTag::variable: {
       std::string text = "variable " + readType(a & 0xff, a >> 8 & 0xff);
       add(text + " (alias class " + std::to_string(b) + std::exchange(place, "") + ")", false);
@@ -164,9 +161,7 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
         add("string \"" + visible(text) + "\"");
       break;
     }
-    case KeyTag::endKey:
-      close();
-      break;
+    case KeyTag::endKey: close(); break;
     case KeyTag::count:
       parts.back().several = true;
       leaves.push_back({parts.back().path, "length " + std::to_string(a)});

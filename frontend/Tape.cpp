@@ -199,7 +199,9 @@ void Tape::watch(const Variable &handle, const Where &where) {
   const std::shared_ptr<VariableState> &variable = variableBehind(handle.state());
   Tensor value = currentValue(variable, where);
   if (!runtime::isFloat(variable->type.dtype) && !options.allow_non_differentiable)
-    raiseOp("watch", "the dtype of a watched variable must be floating, and " + describe(*variable) + " is " + toString(variable->type),
+    raiseOp("watch",
+            "the dtype of a watched variable must be floating, and " + describe(*variable) + " is " +
+                toString(variable->type),
             "watch a float variable, or set allow_non_differentiable", {variable->type}, where, ErrorKind::type);
   entryOf(variables, variable);
   variableRead(variable, value); // a read that no other tape hears of
@@ -230,8 +232,8 @@ void Tape::reset() {
 //---------------------------------------------------------------------------------------------------===//
 
 /// The row of an op whose results and residuals are new tensors; nothing here fails, as there is room.
-void Tape::addRecord(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
-                     std::span<const Tensor> residuals, const Where &where) {
+void Tape::addRecord(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands,
+                     std::span<const Tensor> results, std::span<const Tensor> residuals, const Where &where) {
   Record record{.op = op,
                 .numResults = static_cast<uint16_t>(results.size() + residuals.size()),
                 .numOperands = static_cast<uint32_t>(operands.size()),
@@ -242,7 +244,8 @@ void Tape::addRecord(OpId op, const Attrs &attrs, std::span<const Tensor *const>
   StructureHash &hash = eager.hash;
   for (const Tensor *operand : operands)
     eager.slots.push_back(slotFor(*operand, false));
-  hash.mix(0x12 | static_cast<uint64_t>(op) << 8 | operands.size() << 24 | static_cast<uint64_t>(record.numResults) << 40);
+  hash.mix(0x12 | static_cast<uint64_t>(op) << 8 | operands.size() << 24 |
+           static_cast<uint64_t>(record.numResults) << 40);
   hash.mix(attrs.hash() ^ reinterpret_cast<uint64_t>(where.file));
   hash.mix(static_cast<uint64_t>(where.line) << 32 | where.column);
   for (size_t i = 0; i < operands.size(); ++i)

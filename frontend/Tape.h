@@ -102,7 +102,8 @@ public:
   explicit Tape(const GradientTapeOptions &options);
   ~Tape();
 
-  /// The gate's calls. Each records all of an op, or throws and leaves the tape as it was; none throws after a `reserve` of as many tensors.
+  /// The gate's calls. Each records all of an op, or throws and leaves the tape as it was; none throws after
+  /// a `reserve` of as many tensors.
   void reserve(size_t numTensors, bool call = false);
   bool tracks(const Tensor &tensor) const {
     int32_t slot = eager.slotOf.find(stateOf(tensor)->id);
@@ -149,8 +150,8 @@ public:
 private:
   std::atomic<Level *> home_;
   int32_t slotFor(const Tensor &tensor, bool tracked);
-  void addRecord(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands, std::span<const Tensor> results,
-                 std::span<const Tensor> residuals, const Where &where);
+  void addRecord(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands,
+                 std::span<const Tensor> results, std::span<const Tensor> residuals, const Where &where);
   void checkUsable(const Tensor &tensor, const Where &where) const;
   void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const;
   std::vector<Grad> gradientEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,

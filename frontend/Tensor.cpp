@@ -47,15 +47,19 @@ void Tensor::checkCount(size_t count, const Shape &shape, const Where &where) {
                     "give as many values as the shape has", {}, where);
 }
 
-Tensor Tensor::blob(DType dtype, const void *data, const Shape &shape, void (*release)(void *owner) noexcept, void *owner, const Where &where) {
+Tensor Tensor::blob(DType dtype, const void *data, const Shape &shape, void (*release)(void *owner) noexcept,
+                    void *owner, const Where &where) {
   runtime::Buffer buffer;
   try {
     detail::checkSizes("from_blob", shape, where, dtype);
     TensorType type{dtype, shape};
     if (!data && shape.numElements() != 0)
-      detail::raiseOp("from_blob", "the pointer to the elements of " + toString(type) + " is null", "give the place of the first element", {}, where);
+      detail::raiseOp("from_blob", "the pointer to the elements of " + toString(type) + " is null",
+                      "give the place of the first element", {}, where);
     if (reinterpret_cast<uintptr_t>(data) % sizeOf(dtype) != 0)
-      detail::raiseOp("from_blob", "the pointer is not aligned to the " + std::to_string(sizeOf(dtype)) + " bytes of a " + std::string(nameOf(dtype)),
+      detail::raiseOp("from_blob",
+                      "the pointer is not aligned to the " + std::to_string(sizeOf(dtype)) + " bytes of a " +
+                          std::string(nameOf(dtype)),
                       "copy the bytes into an array of the type, and that with Tensor::from", {}, where);
     buffer = runtime::Buffer::refer(data, static_cast<size_t>(shape.numElements()) * sizeOf(dtype), release, owner);
   } catch (...) {
@@ -67,7 +71,9 @@ Tensor Tensor::blob(DType dtype, const void *data, const Shape &shape, void (*re
 
 void Tensor::checkNesting(int depth, const Where &where) const {
   if (rank(where) != depth)
-    detail::raiseOp("to", toString(body_->type) + " has rank " + std::to_string(rank(where)) + ", asked for " + std::to_string(depth) + " nested vectors",
+    detail::raiseOp("to",
+                    toString(body_->type) + " has rank " + std::to_string(rank(where)) + ", asked for " +
+                        std::to_string(depth) + " nested vectors",
                     "ask for as many as the rank, or for one vector of all elements", {}, where);
 }
 
@@ -112,20 +118,13 @@ template <class From, class To> static void convert(const Array &array, To *to) 
 template <class To> static void convertTo(const Array &array, void *to) {
   auto *out = static_cast<To *>(to);
   switch (array.dtype()) {
-  case DType::f64:
-    return convert<double>(array, out);
-  case DType::f32:
-    return convert<float>(array, out);
-  case DType::i64:
-    return convert<int64_t>(array, out);
-  case DType::i32:
-    return convert<int32_t>(array, out);
-  case DType::u8:
-    return convert<uint8_t>(array, out);
-  case DType::boolean:
-    return convert<uint8_t>(array, out);
-  default:
-    break;
+  case DType::f64: return convert<double>(array, out);
+  case DType::f32: return convert<float>(array, out);
+  case DType::i64: return convert<int64_t>(array, out);
+  case DType::i32: return convert<int32_t>(array, out);
+  case DType::u8: return convert<uint8_t>(array, out);
+  case DType::boolean: return convert<uint8_t>(array, out);
+  default: break;
   }
 }
 
@@ -141,20 +140,13 @@ void Tensor::copyOut(DType as, void *to, bool one, const Where &where) const {
     return;
   }
   switch (as) {
-  case DType::f64:
-    return convertTo<double>(array, to);
-  case DType::f32:
-    return convertTo<float>(array, to);
-  case DType::i64:
-    return convertTo<int64_t>(array, to);
-  case DType::i32:
-    return convertTo<int32_t>(array, to);
-  case DType::u8:
-    return convertTo<uint8_t>(array, to);
-  case DType::boolean:
-    return convertTo<bool>(array, to);
-  default:
-    break;
+  case DType::f64: return convertTo<double>(array, to);
+  case DType::f32: return convertTo<float>(array, to);
+  case DType::i64: return convertTo<int64_t>(array, to);
+  case DType::i32: return convertTo<int32_t>(array, to);
+  case DType::u8: return convertTo<uint8_t>(array, to);
+  case DType::boolean: return convertTo<bool>(array, to);
+  default: break;
   }
 }
 
@@ -177,7 +169,9 @@ std::string to_string(const Tensor &tensor) {
 
 std::ostream &operator<<(std::ostream &out, const Tensor &tensor) { return out << to_string(tensor); }
 
-std::string to_string(const Grad &grad) { return grad.has_value() ? to_string(grad.value()) : "None: " + grad.reason(); }
+std::string to_string(const Grad &grad) {
+  return grad.has_value() ? to_string(grad.value()) : "None: " + grad.reason();
+}
 std::ostream &operator<<(std::ostream &out, const Grad &grad) { return out << to_string(grad); }
 namespace runtime {
 std::ostream &operator<<(std::ostream &out, DType dtype) { return out << nameOf(dtype); }

@@ -18,7 +18,7 @@ using runtime::Attrs;
 using runtime::Failure;
 using runtime::OpId;
 
-//===- Diagnostics ---------------------------------------------------------------------------------------------------===//
+//===- Diagnostics ------------------------------------------------------------------------------------------------===//
 
 /// A number for the calling thread.
 static uint64_t thisThread() {
@@ -63,7 +63,7 @@ Failure Diagnostics::take(const char *otherwise) {
   return std::move(failure_);
 }
 
-//===- Life ----------------------------------------------------------------------------------------------------------===//
+//===- Life -------------------------------------------------------------------------------------------------------===//
 
 Trace::Trace(const std::string &name, Trace *outer, const Where &where)
     : id_(nextSerial()), name_(name), outer_(outer), module_(ModuleOp::create(ir::locationOf(ir::context(), where))),
@@ -110,7 +110,7 @@ void Trace::finish(const std::vector<Tensor> &results, const Where &where) {
     raise(diagnostics.take("the traced function does not verify"), where);
 }
 
-//===- Values and tensors --------------------------------------------------------------------------------------------===//
+//===- Values and tensors -----------------------------------------------------------------------------------------===//
 
 Tensor Trace::tensorOf(Value value, const Where &where) {
   uint32_t index = static_cast<uint32_t>(values_.size());
@@ -193,7 +193,7 @@ Tensor Trace::constant(const Array &scalar, const Shape &shape, const Where &whe
   return tensorOf(ir::ConstantOp::create(builder_, locationOf(where), elements), where);
 }
 
-//===- Ops -----------------------------------------------------------------------------------------------------------===//
+//===- Ops --------------------------------------------------------------------------------------------------------===//
 
 /// An op is on a tape if one of its operands is.
 void Trace::record(Operation *op) {
@@ -222,7 +222,8 @@ void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> op
     raise(status.take(), where);
   for (int i = 0; i < inferred.count; ++i)
     if (DType dtype = inferred[static_cast<size_t>(i)].dtype; dtype == DType::f16 || dtype == DType::bf16)
-      raiseOp(name, "there are no kernels for " + std::string(nameOf(dtype)), "use f32", {types.begin(), types.end()}, where, ErrorKind::unimplemented);
+      raiseOp(name, "there are no kernels for " + std::string(nameOf(dtype)), "use f32", {types.begin(), types.end()},
+              where, ErrorKind::unimplemented);
   FailureOr<Operation *> op = ir::buildOp(builder_, locationOf(where), id, values, attrs);
   if (failed(op))
     raiseOp(name, "the op cannot be written as IR", "", {types.begin(), types.end()}, where, ErrorKind::internal);
@@ -231,7 +232,7 @@ void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> op
     results[i] = tensorOf((*op)->getResult(i), where);
 }
 
-//===- Variables -----------------------------------------------------------------------------------------------------===//
+//===- Variables --------------------------------------------------------------------------------------------------===//
 
 Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where) {
   auto state = std::make_shared<VariableState>();
@@ -254,7 +255,8 @@ Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where
 }
 
 void Trace::noteCaptured(int64_t variable) {
-  if ((formals_.contains(variable) || llvm::is_contained(separate_, variable)) && !llvm::is_contained(capturedArguments, variable))
+  if ((formals_.contains(variable) || llvm::is_contained(separate_, variable)) &&
+      !llvm::is_contained(capturedArguments, variable))
     capturedArguments.push_back(variable);
 }
 
@@ -305,7 +307,8 @@ Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &
   return hold(variable, where).value;
 }
 
-/// A state change stops gradients: later reads are leaves here, and to a tape outside of the function they are reads of the variable.
+/// A state change stops gradients: later reads are leaves here, and to a tape outside of the function
+/// they are reads of the variable.
 void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {
   ir::Working working;
   valueOf(value, "assign", where);
@@ -317,13 +320,14 @@ void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor 
     place->value = versionOf(value, place->value, where);
 }
 
-//===- Calls and gradients -------------------------------------------------------------------------------------------===//
+//===- Calls and gradients ----------------------------------------------------------------------------------------===//
 
 std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, const Where &where) {
   ir::Working working;
   // Known sizes where the callee has open ones: a copy of it for these, so that the results' sizes are known as well.
   Diagnostics diagnostics;
-  FailureOr<func::FuncOp> callee = imports_.copyOf(code.function(), code.identities(), ValueRange(operands).getTypes(), code.names());
+  FailureOr<func::FuncOp> callee =
+      imports_.copyOf(code.function(), code.identities(), ValueRange(operands).getTypes(), code.names());
   if (failed(callee))
     raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   auto op = ir::CallOp::create(builder_, locationOf(where), callee->getResultTypes(),
@@ -364,8 +368,9 @@ autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef
   Inserted inserted;
   OpBuilder b(ir::context(), &inserted);
   b.setInsertionPointToEnd(body_);
-  FailureOr<autodiff::Gradients> gradients = autodiff::reverse(b, locationOf(where), targets, seeds, sources,
-                                                               {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
+  FailureOr<autodiff::Gradients> gradients =
+      autodiff::reverse(b, locationOf(where), targets, seeds, sources,
+                        {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
   if (failed(gradients))
     raise(diagnostics.take("the gradient could not be built"), where);
   if (recordIt)

@@ -125,14 +125,16 @@ private:
   mlir::func::FuncOp function_;
   mlir::OpBuilder builder_;
   mlir::Block *body_;
-  std::vector<mlir::Value> values_; ///< by Symbol::value; follows replaced ops
+  std::vector<mlir::Value> values_;           ///< by Symbol::value; follows replaced ops
   llvm::DenseMap<uint64_t, uint32_t> owners_; ///< tensors with an open size: by Shape::owner() their Symbol::value
   std::vector<TraceInput> inputs_;
   std::vector<uint32_t> assigned_;
   llvm::DenseMap<uint64_t, mlir::Value> captured_; ///< by tensor id
   llvm::DenseMap<VariableState *, Held> held_;
-  llvm::DenseMap<int64_t, std::shared_ptr<VariableState>> formals_; ///< by id: what stands for a variable that is an argument
-  llvm::DenseMap<int64_t, llvm::SmallVector<VariableState *, 1>> places_; ///< by id: what is held of a variable, in the order of the inputs
+  llvm::DenseMap<int64_t, std::shared_ptr<VariableState>>
+      formals_; ///< by id: what stands for a variable that is an argument
+  llvm::DenseMap<int64_t, llvm::SmallVector<VariableState *, 1>>
+      places_;                          ///< by id: what is held of a variable, in the order of the inputs
   llvm::SmallVector<int64_t> separate_; ///< ids of variables whose formal parameters count on their own
 };
 

@@ -42,7 +42,8 @@ static const std::shared_ptr<VariableState> &checked(const std::shared_ptr<Varia
 
 const TensorType &Variable::type(const Where &where) const { return checked(state_, where)->type; }
 std::string detail::describe(const VariableState &variable) {
-  return variable.name.empty() ? "an unnamed variable (" + toString(variable.type) + ")" : "variable '" + variable.name + "'";
+  return variable.name.empty() ? "an unnamed variable (" + toString(variable.type) + ")"
+                               : "variable '" + variable.name + "'";
 }
 
 const std::string &Variable::name() const { return checked(state_, {})->name; }
@@ -141,7 +142,8 @@ std::ostream &operator<<(std::ostream &out, const Variable &variable) {
     return out << "Variable(undefined)";
   const std::shared_ptr<VariableState> &state = detail::variableBehind(variable.state());
   // Outside of its trace, a parameter has a type and no value.
-  Tensor value = state->birth && !tracing() ? Tensor(TensorSpec{state->type.dtype, state->type.shape}) : detail::currentValue(state, {});
+  Tensor value = state->birth && !tracing() ? Tensor(TensorSpec{state->type.dtype, state->type.shape})
+                                            : detail::currentValue(state, {});
   std::string text = to_string(value);
   return out << "Variable(\"" << variable.name() << "\", " << text.substr(7);
 }

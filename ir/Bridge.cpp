@@ -12,22 +12,14 @@ namespace wg::ir {
 
 Type elementTypeOf(MLIRContext *context, DType dtype) {
   switch (dtype) {
-  case DType::f64:
-    return Float64Type::get(context);
-  case DType::f32:
-    return Float32Type::get(context);
-  case DType::bf16:
-    return BFloat16Type::get(context);
-  case DType::f16:
-    return Float16Type::get(context);
-  case DType::i64:
-    return IntegerType::get(context, 64);
-  case DType::i32:
-    return IntegerType::get(context, 32);
-  case DType::u8:
-    return IntegerType::get(context, 8, IntegerType::Unsigned);
-  case DType::boolean:
-    return IntegerType::get(context, 1);
+  case DType::f64: return Float64Type::get(context);
+  case DType::f32: return Float32Type::get(context);
+  case DType::bf16: return BFloat16Type::get(context);
+  case DType::f16: return Float16Type::get(context);
+  case DType::i64: return IntegerType::get(context, 64);
+  case DType::i32: return IntegerType::get(context, 32);
+  case DType::u8: return IntegerType::get(context, 8, IntegerType::Unsigned);
+  case DType::boolean: return IntegerType::get(context, 1);
   }
   llvm_unreachable("every dtype has an element type");
 }
@@ -90,38 +82,28 @@ std::string whyNoValueType(Type type) {
 Attribute toAttribute(MLIRContext *context, const AttrValue &value, AttrKind kind) {
   Builder b(context);
   switch (kind) {
-  case AttrKind::integer:
-    return b.getI64IntegerAttr(std::get<int64_t>(value));
-  case AttrKind::real:
-    return b.getF64FloatAttr(std::get<double>(value));
-  case AttrKind::dtype:
-    return TypeAttr::get(elementTypeOf(context, std::get<DType>(value)));
+  case AttrKind::integer: return b.getI64IntegerAttr(std::get<int64_t>(value));
+  case AttrKind::real: return b.getF64FloatAttr(std::get<double>(value));
+  case AttrKind::dtype: return TypeAttr::get(elementTypeOf(context, std::get<DType>(value)));
   case AttrKind::ints:
     return b.getDenseI64ArrayAttr(ArrayRef(std::get<Ints>(value).begin(), std::get<Ints>(value).end()));
-  case AttrKind::string:
-    return b.getStringAttr(std::get<std::string>(value));
-  case AttrKind::array:
-    return elementsOf(context, std::get<Array>(value));
+  case AttrKind::string: return b.getStringAttr(std::get<std::string>(value));
+  case AttrKind::array: return elementsOf(context, std::get<Array>(value));
   }
   llvm_unreachable("every kind of attribute has a form");
 }
 
 AttrValue toAttrValue(Attribute attribute, AttrKind kind) {
   switch (kind) {
-  case AttrKind::integer:
-    return cast<IntegerAttr>(attribute).getInt();
-  case AttrKind::real:
-    return cast<FloatAttr>(attribute).getValueAsDouble();
-  case AttrKind::dtype:
-    return dtypeOf(cast<TypeAttr>(attribute).getValue());
-  case AttrKind::ints:
-    return Ints(std::span(cast<DenseI64ArrayAttr>(attribute).asArrayRef()));
+  case AttrKind::integer: return cast<IntegerAttr>(attribute).getInt();
+  case AttrKind::real: return cast<FloatAttr>(attribute).getValueAsDouble();
+  case AttrKind::dtype: return dtypeOf(cast<TypeAttr>(attribute).getValue());
+  case AttrKind::ints: return Ints(std::span(cast<DenseI64ArrayAttr>(attribute).asArrayRef()));
   case AttrKind::string:
     if (auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute))
       return symbol.getValue().str();
     return cast<StringAttr>(attribute).getValue().str();
-  case AttrKind::array:
-    return arrayOf(cast<ElementsAttr>(attribute));
+  case AttrKind::array: return arrayOf(cast<ElementsAttr>(attribute));
   }
   llvm_unreachable("every kind of attribute has a form");
 }
@@ -145,8 +127,7 @@ static bool isAttrOfKind(Attribute attribute, AttrKind kind) {
     auto ints = dyn_cast_or_null<DenseI64ArrayAttr>(attribute);
     return ints && ints.size() <= kMaxRank;
   }
-  case AttrKind::string:
-    return isa_and_nonnull<StringAttr, FlatSymbolRefAttr>(attribute);
+  case AttrKind::string: return isa_and_nonnull<StringAttr, FlatSymbolRefAttr>(attribute);
   case AttrKind::array: {
     auto elements = dyn_cast_or_null<DenseElementsAttr>(attribute);
     return elements && isValueType(elements.getType());
@@ -236,7 +217,8 @@ static LogicalResult inferTypes(MLIRContext *context, std::optional<Location> lo
   if (!status.ok())
     return loc ? emit(*loc, recordOf(id).name, status.failure()) : failure();
   for (int i = 0; i < results.count; ++i)
-    types.push_back(id == OpId::dim || id == OpId::size ? Type(IndexType::get(context)) : tensorTypeOf(context, results[i]));
+    types.push_back(id == OpId::dim || id == OpId::size ? Type(IndexType::get(context))
+                                                        : tensorTypeOf(context, results[i]));
   return success();
 }
 

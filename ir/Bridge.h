@@ -1,5 +1,5 @@
-// Between the runtime's plain structs and MLIR: types, attributes, op numbers. The only converter there is; it reads the
-// op table, so a new op needs no line here.
+// Between the runtime's plain structs and MLIR: types, attributes, op numbers. The only converter there is; it reads
+// the op table, so a new op needs no line here.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -34,12 +34,13 @@ mlir::DenseElementsAttr elementsOf(mlir::MLIRContext *context, const runtime::Ar
 
 /// Builds an op by number; the shape rule gives its result types. On a broken rule emits the diagnostic at `loc` and
 /// returns failure, building nothing.
-mlir::FailureOr<mlir::Operation *> buildOp(mlir::OpBuilder &b, mlir::Location loc, runtime::OpId id, mlir::ValueRange operands,
-                                           const runtime::Attrs &attrs);
+mlir::FailureOr<mlir::Operation *> buildOp(mlir::OpBuilder &b, mlir::Location loc, runtime::OpId id,
+                                           mlir::ValueRange operands, const runtime::Attrs &attrs);
 
 /// What the generated inferReturnTypes call.
-mlir::LogicalResult inferByShapeRule(mlir::MLIRContext *context, std::optional<mlir::Location> location, runtime::OpId id,
-                                     mlir::ValueRange operands, llvm::function_ref<mlir::Attribute(llvm::StringRef)> attribute,
+mlir::LogicalResult inferByShapeRule(mlir::MLIRContext *context, std::optional<mlir::Location> location,
+                                     runtime::OpId id, mlir::ValueRange operands,
+                                     llvm::function_ref<mlir::Attribute(llvm::StringRef)> attribute,
                                      llvm::SmallVectorImpl<mlir::Type> &types);
 
 /// `train.cpp:41 in step` <-> a location. The function is a NameLoc around the FileLineColLoc.

@@ -44,7 +44,8 @@ OpFoldResult computeSize(OpBuilder &b, Location loc, StringRef formula, ArrayRef
     if (ShapedType::isDynamic(known.back()))
       values.push_back(cast<Value>(size));
   }
-  std::string bound = runtime::withKnown(std::string_view(formula.data(), formula.size()), std::span<const int64_t>(known.data(), known.size()));
+  std::string bound = runtime::withKnown(std::string_view(formula.data(), formula.size()),
+                                         std::span<const int64_t>(known.data(), known.size()));
   if (values.empty())
     if (auto value = runtime::evaluateSize(bound, {}); value.ok())
       return b.getIndexAttr(*value);
@@ -53,7 +54,8 @@ OpFoldResult computeSize(OpBuilder &b, Location loc, StringRef formula, ArrayRef
 
 /// An op with two lists of sizes and one of numbers.
 template <class Op>
-static Value withSizes(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> first, ArrayRef<OpFoldResult> second, ArrayRef<int64_t> numbers) {
+static Value withSizes(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> first, ArrayRef<OpFoldResult> second,
+                       ArrayRef<int64_t> numbers) {
   SmallVector<int64_t> knownFirst, knownSecond;
   SmallVector<Value> sizes;
   dispatchIndexOpFoldResults(first, sizes, knownFirst);
@@ -61,11 +63,13 @@ static Value withSizes(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResul
   return Op::create(b, loc, x, knownFirst, knownSecond, numbers, sizes);
 }
 
-Value slice(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> starts, ArrayRef<OpFoldResult> limits, ArrayRef<int64_t> strides) {
+Value slice(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> starts, ArrayRef<OpFoldResult> limits,
+            ArrayRef<int64_t> strides) {
   return withSizes<SliceOp>(b, loc, x, starts, limits, strides);
 }
 
-Value pad(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> low, ArrayRef<OpFoldResult> high, ArrayRef<int64_t> interior) {
+Value pad(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> low, ArrayRef<OpFoldResult> high,
+          ArrayRef<int64_t> interior) {
   return withSizes<PadOp>(b, loc, x, low, high, interior);
 }
 

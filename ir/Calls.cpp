@@ -68,8 +68,8 @@ FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const Symbo
     if (known == opsOf.end()) {
       enter(callee);
     } else if (known->second == kOpen) {
-      InFlightDiagnostic diagnostic =
-          call.emitOpError("calls @") << call.getCallee() << ", which calls it: a function cannot call itself";
+      InFlightDiagnostic diagnostic = call.emitOpError("calls @")
+                                      << call.getCallee() << ", which calls it: a function cannot call itself";
       diagnostic.attachNote() << "try: write the recursion out, one function for each depth";
       return diagnostic;
     }

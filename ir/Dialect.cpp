@@ -40,20 +40,27 @@ Operation *WGDialect::materializeConstant(OpBuilder &b, Attribute value, Type ty
   return arith::ConstantOp::materialize(b, value, type, loc);
 }
 
-/// `wg.result = r` of an argument: result r, which has its type as far as sizes are known, replaces it. No two arguments name the same.
-LogicalResult WGDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument, NamedAttribute attribute) {
+/// `wg.result = r` of an argument: result r, which has its type as far as sizes are known, replaces it.
+/// No two arguments name the same.
+LogicalResult WGDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned argument,
+                                                  NamedAttribute attribute) {
   if (attribute.getName() != "wg.result")
     return success();
   auto function = dyn_cast<func::FuncOp>(op);
   auto result = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!function || !result || !result.getType().isSignlessInteger(64) || result.getInt() < 0 || result.getInt() >= static_cast<int64_t>(function.getNumResults()))
-    return op->emitOpError("argument ") << argument << ": wg.result is the number of a result of the function, got " << attribute.getValue();
+  if (!function || !result || !result.getType().isSignlessInteger(64) || result.getInt() < 0 ||
+      result.getInt() >= static_cast<int64_t>(function.getNumResults()))
+    return op->emitOpError("argument ") << argument << ": wg.result is the number of a result of the function, got "
+                                        << attribute.getValue();
   Type type = function.getArgumentTypes()[argument], replaced = function.getResultTypes()[result.getInt()];
-  if (!isa<RankedTensorType>(type) || getElementTypeOrSelf(type) != getElementTypeOrSelf(replaced) || failed(verifyCompatibleShape(type, replaced)))
-    return op->emitOpError("argument ") << argument << " is " << type << " and result " << result.getInt() << ", which replaces it, " << replaced;
+  if (!isa<RankedTensorType>(type) || getElementTypeOrSelf(type) != getElementTypeOrSelf(replaced) ||
+      failed(verifyCompatibleShape(type, replaced)))
+    return op->emitOpError("argument ") << argument << " is " << type << " and result " << result.getInt()
+                                        << ", which replaces it, " << replaced;
   for (unsigned other = 0; other < argument; ++other)
     if (function.getArgAttr(other, "wg.result") == result)
-      return op->emitOpError("result ") << result.getInt() << " replaces arguments " << other << " and " << argument << "; it replaces one at most";
+      return op->emitOpError("result ") << result.getInt() << " replaces arguments " << other << " and " << argument
+                                        << "; it replaces one at most";
   return success();
 }
 

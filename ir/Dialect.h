@@ -19,8 +19,9 @@
 #include "ir/Dialect.h.inc"
 
 namespace wg::ir {
-/// Whether a value of a program can have this type: a ranked tensor of a dtype of ours without encoding, whose size runtime::extentOf accepts; or an
-/// index. Every operand, result and attribute of a wg op passes it, so sizes of such types can be multiplied without a check.
+/// Whether a value of a program can have this type: a ranked tensor of a dtype of ours without encoding, whose size
+/// runtime::extentOf accepts; or an index. Every operand, result and attribute of a wg op passes it, so sizes of such
+/// types can be multiplied without a check.
 bool isValueType(mlir::Type type);
 
 /// Sizes in text: `[2, ?, 3]`.

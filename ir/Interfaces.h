@@ -21,7 +21,8 @@ struct Coordinate {
 /// Emits a read of the element of operand `operand` at `at`, one coordinate per axis of the operand.
 using ReadElement = llvm::function_ref<mlir::Value(unsigned operand, llvm::ArrayRef<Coordinate> at)>;
 
-/// How a Structured op reaches its operands and its one result; the emitter supplies it. Coordinates are of type index, one an axis.
+/// How a Structured op reaches its operands and its one result; the emitter supplies it. Coordinates
+/// are of type index, one an axis.
 struct ElementAccess {
   /// The element of operand `operand` at `at`.
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange at)> load;
@@ -29,13 +30,17 @@ struct ElementAccess {
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::ValueRange at, mlir::Value element)> store;
   /// The result's element at `at`, stored before.
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange at)> reload;
-  /// Makes the entry fail where `broken` (i1) holds: `message` and the op's place go to its table of errors; each `{}` in it stands for one of
-  /// `values` (i64, at most kMaxAtFault). Called at most once, at top level; the op itself keeps what follows from running.
-  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value broken, mlir::ValueRange values, llvm::StringRef message)> fail;
+  /// Makes the entry fail where `broken` (i1) holds: `message` and the op's place go to its table of errors; each `{}`
+  /// in it stands for one of `values` (i64, at most kMaxAtFault). Called at most once, at top level; the op itself
+  /// keeps what follows from running.
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value broken, mlir::ValueRange values,
+                          llvm::StringRef message)>
+      fail;
   static constexpr int kMaxAtFault = 2;
 };
 
-/// What a derivative rule returns when it succeeds: one cotangent per operand, empty for an index, a condition or a key.
+/// What a derivative rule returns when it succeeds: one cotangent per operand, empty for
+/// an index, a condition or a key.
 using Cotangents = llvm::SmallVector<mlir::Value>;
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.

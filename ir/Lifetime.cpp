@@ -19,8 +19,8 @@ using namespace mlir;
 
 namespace wg::ir {
 
-/// Threads at work; the flags say how far exit() is. A thread announces itself and then looks at the flag, exit() sets the flag and then looks for
-/// threads: one of them sees the other.
+/// Threads at work; the flags say how far exit() is. A thread announces itself and then looks at the flag, exit() sets
+/// the flag and then looks for threads: one of them sees the other.
 static constinit std::atomic<int> working = 0, generating = 0;
 static constinit std::atomic<bool> exitBegan = false, parking = false;
 
@@ -29,7 +29,7 @@ static constinit thread_local bool begun = false, ends = false;
 /// This thread runs the destructors of static objects, or works for one that does.
 static constinit thread_local bool exits = false, spare = false;
 
-// ---- Threads -------------------------------------------------------------------------------------------------------------------------------------
+// ---- Threads --------------------------------------------------------------------------------------------------------
 
 namespace {
 struct Sentinel {
@@ -66,7 +66,7 @@ void onSpareThread(llvm::function_ref<void()> f) {
     std::rethrow_exception(thrown);
 }
 
-// ---- The end of the process ----------------------------------------------------------------------------------------------------------------------
+// ---- The end of the process -----------------------------------------------------------------------------------------
 
 static void waitFor(const std::atomic<int> &count, int own) {
   while (count.load() > own)
@@ -88,8 +88,8 @@ static void endExit() {
 }
 
 namespace {
-/// exit() on the main thread, which ends in no other way that destroys thread_local objects, destroys them before all static ones: no compilation
-/// that runs at that moment loses a table.
+/// exit() on the main thread, which ends in no other way that destroys thread_local objects, destroys them before all
+/// static ones: no compilation that runs at that moment loses a table.
 struct MainSentinel {
   ~MainSentinel() {
     ends = true;
@@ -98,16 +98,17 @@ struct MainSentinel {
 };
 } // namespace
 
-/// For exit() on another thread. LLVM makes tables as they are needed, and exit() destroys first what was made last: so it is asked to begin with us
-/// again after each compilation. An entry costs 32 bytes; a thousand compilations have met every table.
+/// For exit() on another thread. LLVM makes tables as they are needed, and exit() destroys first what was made
+/// last: so it is asked to begin with us again after each compilation. An entry costs 32 bytes; a thousand
+/// compilations have met every table.
 static void beforeLatestTables() {
   static constinit std::atomic<int> entries = 0;
   if (entries.fetch_add(1, std::memory_order_relaxed) < 1000)
     std::atexit(beginExit);
 }
 
-/// When the library is loaded, and so before the static objects of the program are made: what is registered here runs after their destructors.
-/// The table of MLIR's type ids is such a static object, made at its first use.
+/// When the library is loaded, and so before the static objects of the program are made: what is registered here runs
+/// after their destructors. The table of MLIR's type ids is such a static object, made at its first use.
 [[gnu::constructor]] static void whenLoaded() {
   struct Marker {};
   TypeID::get<Marker>();
@@ -123,7 +124,7 @@ static void beforeLatestTables() {
   });
 }
 
-// ---- Scopes --------------------------------------------------------------------------------------------------------------------------------------
+// ---- Scopes ---------------------------------------------------------------------------------------------------------
 
 Working::Working() noexcept {
   if (workingDepth++ > 0)

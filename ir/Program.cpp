@@ -12,7 +12,8 @@ static bool isForeign(Operation *op) {
   if (auto function = dyn_cast<func::FuncOp>(op)) {
     FunctionType type = function.getFunctionType();
     return !isa<ModuleOp>(op->getParentOp()) ||
-           llvm::any_of(llvm::concat<const Type>(type.getInputs(), type.getResults()), [](Type t) { return !isa<TensorType, IndexType>(t); });
+           llvm::any_of(llvm::concat<const Type>(type.getInputs(), type.getResults()),
+                        [](Type t) { return !isa<TensorType, IndexType>(t); });
   }
   return !isa<arith::ConstantOp>(op) || !op->getResult(0).getType().isIndex();
 }
@@ -32,7 +33,8 @@ LogicalResult checkTypes(func::FuncOp function) {
   auto check = [&](Location loc, const char *what, size_t i, Type type) -> LogicalResult {
     if (isValueType(type))
       return success();
-    return mlir::emitError(loc) << what << " " << i << " of @" << function.getName() << " is " << type << ": " << whyNoValueType(type);
+    return mlir::emitError(loc) << what << " " << i << " of @" << function.getName() << " is " << type << ": "
+                                << whyNoValueType(type);
   };
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     if (failed(check(function.getLoc(), "argument", i, type)))
@@ -51,10 +53,12 @@ LogicalResult checkTypes(func::FuncOp function) {
 
 /// Metadata of a place reaches LLVM's debug information unchecked.
 static bool hasMetadata(Location loc) {
-  return loc->walk([](Location part) {
-              auto fused = dyn_cast<FusedLoc>(LocationAttr(part));
-              return fused && fused.getMetadata() ? WalkResult::interrupt() : WalkResult::advance();
-            }).wasInterrupted();
+  return loc
+      ->walk([](Location part) {
+        auto fused = dyn_cast<FusedLoc>(LocationAttr(part));
+        return fused && fused.getMetadata() ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 LogicalResult checkPlaces(Operation *root) {

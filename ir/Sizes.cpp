@@ -6,7 +6,8 @@ using namespace mlir;
 
 namespace wg::ir {
 
-/// The index operand behind the `?` of an open attribute at `axis`; `attribute` is its name. The operands are the last ones, in order.
+/// The index operand behind the `?` of an open attribute at `axis`; `attribute` is its name. The
+/// operands are the last ones, in order.
 static Value sizeOperand(Operation *op, StringRef attribute, int64_t axis) {
   const runtime::OpRecord &record = runtime::recordOf(*opIdOf(op));
   unsigned operand = static_cast<unsigned>(record.numOperands);
@@ -26,7 +27,9 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
   Operation *op = x.getDefiningOp();
   if (!op)
     return std::nullopt;
-  auto of = [](Value value, int64_t axis = -1) { return value ? std::optional(SizeSource{value, axis}) : std::nullopt; };
+  auto of = [](Value value, int64_t axis = -1) {
+    return value ? std::optional(SizeSource{value, axis}) : std::nullopt;
+  };
   if (axis < 0) {
     if (auto dim = dyn_cast<DimOp>(op))
       return of(dim.getX(), dim.getAxis());
@@ -58,10 +61,12 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
     return axis == static_cast<int64_t>(concat.getAxis()) ? std::nullopt : of(concat.getXs().front(), axis);
   if (auto slice = dyn_cast<SliceOp>(op)) {
     bool fromStart = slice.getStarts()[axis] == 0 && slice.getStrides()[axis] == 1;
-    return fromStart && ShapedType::isDynamic(slice.getLimits()[axis]) ? of(sizeOperand(op, "limits", axis)) : std::nullopt;
+    return fromStart && ShapedType::isDynamic(slice.getLimits()[axis]) ? of(sizeOperand(op, "limits", axis))
+                                                                       : std::nullopt;
   }
   if (auto pad = dyn_cast<PadOp>(op))
-    return pad.getLow()[axis] == 0 && pad.getHigh()[axis] == 0 && pad.getInterior()[axis] == 0 ? of(pad.getX(), axis) : std::nullopt;
+    return pad.getLow()[axis] == 0 && pad.getHigh()[axis] == 0 && pad.getInterior()[axis] == 0 ? of(pad.getX(), axis)
+                                                                                               : std::nullopt;
   if (opIdOf(op) && op->getInherentAttr("shape"))
     return of(sizeOperand(op, "shape", axis));
   return std::nullopt;
@@ -105,12 +110,17 @@ static std::string text(int64_t size) { return ShapedType::isDynamic(size) ? "?"
 std::string describe(OpenSizes::Origin origin, int64_t size, ArrayRef<std::string> names) {
   if (origin.argument < 0)
     return "a computed size is " + text(size);
-  std::string name = origin.argument < static_cast<int64_t>(names.size()) ? names[origin.argument] : "argument " + std::to_string(origin.argument);
-  return origin.axis < 0 ? name + " is " + text(size) : name + " has size " + text(size) + " on axis " + std::to_string(origin.axis);
+  std::string name = origin.argument < static_cast<int64_t>(names.size())
+                         ? names[origin.argument]
+                         : "argument " + std::to_string(origin.argument);
+  return origin.axis < 0 ? name + " is " + text(size)
+                         : name + " has size " + text(size) + " on axis " + std::to_string(origin.axis);
 }
 
-std::string repeatsOpenSize(OpenSizes::Origin origin, int64_t needed, const std::string &place, ArrayRef<std::string> names) {
-  return describe(origin, 1, names) + ", and " + (ShapedType::isDynamic(needed) ? "a size that need not be 1" : text(needed)) + " is needed" +
+std::string repeatsOpenSize(OpenSizes::Origin origin, int64_t needed, const std::string &place,
+                            ArrayRef<std::string> names) {
+  return describe(origin, 1, names) + ", and " +
+         (ShapedType::isDynamic(needed) ? "a size that need not be 1" : text(needed)) + " is needed" +
          (place.empty() ? "" : " at " + place) + ": a size that the program leaves open is not repeated";
 }
 

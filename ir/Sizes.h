@@ -1,5 +1,5 @@
-// Where a size comes from: the steps by which wg.dim finds an earlier value of the same size, and, over a whole program, the argument and the
-// axis behind a `?`, for errors that speak of the call.
+// Where a size comes from: the steps by which wg.dim finds an earlier value of the same size, and, over a whole
+// program, the argument and the axis behind a `?`, for errors that speak of the call.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -16,11 +16,12 @@ struct SizeSource {
   mlir::Value value;
   int64_t axis = -1;
 };
-/// One step back from the dynamic size of `axis` of x: an equal size of an operand of the op that makes x; nothing where there is none.
+/// One step back from the dynamic size of `axis` of x: an equal size of an operand of the op that makes
+/// x; nothing where there is none.
 std::optional<SizeSource> sizeSource(mlir::Value x, int64_t axis);
 
-/// The sizes that a program leaves open, and which argument each comes from. Filled in program order, with the types that the program has; what
-/// is asked of it later may have had its types changed.
+/// The sizes that a program leaves open, and which argument each comes from. Filled in program order, with the types
+/// that the program has; what is asked of it later may have had its types changed.
 class OpenSizes {
 public:
   struct Origin {
@@ -43,8 +44,11 @@ private:
 
 /// `argument 1 has size 3 on axis 0`; `names` are those of the arguments where they have other ones.
 std::string describe(OpenSizes::Origin origin, int64_t size, llvm::ArrayRef<std::string> names = {});
-/// What is wrong where a size that was `?` is 1 and the program needs another, which may be `?`, at `place` (may be empty); and what to do.
-std::string repeatsOpenSize(OpenSizes::Origin origin, int64_t needed, const std::string &place, llvm::ArrayRef<std::string> names = {});
-inline constexpr llvm::StringLiteral kRepeatRemedy = "pass the full size, or write the size 1 in the types of the arguments: only a static 1 is repeated";
+/// What is wrong where a size that was `?` is 1 and the program needs another, which may be `?`, at `place`
+/// (may be empty); and what to do.
+std::string repeatsOpenSize(OpenSizes::Origin origin, int64_t needed, const std::string &place,
+                            llvm::ArrayRef<std::string> names = {});
+inline constexpr llvm::StringLiteral kRepeatRemedy =
+    "pass the full size, or write the size 1 in the types of the arguments: only a static 1 is repeated";
 
 } // namespace wg::ir

@@ -10,8 +10,8 @@ namespace wg::ir {
 
 namespace {
 
-/// Walks the tokens once. Brackets are matched as the parser matches them; where the parser would stop at an error, what the scanner thinks of
-/// the rest does not matter.
+/// Walks the tokens once. Brackets are matched as the parser matches them; where the parser would stop at an error,
+/// what the scanner thinks of the rest does not matter.
 class Scanner {
 public:
   Scanner(llvm::StringRef text, llvm::StringRef name) : text(text), name(name) {}
@@ -43,13 +43,19 @@ private:
     if (levels > static_cast<size_t>(kMaxNesting))
       fail("brackets and aliases nest more than " + std::to_string(kMaxNesting) + " deep");
   }
-  void fail(std::string message, std::string todo = "write it flatter: a program of wg ops nests functions, kernels and attributes a few levels deep") {
+  void fail(std::string message,
+            std::string todo =
+                "write it flatter: a program of wg ops nests functions, kernels and attributes a few levels deep") {
     problem = std::move(message);
     remedy = std::move(todo);
     ok = false;
   }
-  /// The parser asks the element type of an `array<...>` for its bits, which an index has not; what an alias is, is not known here.
-  void failArray() { fail("an array attribute has elements of the type index or of a type with a name of its own", "write `array<i64: ...>`"); }
+  /// The parser asks the element type of an `array<...>` for its bits, which an index has not; what
+  /// an alias is, is not known here.
+  void failArray() {
+    fail("an array attribute has elements of the type index or of a type with a name of its own",
+         "write `array<i64: ...>`");
+  }
 
   void next() {
     char c = text[at];
@@ -65,9 +71,7 @@ private:
     if (affine && ++affineTokens > 1000)
       return fail("an affine expression has more than 1000 tokens");
     switch (c) {
-    case '"':
-      begins(false, false);
-      return string();
+    case '"': begins(false, false); return string();
     case '(':
     case '[':
     case '{':
@@ -105,8 +109,7 @@ private:
       if (elementsBegin)
         return failArray();
       return alias();
-    case '#':
-      return alias();
+    case '#': return alias();
     default:
       begins(false, false);
       if (isWord(c))
@@ -138,7 +141,8 @@ private:
     }
   }
 
-  /// `#name` or `!name`: a definition if `=` follows outside of all brackets, else what it was defined as, at this depth.
+  /// `#name` or `!name`: a definition if `=` follows outside of all brackets, else what it
+  /// was defined as, at this depth.
   void alias() {
     size_t from = at++;
     while (at < text.size() && (isWord(text[at]) || (text[at] == '-' && !text.substr(at).starts_with("->"))))
@@ -175,10 +179,10 @@ private:
   llvm::StringRef text, name;
   size_t at = 0;
   llvm::SmallVector<char, 0> open;
-  llvm::StringRef defining;      ///< the alias whose body this is
-  bool complete = false;         ///< whether its body could end here
+  llvm::StringRef defining; ///< the alias whose body this is
+  bool complete = false;    ///< whether its body could end here
   llvm::StringMap<size_t> depthOf;
-  size_t affine = 0, affineTokens = 0; ///< depth inside of the brackets of an affine_map, and the tokens there
+  size_t affine = 0, affineTokens = 0;    ///< depth inside of the brackets of an affine_map, and the tokens there
   bool array = false, arrayOpens = false; ///< the last token was the word `array`; it was the `<` behind it
   bool ok = true;
   std::string problem, remedy;
@@ -188,7 +192,9 @@ private:
 
 runtime::Status checkText(llvm::StringRef text, llvm::StringRef name) {
   if (text.starts_with("ML\xefR"))
-    return runtime::Failure{.kind = runtime::ErrorKind::value, .message = name.str() + " is MLIR bytecode, which is not read", .remedy = "give the program as text"};
+    return runtime::Failure{.kind = runtime::ErrorKind::value,
+                            .message = name.str() + " is MLIR bytecode, which is not read",
+                            .remedy = "give the program as text"};
   return Scanner(text, name).run();
 }
 

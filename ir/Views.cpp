@@ -30,7 +30,8 @@ static std::optional<AffineMap> unitReshapeMap(ReshapeOp op) {
 std::optional<AffineMap> viewMapOf(Operation *op) {
   if (!op || !isa<View, ReshapeOp>(op))
     return std::nullopt;
-  if (!cast<RankedTensorType>(op->getOperand(0).getType()).hasStaticShape() || !cast<RankedTensorType>(op->getResult(0).getType()).hasStaticShape())
+  if (!cast<RankedTensorType>(op->getOperand(0).getType()).hasStaticShape() ||
+      !cast<RankedTensorType>(op->getResult(0).getType()).hasStaticShape())
     return std::nullopt;
   if (auto view = dyn_cast<View>(op))
     return view.viewMap();

@@ -7,8 +7,8 @@
 
 namespace wg::ir {
 
-/// The affine map of an op whose result only shows its first operand: a View, or a reshape that adds or drops unit axes.
-/// It takes result coordinates to operand coordinates. Nothing for any other op, a null one, or dynamic shapes.
+/// The affine map of an op whose result only shows its first operand: a View, or a reshape that adds or drops unit
+/// axes. It takes result coordinates to operand coordinates. Nothing for any other op, a null one, or dynamic shapes.
 std::optional<mlir::AffineMap> viewMapOf(mlir::Operation *op);
 
 } // namespace wg::ir

@@ -61,7 +61,8 @@ DenseElementsAttr evaluate(Operation *op) {
 struct FoldConstants : impl::FoldConstantsBase<FoldConstants> {
   using Base::Base;
 
-  /// In program order, so that a chain of constants folds in one sweep. A kernel stays what its kind says: nothing in it folds.
+  /// In program order, so that a chain of constants folds in one sweep. A kernel stays what its
+  /// kind says: nothing in it folds.
   void runOnOperation() override {
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<ir::KernelOp>(op))

@@ -45,8 +45,8 @@ ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.get
 
 struct Group {
   Kind kind;
-  SmallVector<int64_t> shape;   ///< the iteration space
-  SmallVector<int64_t> axes;    ///< reduced ones, if kind is reduce
+  SmallVector<int64_t> shape;    ///< the iteration space
+  SmallVector<int64_t> axes;     ///< reduced ones, if kind is reduce
   SmallVector<int64_t> rowShape; ///< the shape without them
   llvm::SetVector<Operation *> ops;
   llvm::SetVector<Operation *> reads; ///< ops of other groups, or of none, that these read
@@ -74,7 +74,8 @@ struct Root {
   Value value;
   bool moved;
 };
-/// Nothing if it ends in a cheap op that reads nothing. Cheap ops have one operand at most, so what leads to a root is a chain, of any length.
+/// Nothing if it ends in a cheap op that reads nothing. Cheap ops have one operand at most, so what leads to a
+/// root is a chain, of any length.
 std::optional<Root> rootOf(Value value) {
   Root root{value, false};
   for (Operation *op = value.getDefiningOp(); isCheap(op); op = root.value.getDefiningOp()) {
@@ -107,8 +108,8 @@ public:
   }
 
 private:
-  /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products: memory bound, and the
-  /// reduce emitter's work. An axis of size 1 is none.
+  /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products:
+  /// memory bound, and the reduce emitter's work. An axis of size 1 is none.
   void expandThinContractions() {
     for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>())) {
       OpBuilder builder(op);
@@ -123,15 +124,20 @@ private:
         }
         return kept;
       };
-      std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()), c = wide(op.getC(), op.lettersOfC());
+      std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()),
+                  c = wide(op.getC(), op.lettersOfC());
       auto contains = [](StringRef letters, char l) { return letters.contains(l); };
-      auto has = [&](StringRef in, StringRef notIn) { return llvm::any_of(in, [&](char l) { return contains(c, l) && !contains(notIn, l); }); };
+      auto has = [&](StringRef in, StringRef notIn) {
+        return llvm::any_of(in, [&](char l) { return contains(c, l) && !contains(notIn, l); });
+      };
       bool batchInnermost = !c.empty() && contains(a, c.back()) && contains(b, c.back());
       if (has(a, b) && has(b, a) && !batchInnermost)
         continue;
       // The iteration space lies as the operand that has every letter, else as c and then the summed letters.
       std::string space;
-      auto hasAll = [&](StringRef letters) { return llvm::all_of(a + b, [&](char l) { return contains(letters, l); }); };
+      auto hasAll = [&](StringRef letters) {
+        return llvm::all_of(a + b, [&](char l) { return contains(letters, l); });
+      };
       if (hasAll(a)) {
         space = a;
       } else if (hasAll(b)) {
@@ -199,7 +205,8 @@ private:
       if (!isa<ir::Indexed>(op) && join(op))
         return;
       auto reduction = dyn_cast<ir::Reduction>(op);
-      Group *fresh = start(op, reduction ? Kind::reduce : Kind::map, shapeOf(reduction ? op->getOperand(0) : op->getResult(0)));
+      Group *fresh =
+          start(op, reduction ? Kind::reduce : Kind::map, shapeOf(reduction ? op->getOperand(0) : op->getResult(0)));
       if (reduction)
         setAxes(*fresh, reduction.getAxes());
     }
@@ -245,7 +252,8 @@ private:
       if (root->moved ? !opIsFull || !showsRow(group, operand, root->value) : opIsFull != group.isFull(root->value))
         return false;
     }
-    if (group.kind == Kind::reduce && group.rowShape.empty() && ShapedType::getNumElements(group.shape) > kLargeReduction && opIsFull && !reduction)
+    if (group.kind == Kind::reduce && group.rowShape.empty() &&
+        ShapedType::getNumElements(group.shape) > kLargeReduction && opIsFull && !reduction)
       return llvm::none_of(rootsOf(op), [&](Root root) { return root.moved && groupOfValue(root.value) == &group; });
     return true;
   }
@@ -343,7 +351,8 @@ private:
     other->ops.clear();
   }
 
-  /// Notes what op reads from outside of its group. Cheap ops are copied into their readers: what counts is what they read in the end.
+  /// Notes what op reads from outside of its group. Cheap ops are copied into their readers: what
+  /// counts is what they read in the end.
   void noteReads(Group &group, Operation *op) {
     for (Root root : rootsOf(op))
       if (Operation *producer = root.value.getDefiningOp(); producer && groupOf.lookup(producer) != &group)
@@ -412,13 +421,13 @@ private:
     return false;
   }
 
-  // ---- Kernels --------------------------------------------------------------------------------------------------------
+  // ---- Kernels ------------------------------------------------------------------------------------------------------
 
   bool isMaterialised(Operation *op) { return groupOf.count(op); }
 
   void emitKernels() {
-    // Units in an order of their dependences; of those that are ready, first what an op that may fail needs, so that nothing has been overwritten
-    // when it does; then the one whose last op came first.
+    // Units in an order of their dependences; of those that are ready, first what an op that may fail needs, so that
+    // nothing has been overwritten when it does; then the one whose last op came first.
     struct Unit {
       SmallVector<Operation *> ops;
       size_t last = 0;
@@ -456,8 +465,8 @@ private:
       llvm::SmallSetVector<size_t, 8> &needs = unit.needs;
       auto need = [&, i = i](Value value, bool fromMemory) {
         while (Operation *op = value.getDefiningOp()) {
-          // What a kernel reads through cheap ops that it copies, it needs itself; also where one of them has a kernel of its own for other readers,
-          // which may well need this one.
+          // What a kernel reads through cheap ops that it copies, it needs itself; also where one of them has a kernel
+          // of its own for other readers, which may well need this one.
           if (auto it = unitOf.find(op); it != unitOf.end() && (fromMemory || !isCheap(op))) {
             if (it->second != i)
               needs.insert(it->second);
@@ -515,13 +524,15 @@ private:
   }
 
   /// Whether an op of a group reads its operands in other places than its own.
-  static bool readsMemory(const Group &group, Operation *op) { return group.kind == Kind::single || isa<ir::ContractOp, ir::Indexed>(op); }
+  static bool readsMemory(const Group &group, Operation *op) {
+    return group.kind == Kind::single || isa<ir::ContractOp, ir::Indexed>(op);
+  }
 
   void emitKernel(OpBuilder &b, Group &group, ArrayRef<Operation *> ops) {
     llvm::SetVector<Operation *> members(ops.begin(), ops.end());
     auto isMember = [&](Value value) { return value.getDefiningOp() && members.contains(value.getDefiningOp()); };
-    // What the body copies: members, and the cheap ops that they read, in program order. A cheap value that one op reads element by element and
-    // another from memory (h + matmul(h, w), h a reshape) is both a copy and an input.
+    // What the body copies: members, and the cheap ops that they read, in program order. A cheap value that one op
+    // reads element by element and another from memory (h + matmul(h, w), h a reshape) is both a copy and an input.
     llvm::SetVector<Operation *> body;
     llvm::SetVector<Value> inputs;
     auto read = [&](Value value) {
@@ -561,9 +572,11 @@ private:
     for (Operation *op : ops)
       locations.push_back(op->getLoc());
     Location loc = ops.back()->getLoc();
-    auto kernel = ir::KernelOp::create(b, loc, types, b.getStringAttr(kKindNames[static_cast<int>(group.kind)]), inputs.getArrayRef());
+    auto kernel = ir::KernelOp::create(b, loc, types, b.getStringAttr(kKindNames[static_cast<int>(group.kind)]),
+                                       inputs.getArrayRef());
     Block *block = b.createBlock(&kernel.getBody());
-    IRMapping elements, memory; // what stands for a value where its elements are computed, and where it is read from memory
+    IRMapping elements,
+        memory; // what stands for a value where its elements are computed, and where it is read from memory
     for (Value input : inputs) {
       memory.map(input, block->addArgument(input.getType(), loc));
       elements.map(input, memory.lookup(input));

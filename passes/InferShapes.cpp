@@ -49,7 +49,8 @@ bool refines(Type from, Type to) {
 } // namespace
 
 runtime::Result<SmallVector<Type>> parseTypes(MLIRContext *context, StringRef text) {
-  runtime::Failure unreadable = runtime::valueError("cannot read types `" + text.str() + "`", "write them as f32[2,3];i64[4]");
+  runtime::Failure unreadable =
+      runtime::valueError("cannot read types `" + text.str() + "`", "write them as f32[2,3];i64[4]");
   SmallVector<Type> types;
   SmallVector<StringRef> parts;
   text.split(parts, ';', -1, /*KeepEmpty=*/false);
@@ -78,10 +79,12 @@ namespace {
 
 class Specialiser {
 public:
-  Specialiser(ModuleOp module, ArrayRef<std::string> names) : module(module), symbols(module), names(names) { countCalls(module); }
+  Specialiser(ModuleOp module, ArrayRef<std::string> names) : module(module), symbols(module), names(names) {
+    countCalls(module);
+  }
 
-  /// Gives `function` the argument types and visits its ops in order, and those of what it calls, each callee before the
-  /// rest of its caller. Its result types are those of what it returns.
+  /// Gives `function` the argument types and visits its ops in order, and those of what it calls, each callee before
+  /// the rest of its caller. Its result types are those of what it returns.
   LogicalResult specialise(func::FuncOp function, ArrayRef<Type> types) {
     if (function.isDeclaration())
       return function.emitOpError("has no body whose sizes could be inferred");
@@ -132,7 +135,8 @@ private:
     root->walk([&](ir::CallOp call) { ++uses[symbols.lookup(call.getCallee())]; });
   }
 
-  /// `order` is the function that is specialised, last, and what it calls. Where the type of one of them may change, calls from elsewhere get a copy.
+  /// `order` is the function that is specialised, last, and what it calls. Where the type of one of them may change,
+  /// calls from elsewhere get a copy.
   void keepForOthers(ArrayRef<func::FuncOp> order, bool changes) {
     DenseSet<Operation *> inside(order.begin(), order.end());
     DenseMap<Operation *, SmallVector<ir::CallOp>> outside; // by callee
@@ -145,10 +149,13 @@ private:
     for (auto caller : module.getOps<func::FuncOp>())
       if (!inside.contains(caller))
         findCalls(caller);
-    auto isOpen = [](Type type) { return isa<RankedTensorType>(type) && !cast<RankedTensorType>(type).hasStaticShape(); };
+    auto isOpen = [](Type type) {
+      return isa<RankedTensorType>(type) && !cast<RankedTensorType>(type).hasStaticShape();
+    };
     for (func::FuncOp function : llvm::reverse(order)) { // a copy is a caller of those before it
       auto calls = outside.find(function);
-      if (calls == outside.end() || function.isDeclaration() || !((changes && function == order.back()) || llvm::any_of(function.getResultTypes(), isOpen)))
+      if (calls == outside.end() || function.isDeclaration() ||
+          !((changes && function == order.back()) || llvm::any_of(function.getResultTypes(), isOpen)))
         continue;
       auto copy = function.clone();
       copy.setPrivate();
@@ -232,19 +239,22 @@ private:
   /// The types by the op's rule; its error says which sizes of the arguments it speaks of.
   LogicalResult inferTypes(InferTypeOpInterface op, SmallVectorImpl<Type> &types) {
     auto infer = [&](std::optional<Location> loc) {
-      return op.inferReturnTypes(op->getContext(), loc, op->getOperands(), op->getDiscardableAttrDictionary(), op->getPropertiesStorage(), op->getRegions(), types);
+      return op.inferReturnTypes(op->getContext(), loc, op->getOperands(), op->getDiscardableAttrDictionary(),
+                                 op->getPropertiesStorage(), op->getRegions(), types);
     };
     if (succeeded(infer(std::nullopt)))
       return success();
     types.clear();
-    SmallVector<runtime::TensorType> operands = llvm::map_to_vector(op->getOperandTypes(), [](Type type) { return ir::runtimeTypeOf(type); });
+    SmallVector<runtime::TensorType> operands =
+        llvm::map_to_vector(op->getOperandTypes(), [](Type type) { return ir::runtimeTypeOf(type); });
     runtime::TypeList ignored;
     runtime::OpId id = *ir::opIdOf(op);
     runtime::Status status = runtime::inferTypes(id, {operands.data(), operands.size()}, ir::attrsOf(op), ignored);
     if (status.ok()) // no rule was broken: what it was says itself
       return infer(op->getLoc());
     std::string sizes = sizesBehind(op);
-    InFlightDiagnostic diagnostic = emitError(op->getLoc()) << "'" << op->getName() << "' op " << status.failure().message;
+    InFlightDiagnostic diagnostic = emitError(op->getLoc())
+                                    << "'" << op->getName() << "' op " << status.failure().message;
     if (!sizes.empty())
       diagnostic << " (" << sizes << ")";
     if (!status.failure().remedy.empty())
@@ -273,7 +283,8 @@ private:
       if (dim >= 0 && dim < static_cast<int64_t>(y.size()) && x[axis] == 1 && y[dim] != 1)
         if (auto origin = open.of(op.getX(), axis)) {
           // An error of the call, so it has no place but the caller's.
-          InFlightDiagnostic diagnostic = emitError(UnknownLoc::get(op.getContext())) << ir::repeatsOpenSize(*origin, y[dim], ir::whereOf(op.getLoc()), names);
+          InFlightDiagnostic diagnostic = emitError(UnknownLoc::get(op.getContext()))
+                                          << ir::repeatsOpenSize(*origin, y[dim], ir::whereOf(op.getLoc()), names);
           diagnostic.attachNote() << "try: " << ir::kRepeatRemedy;
           return diagnostic;
         }
@@ -313,7 +324,8 @@ private:
     return success();
   }
 
-  /// `to [?, 3] sizes %n` with a constant %n is `to [8, 3]`. The sizes are the last operands, one for each `?` of the open attributes.
+  /// `to [?, 3] sizes %n` with a constant %n is `to [8, 3]`. The sizes are the last operands, one for
+  /// each `?` of the open attributes.
   void takeSizes(Operation *op) {
     std::optional<runtime::OpId> id = ir::opIdOf(op);
     if (!id || !runtime::recordOf(*id).sized)
@@ -334,15 +346,18 @@ private:
           ++operand;
         }
       }
-      op->setInherentAttr(StringAttr::get(op->getContext(), attr.name), DenseI64ArrayAttr::get(op->getContext(), sizes));
+      op->setInherentAttr(StringAttr::get(op->getContext(), attr.name),
+                          DenseI64ArrayAttr::get(op->getContext(), sizes));
     }
   }
 
-  /// wg.dim of a static axis, and what is computed from such sizes; a formula of known sizes that has no value is an error.
+  /// wg.dim of a static axis, and what is computed from such sizes; a formula of known sizes
+  /// that has no value is an error.
   LogicalResult foldSize(Operation *op) {
     OpBuilder b(op);
     SmallVector<Value> values;
-    if (succeeded(b.tryFold(op, values)) && values.size() == op->getNumResults() && values.front() != op->getResult(0)) {
+    if (succeeded(b.tryFold(op, values)) && values.size() == op->getNumResults() &&
+        values.front() != op->getResult(0)) {
       op->replaceAllUsesWith(values);
       op->erase();
       return success();
@@ -356,7 +371,8 @@ private:
     if (!size || known.size() != size.getValues().size())
       return success();
     StringRef formula = size.getFormula();
-    auto result = runtime::evaluateSize(std::string_view(formula.data(), formula.size()), std::span<const int64_t>(known.data(), known.size()));
+    auto result = runtime::evaluateSize(std::string_view(formula.data(), formula.size()),
+                                        std::span<const int64_t>(known.data(), known.size()));
     if (result.ok())
       return success();
     return emitError(op->getLoc()) << "'wg.size' op " << result.failure().message;
@@ -443,7 +459,8 @@ LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types, ArrayRef<
   if (failed(ir::checkTypes(function)))
     return failure();
   SmallVector<Type> own(function.getArgumentTypes());
-  return Specialiser(function->getParentOfType<ModuleOp>(), names).specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
+  return Specialiser(function->getParentOfType<ModuleOp>(), names)
+      .specialise(function, types.empty() ? ArrayRef<Type>(own) : types);
 }
 
 } // namespace wg::passes

@@ -5,8 +5,9 @@
 //     wg.yield %0                        ->
 //   }
 //
-// Legal because a kernel is its body, computed in one loop nest. Text may hold kernels before anything made them: simplifying begins here, for what
-// folds in a kernel may leave it without the op that its kind names, and so does fusion, which groups ops anew. Linear in the ops.
+// Legal because a kernel is its body, computed in one loop nest. Text may hold kernels before anything made them:
+// simplifying begins here, for what folds in a kernel may leave it without the op that its kind names, and so does
+// fusion, which groups ops anew. Linear in the ops.
 #include "passes/Passes.h"
 
 using namespace mlir;

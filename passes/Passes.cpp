@@ -8,7 +8,8 @@ using namespace mlir;
 
 namespace wg::passes {
 
-/// Kernels are opened first: their ops fold, and no kernel is left without what it is made for. Folding then shows canonicalisation its constants; merging last sees what both made equal.
+/// Kernels are opened first: their ops fold, and no kernel is left without what it is made for. Folding then shows
+/// canonicalisation its constants; merging last sees what both made equal.
 void addSimplify(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createOpenKernels());
   manager.addNestedPass<func::FuncOp>(createFoldConstants());
@@ -22,7 +23,8 @@ void registerPasses() {
   registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createFuse(); });
-  PassPipelineRegistration<>("wg-simplify", "Open kernels, fold constants, canonicalise, merge common subexpressions", addSimplify);
+  PassPipelineRegistration<>("wg-simplify", "Open kernels, fold constants, canonicalise, merge common subexpressions",
+                             addSimplify);
 }
 
 } // namespace wg::passes

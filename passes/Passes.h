@@ -18,7 +18,8 @@ void addSimplify(mlir::OpPassManager &manager);
 
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.
-mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types, llvm::ArrayRef<std::string> names = {});
+mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types,
+                                llvm::ArrayRef<std::string> names = {});
 
 /// `f32[8,3];i64[?]` as tensor types; a failure where the text is none, or where there is no such tensor.
 runtime::Result<llvm::SmallVector<mlir::Type>> parseTypes(mlir::MLIRContext *context, llvm::StringRef text);

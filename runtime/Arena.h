@@ -1,5 +1,5 @@
-// Workspaces of compiled calls: taken from a free list, given back when the call ends. A step in a steady state takes the
-// same block each time and asks the system for nothing.
+// Workspaces of compiled calls: taken from a free list, given back when the call ends. A step in a steady state takes
+// the same block each time and asks the system for nothing.
 #pragma once
 
 #include "runtime/Buffer.h"
@@ -8,7 +8,8 @@
 
 namespace wg::runtime {
 
-/// A workspace of a call: 64-byte aligned, on huge pages from 4 MiB on, uninitialised. Movable; back to the list at its end.
+/// A workspace of a call: 64-byte aligned, on huge pages from 4 MiB on, uninitialised.
+/// Movable; back to the list at its end.
 class Workspace {
 public:
   Workspace() = default;

@@ -25,7 +25,7 @@ static float widen(uint16_t bits, DType dtype) {
     return value;
   }
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  value = exponent == 31  ? (fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity())
+  value = exponent == 31 ? (fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity())
           : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
                           : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return bits >> 15 ? -value : value;

@@ -1,7 +1,8 @@
 // Three kinds of block, by capacity:
 //   small   up to 4 KiB      header and data in one piece, from a free list of the thread: no lock
 //   medium  up to 64 KiB     header and data in one piece, from malloc
-//   large   above            data from the system, 2 MiB-aligned on huge pages from 4 MiB on, kept when freed (LRU, bounded)
+//   large   above            data from the system, 2 MiB-aligned on huge pages from 4 MiB on,
+//           kept when freed (LRU, bounded)
 // Under AddressSanitizer every block is a fresh malloc of exactly the bytes asked for, so that it sees each overrun.
 #include "runtime/Buffer.h"
 
@@ -35,7 +36,7 @@ static constexpr bool kExactBlocks = false;
 
 static constinit std::atomic<size_t> liveTotal = 0;
 
-// ---- Small blocks: free lists of the thread --------------------------------------------------------------------------
+// ---- Small blocks: free lists of the thread -------------------------------------------------------------------------
 namespace {
 struct Piece {
   Piece *next;
@@ -73,7 +74,9 @@ static void beginSmall() {
     static thread_local Reaper reaper;
 }
 
-static int classOf(size_t bytes) { return bytes <= kSmallest ? 0 : std::bit_width(bytes - 1) - std::countr_zero(kSmallest); }
+static int classOf(size_t bytes) {
+  return bytes <= kSmallest ? 0 : std::bit_width(bytes - 1) - std::countr_zero(kSmallest);
+}
 
 static void *allocateAligned(size_t bytes) {
   void *memory = ::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
@@ -102,7 +105,7 @@ static void keepSmall(void *memory, int index) {
   ++small.count[index];
 }
 
-// ---- Large blocks ------------------------------------------------------------------------------------------------------
+// ---- Large blocks ---------------------------------------------------------------------------------------------------
 namespace {
 struct Kept {
   void *data;
@@ -186,7 +189,7 @@ static void keepLarge(void *data, size_t capacity) {
   }
 }
 
-// ---- Buffer --------------------------------------------------------------------------------------------------------------
+// ---- Buffer ---------------------------------------------------------------------------------------------------------
 Buffer Buffer::allocate(size_t bytes) {
   if (bytes > (size_t(1) << (kExactBlocks ? 39 : 62))) // AddressSanitizer ends the process above 2^40
     throw std::bad_alloc();

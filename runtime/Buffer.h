@@ -1,7 +1,7 @@
 // Memory that tensors share: aligned, reference-counted, recycled.
 //
-// Blocks start at a 64-byte boundary; no byte behind their end may be touched (compiled code is tested with every buffer
-// ending at a guard page). Blocks of 4 MiB and more
+// Blocks start at a 64-byte boundary; no byte behind their end may be touched (compiled code is tested with every
+// buffer ending at a guard page). Blocks of 4 MiB and more
 // lie on huge pages. Freed blocks above 64 KiB are kept for the next of their size (up to a bound), because the first
 // touch of a fresh page costs more than most kernels.
 //
@@ -21,8 +21,8 @@ public:
   Buffer() = default;
   /// A block of at least `bytes` uninitialised bytes. `bytes` may be 0. Throws std::bad_alloc when memory is gone.
   static Buffer allocate(size_t bytes);
-  /// `bytes` bytes of someone else, of any alignment. The last handle calls `release(owner)`, which must not use buffers. Throws std::bad_alloc, and
-  /// then calls nothing.
+  /// `bytes` bytes of someone else, of any alignment. The last handle calls `release(owner)`, which must not use
+  /// buffers. Throws std::bad_alloc, and then calls nothing.
   static Buffer refer(const void *data, size_t bytes, void (*release)(void *owner) noexcept, void *owner);
 
   Buffer(const Buffer &other) noexcept : block_(other.block_) { retain(); }

@@ -37,12 +37,24 @@ std::string_view longNameOf(DType dtype);
 std::optional<DType> parseDType(std::string_view name);
 
 template <class T> struct DTypeOf;
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
+template <> struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <> struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <> struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <> struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <> struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <> struct DTypeOf<bool> {
+  static constexpr DType value = DType::boolean;
+};
 template <class T> inline constexpr DType dtypeOf = DTypeOf<std::remove_cv_t<T>>::value;
 
 } // namespace wg::runtime

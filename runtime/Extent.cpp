@@ -32,10 +32,12 @@ Result<Extent> extentOf(DType dtype, std::span<const int64_t> sizes) {
   if (measure(dtype, sizes, extent)) [[likely]]
     return extent;
   if (sizes.size() > static_cast<size_t>(kMaxRank))
-    return valueError("a tensor has " + std::to_string(kMaxRank) + " axes at most, got " + std::to_string(sizes.size()));
+    return valueError("a tensor has " + std::to_string(kMaxRank) + " axes at most, got " +
+                      std::to_string(sizes.size()));
   if (std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0 && size != kDynamic; }))
     return valueError("sizes are not negative, got " + describe(dtype, sizes));
-  return valueError(describe(dtype, sizes) + " has more than 2^56 bytes, the most that a tensor may have", "make it smaller");
+  return valueError(describe(dtype, sizes) + " has more than 2^56 bytes, the most that a tensor may have",
+                    "make it smaller");
 }
 
 Result<Extent> extentOf(const TensorType &type) { return extentOf(type.dtype, type.shape); }

@@ -20,7 +20,7 @@ extern "C" const std::span<const wg::runtime::KernelRow> *wg_kernels_v4(size_t *
 
 namespace wg::runtime {
 
-// ---- Attributes ------------------------------------------------------------------------------------------------------------
+// ---- Attributes -----------------------------------------------------------------------------------------------------
 /// FNV-1a over 8-byte words, finished by a multiply and shift so that low bits depend on all.
 static uint64_t mix(uint64_t hash, uint64_t word) { return (std::rotl(hash, 5) ^ word) * 0x9e3779b97f4a7c15u; }
 static uint64_t mixBytes(uint64_t hash, const void *data, size_t size) {
@@ -43,7 +43,8 @@ static uint64_t hashOf(const AttrValue &value) {
     uint64_t operator()(const Ints &v) const { return mixBytes(4, v.begin(), v.size() * sizeof(int64_t)); }
     uint64_t operator()(const std::string &v) const { return mixBytes(5, v.data(), v.size()); }
     uint64_t operator()(const Array &v) const {
-      uint64_t type = mixBytes(static_cast<uint64_t>(v.dtype()) + 6, v.shape().begin(), v.shape().size() * sizeof(int64_t));
+      uint64_t type =
+          mixBytes(static_cast<uint64_t>(v.dtype()) + 6, v.shape().begin(), v.shape().size() * sizeof(int64_t));
       return mixBytes(type, v.buffer.data(), v.numBytes());
     }
   } hash;
@@ -58,7 +59,8 @@ static bool same(const AttrValue &a, const AttrValue &b) {
     return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(std::get<double>(b));
   if (const Array *x = std::get_if<Array>(&a)) {
     const Array &y = std::get<Array>(b);
-    return x->type == y.type && (x->numBytes() == 0 || std::memcmp(x->buffer.data(), y.buffer.data(), x->numBytes()) == 0);
+    return x->type == y.type &&
+           (x->numBytes() == 0 || std::memcmp(x->buffer.data(), y.buffer.data(), x->numBytes()) == 0);
   }
   return std::visit(
       [&]<class T>(const T &x) {
@@ -88,7 +90,7 @@ bool operator==(const Attrs &a, const Attrs &b) {
   return true;
 }
 
-// ---- Records ---------------------------------------------------------------------------------------------------------------
+// ---- Records --------------------------------------------------------------------------------------------------------
 #include "runtime/OpTable.inc"
 
 static int chooseLevel() {
@@ -166,7 +168,7 @@ const OpRecord *findOp(std::string_view name) {
   return found == table().byName.end() ? nullptr : found->second;
 }
 
-// ---- Inference -------------------------------------------------------------------------------------------------------------
+// ---- Inference ------------------------------------------------------------------------------------------------------
 static std::string namesOf(DTypeSet set) {
   switch (set) {
   case kFloats: return "a float";
@@ -178,7 +180,8 @@ static std::string namesOf(DTypeSet set) {
 }
 
 static const char *kindName(AttrKind kind) {
-  static constexpr const char *names[] = {"an integer", "a real", "a dtype", "a list of integers", "a string", "an array"};
+  static constexpr const char *names[] = {"an integer",         "a real",   "a dtype",
+                                          "a list of integers", "a string", "an array"};
   return names[static_cast<int>(kind)];
 }
 
@@ -191,21 +194,22 @@ static Status checkCall(const OpRecord &op, TypeSpan operands, const Attrs &attr
                               (fixed == 1 ? " operand" : " operands") + ", got " + std::to_string(operands.size())};
   if (attrs.size() != op.attrs.size())
     return Failure{.kind = ErrorKind::invalid_argument,
-                   .message = "takes " + std::to_string(op.attrs.size()) + (op.attrs.size() == 1 ? " attribute" : " attributes") +
-                              ", got " + std::to_string(attrs.size())};
+                   .message = "takes " + std::to_string(op.attrs.size()) +
+                              (op.attrs.size() == 1 ? " attribute" : " attributes") + ", got " +
+                              std::to_string(attrs.size())};
   for (size_t i = 0; i < attrs.size(); ++i)
     if (attrs[i].index() != static_cast<size_t>(op.attrs[i].kind))
       return Failure{.kind = ErrorKind::invalid_argument,
-                     .message = "attribute " + std::string(op.attrs[i].name) + " is " + kindName(op.attrs[i].kind) + ", got " +
-                                kindName(static_cast<AttrKind>(attrs[i].index()))};
+                     .message = "attribute " + std::string(op.attrs[i].name) + " is " + kindName(op.attrs[i].kind) +
+                                ", got " + kindName(static_cast<AttrKind>(attrs[i].index()))};
   for (size_t i = 0; i < attrs.size(); ++i)
     if (const Ints *list = std::get_if<Ints>(&attrs[i]); list && list->excess())
-      return valueError(std::string(op.attrs[i].name) + " has " + std::to_string(list->size() + list->excess()) + " entries, and the highest rank is " +
-                            std::to_string(kMaxRank),
+      return valueError(std::string(op.attrs[i].name) + " has " + std::to_string(list->size() + list->excess()) +
+                            " entries, and the highest rank is " + std::to_string(kMaxRank),
                         "merge axes by a reshape");
   if (!operands.empty() && !(op.dtypes & setOf(operands[0].dtype))) {
     DType dtype = operands[0].dtype;
-    std::string remedy = op.dtypes == kBooleans  ? "compare first: x != 0"
+    std::string remedy = op.dtypes == kBooleans   ? "compare first: x != 0"
                          : op.dtypes == kIntegers ? "cast it: cast(x, i64)"
                                                   : "cast it: cast(x, f32)";
     if (op.id == OpId::div && isInteger(dtype))
@@ -216,7 +220,9 @@ static Status checkCall(const OpRecord &op, TypeSpan operands, const Attrs &attr
 }
 
 /// A size: an index in the dialect.
-static bool isIndexOperand(const TensorType &type) { return type == TensorType{DType::i64, {}} || type == TensorType{DType::i32, {}}; }
+static bool isIndexOperand(const TensorType &type) {
+  return type == TensorType{DType::i64, {}} || type == TensorType{DType::i32, {}};
+}
 
 /// One index operand for each `?` of the open attributes, and nothing else, follows the fixed operands.
 static Status checkSizeOperands(const OpRecord &op, TypeSpan operands, const Attrs &attrs) {
@@ -230,7 +236,8 @@ static Status checkSizeOperands(const OpRecord &op, TypeSpan operands, const Att
       lists += (lists.empty() ? "" : " and ") + std::string(op.attrs[i].name) + " " + toString(list);
     }
   if (open != static_cast<int64_t>(given.size()))
-    return valueError(lists + (lists.find(" and ") == std::string::npos ? " takes" : " take") + " an index operand for each ?, got " + std::to_string(given.size()));
+    return valueError(lists + (lists.find(" and ") == std::string::npos ? " takes" : " take") +
+                      " an index operand for each ?, got " + std::to_string(given.size()));
   for (const TensorType &type : given)
     if (!isIndexOperand(type))
       return typeError("an index operand is i64[], got " + toString(type));
@@ -271,7 +278,7 @@ Status inferTypes(OpId id, TypeSpan operands, const Attrs &attrs, TypeList &resu
   return status.ok() ? std::move(status) : complete(std::move(status), op, operands);
 }
 
-// ---- Execution -------------------------------------------------------------------------------------------------------------
+// ---- Execution ------------------------------------------------------------------------------------------------------
 Status resolve(OpId id, std::span<const Array> &operands, Attrs &attrs) {
   const OpRecord &op = recordOf(id);
   if (!op.sized || operands.size() == static_cast<size_t>(op.numOperands) || attrs.size() != op.attrs.size())
@@ -315,8 +322,10 @@ struct LoopOperand {
 };
 } // namespace
 
-/// One or two operands of `dtype` in, the result's elements out. A scalar is repeated in a block that stays in the cache.
-static Array runLoop(const OpRecord &op, ElementLoop loop, std::span<const LoopOperand> operands, DType dtype, const Shape &shape) {
+/// One or two operands of `dtype` in, the result's elements out. A scalar is repeated in a
+/// block that stays in the cache.
+static Array runLoop(const OpRecord &op, ElementLoop loop, std::span<const LoopOperand> operands, DType dtype,
+                     const Shape &shape) {
   constexpr int64_t kBlock = 8192;
   alignas(64) char block[kBlock];
   int64_t n = shape.numElements(), size = static_cast<int64_t>(sizeOf(dtype)), most = n;
@@ -339,7 +348,8 @@ static Array runLoop(const OpRecord &op, ElementLoop loop, std::span<const LoopO
   if (n <= 2 * kLoopGrain)
     run(0, n);
   else
-    parallelFor((n + kLoopGrain - 1) / kLoopGrain, [&](int64_t piece) { run(piece * kLoopGrain, std::min(n, (piece + 1) * kLoopGrain)); });
+    parallelFor((n + kLoopGrain - 1) / kLoopGrain,
+                [&](int64_t piece) { run(piece * kLoopGrain, std::min(n, (piece + 1) * kLoopGrain)); });
   return result;
 }
 
@@ -379,7 +389,8 @@ bool executeBeside(OpId id, const Array &x, const void *number, bool first, Arra
 }
 
 /// Operands of rank 0 of an elementwise op beside others: in the shape of the others.
-static std::span<const Array> inOneShape(const OpRecord &op, std::span<const Array> operands, std::vector<Array> &wide) {
+static std::span<const Array> inOneShape(const OpRecord &op, std::span<const Array> operands,
+                                         std::vector<Array> &wide) {
   if (!op.elementwise || operands.size() < 2)
     return operands;
   auto isScalar = [](const Array &operand) { return operand.shape().rank() == 0; };
@@ -396,7 +407,8 @@ static std::span<const Array> inOneShape(const OpRecord &op, std::span<const Arr
   return wide;
 }
 
-static Status executeKernel(const OpRecord &op, std::span<const Array> operands, Attrs attrs, std::span<Array> results) {
+static Status executeKernel(const OpRecord &op, std::span<const Array> operands, Attrs attrs,
+                            std::span<Array> results) {
   Status status = resolve(op.id, operands, attrs);
   if (!status.ok())
     return status;
@@ -422,8 +434,9 @@ static Status executeKernel(const OpRecord &op, std::span<const Array> operands,
   if (!op.kernel)
     return Failure{.kind = ErrorKind::internal, .message = "no kernel"};
   if (static_cast<size_t>(inferred.count) != results.size())
-    return Failure{.kind = ErrorKind::internal, .message = "has " + std::to_string(inferred.count) + " results, asked for " +
-                                                           std::to_string(results.size())};
+    return Failure{.kind = ErrorKind::internal,
+                   .message = "has " + std::to_string(inferred.count) + " results, asked for " +
+                              std::to_string(results.size())};
   if (op.shares) {
     results[0] = Array{inferred[0], operands[0].buffer};
     return {};

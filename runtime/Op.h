@@ -31,7 +31,8 @@ inline constexpr int kNumOps = 0
 using AttrValue = std::variant<int64_t, double, DType, Ints, std::string, Array>;
 enum class AttrKind : uint8_t { integer, real, dtype, ints, string, array };
 
-/// The attributes of an op in the order of its record; immutable and shared. Ops without attributes cost a null pointer.
+/// The attributes of an op in the order of its record; immutable and shared. Ops without
+/// attributes cost a null pointer.
 class Attrs {
 public:
   Attrs() = default;
@@ -88,9 +89,10 @@ struct TypeList {
 /// Result types from operand types, or the broken rule. Sizes may be dynamic: two `?` count as equal. An index operand
 /// counts as `i64[]`.
 ///
-/// Attributes that are open (AttrRecord) may hold `?`, and the op has one trailing index operand for each, in the order of the attributes. When such
-/// an op is executed, `resolve` first writes the operands' values into the attributes and drops the operands; so a kernel,
-/// and the shape rule that decides what to allocate, only ever see the static form. That the number of operands fits is checked before a rule is asked.
+/// Attributes that are open (AttrRecord) may hold `?`, and the op has one trailing index operand for each, in the order
+/// of the attributes. When such an op is executed, `resolve` first writes the operands' values into the attributes and
+/// drops the operands; so a kernel, and the shape rule that decides what to allocate, only ever see the static form.
+/// That the number of operands fits is checked before a rule is asked.
 using ShapeRule = Status (*)(TypeSpan operands, const Attrs &attrs, TypeList &results);
 /// Computes into `results`, whose buffers are allocated, hold the inferred types, and are distinct from the operands'.
 /// All sizes are static. A failure leaves the contents of the results undefined.
@@ -106,7 +108,7 @@ struct KernelRow {
   Kernel kernel;
   const ElementLoop *loops = nullptr; ///< one for each dtype of the operands, null where there is none
   bool predicate = false;             ///< the loops write bool, else the operands' dtype
-  bool shares = false;                ///< the result is operand 0's elements under another type: execute() shares the buffer
+  bool shares = false; ///< the result is operand 0's elements under another type: execute() shares the buffer
 };
 
 /// One attribute of a record.
@@ -119,20 +121,20 @@ struct AttrRecord {
 /// Everything the runtime knows of an op.
 struct OpRecord {
   OpId id;
-  const char *name;     ///< `reduce_sum`
-  const char *summary;  ///< `y = sum of x over axes`
-  int numOperands;      ///< fixed operands; trailing index operands and variadic ones come on top
-  bool variadic;        ///< more operands may follow the fixed ones
-  DTypeSet dtypes;      ///< what the data operands accept
-  bool differentiable;  ///< has a derivative rule
-  bool elementwise;     ///< equal shapes in, the same shape out, one element at a time
+  const char *name;    ///< `reduce_sum`
+  const char *summary; ///< `y = sum of x over axes`
+  int numOperands;     ///< fixed operands; trailing index operands and variadic ones come on top
+  bool variadic;       ///< more operands may follow the fixed ones
+  DTypeSet dtypes;     ///< what the data operands accept
+  bool differentiable; ///< has a derivative rule
+  bool elementwise;    ///< equal shapes in, the same shape out, one element at a time
   std::span<const AttrRecord> attrs;
   ShapeRule shape = nullptr;
-  Kernel kernel = nullptr; ///< null for ops that only the program's structure executes (call, kernel)
+  Kernel kernel = nullptr;            ///< null for ops that only the program's structure executes (call, kernel)
   const ElementLoop *loops = nullptr; ///< see KernelRow
   bool predicate = false;
   bool shares = false;
-  bool sized = false;                 ///< has open attributes, so that index operands may follow
+  bool sized = false; ///< has open attributes, so that index operands may follow
 };
 
 /// The record of an op, with the kernels for this machine's x86-64 level.
@@ -156,13 +158,14 @@ Status inferTypes(OpId op, TypeSpan operands, const Attrs &attrs, TypeList &resu
 /// Replaces each `?` of the open attributes by the value of its trailing index operand. `operands` loses those operands
 /// and `attrs` is replaced; both stay as they are if there is nothing to resolve.
 Status resolve(OpId op, std::span<const Array> &operands, Attrs &attrs);
-/// Resolves, infers, allocates, computes. Where an elementwise op has operands of rank 0 beside others, these count at every place, as if they had been
-/// broadcast: so literals need no memory. (The shape rules, and so programs, know no such thing: there a broadcast is an op.) On failure op, operands and `call.where` are filled in and `results` is
-/// unchanged. A result may share an operand's buffer (reshape, stop_gradient): whoever writes in place asks
-/// Buffer::unique() first.
+/// Resolves, infers, allocates, computes. Where an elementwise op has operands of rank 0 beside others, these
+/// count at every place, as if they had been broadcast: so literals need no memory. (The shape rules, and so
+/// programs, know no such thing: there a broadcast is an op.) On failure op, operands and `call.where` are filled
+/// in and `results` is unchanged. A result may share an operand's buffer (reshape, stop_gradient): whoever writes
+/// in place asks Buffer::unique() first.
 Status execute(const OpCall &call, std::span<Array> results);
-/// The op with two operands, x and one element of x's dtype, which comes first if `first`. False, and nothing done, if the op has no loop for it.
-/// Throws std::bad_alloc.
+/// The op with two operands, x and one element of x's dtype, which comes first if `first`. False, and nothing done, if
+/// the op has no loop for it. Throws std::bad_alloc.
 bool executeBeside(OpId op, const Array &x, const void *number, bool first, Array &result);
 
 } // namespace wg::runtime

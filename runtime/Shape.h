@@ -53,10 +53,13 @@ public:
   }
   constexpr bool contains(int64_t value) const { return std::find(begin(), end(), value) != end(); }
   constexpr operator std::span<const int64_t>() const { return {data_.data(), size_}; }
-  friend constexpr bool operator==(const Ints &a, const Ints &b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend constexpr bool operator==(const Ints &a, const Ints &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
-  /// Whose sizes these are, where that is needed to know what a `?` is: the number of a tensor of a trace, below 2^48; 0 of all others. A copy has the
-  /// same owner; what may change a value forgets it. It is no part of what the list is: equality, hashes and text do not know it.
+  /// Whose sizes these are, where that is needed to know what a `?` is: the number of a tensor of a trace, below 2^48;
+  /// 0 of all others. A copy has the same owner; what may change a value forgets it. It is no part of what the list is:
+  /// equality, hashes and text do not know it.
   constexpr uint64_t owner() const { return uint64_t(ownerHigh_) << 32 | ownerLow_; }
   constexpr void setOwner(uint64_t number) {
     ownerLow_ = static_cast<uint32_t>(number);

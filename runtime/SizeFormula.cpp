@@ -10,7 +10,8 @@ namespace {
 /// Recursive descent: sum = product {(+|-) product}, product = value {(*|/|//|%) value}. Without values it only reads.
 class Reader {
 public:
-  Reader(std::string_view formula, size_t count, const int64_t *values) : formula_(formula), count_(count), values_(values) {}
+  Reader(std::string_view formula, size_t count, const int64_t *values)
+      : formula_(formula), count_(count), values_(values) {}
 
   Result<int64_t> run() {
     int64_t value = sum(0);
@@ -109,13 +110,15 @@ private:
     if (at_ < formula_.size() && formula_[at_] >= 'a' && formula_[at_] <= 'z') {
       auto place = static_cast<size_t>(formula_[at_] - 'a');
       if (place >= count_)
-        return fail("'" + std::string(1, formula_[at_]) + "', and there are " + std::to_string(count_) + " operands"), 1;
+        return fail("'" + std::string(1, formula_[at_]) + "', and there are " + std::to_string(count_) + " operands"),
+               1;
       ++at_;
       skipSpaces();
       return values_ ? values_[place] : 1;
     }
-    return fail(at_ == formula_.size() ? "the end where a letter or a number should stand"
-                                       : "'" + std::string(1, formula_[at_]) + "' where a letter or a number should stand"),
+    return fail(at_ == formula_.size()
+                    ? "the end where a letter or a number should stand"
+                    : "'" + std::string(1, formula_[at_]) + "' where a letter or a number should stand"),
            1;
   }
 
@@ -190,7 +193,8 @@ std::string withKnown(std::string_view formula, std::span<const int64_t> values)
     if (values[place] != kDynamic)
       text += std::to_string(values[place]);
     else
-      text += static_cast<char>('a' + std::count(values.begin(), values.begin() + static_cast<ptrdiff_t>(place), kDynamic));
+      text +=
+          static_cast<char>('a' + std::count(values.begin(), values.begin() + static_cast<ptrdiff_t>(place), kDynamic));
   }
   return text;
 }

@@ -9,11 +9,13 @@
 
 namespace wg::runtime {
 
-/// `size` elements: up to N on the stack, more on the heap. Where there is no memory it throws std::bad_alloc; LLVM's vectors end the process.
+/// `size` elements: up to N on the stack, more on the heap. Where there is no memory it throws std::bad_alloc;
+/// LLVM's vectors end the process.
 template <class T, size_t N> class StackArray {
 public:
   explicit StackArray(size_t size)
-      : data_(size <= N ? reinterpret_cast<T *>(local_) : static_cast<T *>(::operator new(size * sizeof(T)))), size_(size) {
+      : data_(size <= N ? reinterpret_cast<T *>(local_) : static_cast<T *>(::operator new(size * sizeof(T)))),
+        size_(size) {
     static_assert(std::is_nothrow_default_constructible_v<T>);
     std::uninitialized_value_construct_n(data_, size);
   }

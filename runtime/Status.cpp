@@ -14,8 +14,9 @@ std::string toString(const Failure &failure) {
   return text;
 }
 
-/// `auto wg::Model::step(const Tensor &)` -> `step`: the identifier before the parameter list, found at the first `(` outside
-/// template brackets that does not open `(anonymous namespace)` or `(lambda ...)`. A lambda is named by its function.
+/// `auto wg::Model::step(const Tensor &)` -> `step`: the identifier before the parameter list, found at the
+/// first `(` outside template brackets that does not open `(anonymous namespace)` or `(lambda ...)`. A
+/// lambda is named by its function.
 static std::string_view bareName(std::string_view signature) {
   for (const char *lambda : {"::(lambda)", "::(anonymous class)"})
     signature = signature.substr(0, signature.find(lambda));
@@ -43,8 +44,8 @@ static std::string_view bareName(std::string_view signature) {
       } while (end > 0 && open > 0);
     }
     size_t begin = end;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(signature[begin - 1])) || signature[begin - 1] == '_' ||
-                         signature[begin - 1] == '~'))
+    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(signature[begin - 1])) ||
+                         signature[begin - 1] == '_' || signature[begin - 1] == '~'))
       --begin;
     return signature.substr(begin, end - begin);
   }

@@ -30,11 +30,11 @@ enum class ErrorKind { value, type, runtime, lookup, invalid_argument, unimpleme
 /// What went wrong, in the three parts that a user reads: what, where, what to do.
 struct Failure {
   ErrorKind kind = ErrorKind::value;
-  std::string op = {}; ///< name of the operation, may be empty
-  std::string message = {}; ///< the broken rule with both values; lower case, no full stop
-  std::string remedy = {}; ///< a thing to type; may be empty
+  std::string op = {};                   ///< name of the operation, may be empty
+  std::string message = {};              ///< the broken rule with both values; lower case, no full stop
+  std::string remedy = {};               ///< a thing to type; may be empty
   std::vector<TensorType> operands = {}; ///< dtypes and shapes of the operands
-  std::string where = {}; ///< `file:line in function` of the user's source; may be empty
+  std::string where = {};                ///< `file:line in function` of the user's source; may be empty
 };
 
 /// The whole text: `error: op: message`, then `  at where`, then `  try: remedy`.

@@ -157,7 +157,8 @@ Pool &pool() {
   static constinit std::mutex mutex;
   std::lock_guard lock(mutex);
   if (!thePool.load(std::memory_order_relaxed)) {
-    static bool registered = pthread_atfork(nullptr, nullptr, [] { thePool.store(nullptr, std::memory_order_relaxed); }) == 0;
+    static bool registered =
+        pthread_atfork(nullptr, nullptr, [] { thePool.store(nullptr, std::memory_order_relaxed); }) == 0;
     (void)registered;
     thePool.store(new Pool(defaultThreads()), std::memory_order_release);
   }

@@ -4,19 +4,20 @@
  *
  *     int32_t f(void *const *args, void *workspace);
  *
- * args       One pointer for each input, then one for each result that replaces no input, in the order of the function's signature.
- *            A result that replaces an input (a variable that is updated) is written over that input. A tensor is
- *            row-major and contiguous, its elements as DType.h says (bool: one byte, 0 or 1), aligned to its element size;
- *            64 bytes are faster. A tensor without elements may have any pointer. A result's memory is given by the caller.
- *            The memory of two pointers is disjoint.
+ * args       One pointer for each input, then one for each result that replaces no input, in the order of the
+ *            function's signature. A result that replaces an input (a variable that is updated) is written over that
+ *            input. A tensor is row-major and contiguous, its elements as DType.h says (bool: one byte, 0 or 1),
+ *            aligned to its element size; 64 bytes are faster. A tensor without elements may have any pointer. A
+ *            result's memory is given by the caller. The memory of two pointers is disjoint.
  * workspace  As many bytes as the entry's record says (F_WORKSPACE_BYTES in an ahead-of-time header), aligned to 64,
- *            of any contents. The first WG_WORKSPACE_HEADER bytes are a wg_workspace_header; the rest is the entry's own.
- *            A workspace serves one call at a time; calls on different workspaces run at once without a lock.
- * returns    0, or 1 + an index into the entry's table of located errors: text, and the user's file and line. After an error
- *            the memory of results that replace no input holds unspecified values; inputs, those that are updated too, are as they were.
+ *            of any contents. The first WG_WORKSPACE_HEADER bytes are a wg_workspace_header; the rest is the entry's
+ *            own. A workspace serves one call at a time; calls on different workspaces run at once without a lock.
+ * returns    0, or 1 + an index into the entry's table of located errors: text, and the user's file and line. After
+ *            an error the memory of results that replace no input holds unspecified values; inputs, those that are
+ *            updated too, are as they were.
  *
- * An entry allocates nothing, takes no lock, keeps no state and raises no signal. It calls libm, memcpy, memset and memmove,
- * and, in code that the runtime compiled for itself, the functions below.
+ * An entry allocates nothing, takes no lock, keeps no state and raises no signal. It calls libm, memcpy, memset and
+ * memmove, and, in code that the runtime compiled for itself, the functions below.
  */
 #ifndef WENGERT_RUNTIME_ABI_H
 #define WENGERT_RUNTIME_ABI_H
@@ -36,8 +37,8 @@ typedef struct {
   int64_t fault; /* set before an error is returned: the value that broke the rule, say the index out of range */
 } wg_workspace_header;
 
-/* body(context, 0) .. body(context, count - 1) on the runtime's threads, each once; returns when all have. The bits of the
- * result must not depend on who runs which. */
+/* body(context, 0) .. body(context, count - 1) on the runtime's threads, each once; returns when all have. The bits
+ * of the result must not depend on who runs which. */
 void wg_parallel_for(int64_t count, void (*body)(void *context, int64_t i), void *context);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// The samples of tests/Composites.inc as data: functions of tensors that are no op of their own, run eagerly or traced to a module.
+// The samples of tests/Composites.inc as data: functions of tensors that are no op of their own, run
+// eagerly or traced to a module.
 #pragma once
 
 #include "frontend/Function.h"
@@ -20,7 +21,8 @@ struct Composite {
 
 inline std::span<const Composite> allComposites() {
   static const Composite composites[] = {
-#define WG_COMPOSITE(name, kind, text, ...) {#name, Composite::kind, text, [](const std::vector<Tensor> &x) -> Tensor { return __VA_ARGS__; }},
+#define WG_COMPOSITE(name, kind, text, ...)                                                                            \
+  {#name, Composite::kind, text, [](const std::vector<Tensor> &x) -> Tensor { return __VA_ARGS__; }},
 #define WG_NO_COMPOSITE(name, why)
 #include "tests/Composites.inc"
 #undef WG_COMPOSITE
@@ -36,8 +38,8 @@ inline std::vector<Tensor> tensorsOf(const std::vector<runtime::Array> &arrays) 
   return tensors;
 }
 
-/// The gradient of the sum of f's elements, each times its number + 1, by the float operands, one after the other in one vector; for composites with a
-/// derivative.
+/// The gradient of the sum of f's elements, each times its number + 1, by the float operands, one after the other in
+/// one vector; for composites with a derivative.
 inline Tensor gradientOf(const Composite &composite, const std::vector<Tensor> &x) {
   GradientTape tape;
   std::vector<Tensor> floats;

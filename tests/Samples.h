@@ -4,8 +4,8 @@
 #include "runtime/Op.h"
 #include "runtime/Random.h"
 
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +46,9 @@ inline std::vector<std::string_view> list(std::string_view text) {
   return split(text.substr(begin, text.find(']', begin) - begin), ',');
 }
 
-inline int64_t integer(std::string_view text) { return text == "?" ? runtime::kDynamic : std::stoll(std::string(text)); }
+inline int64_t integer(std::string_view text) {
+  return text == "?" ? runtime::kDynamic : std::stoll(std::string(text));
+}
 
 inline runtime::Ints integers(std::string_view text) {
   runtime::Ints values;
@@ -70,7 +72,8 @@ inline void store(runtime::Array &array, int64_t i, double value) {
 inline runtime::Array operand(std::string_view text, int64_t seed, int64_t position, runtime::DType dtype) {
   size_t open = text.find('['), close = text.find(']');
   runtime::DType written = *runtime::parseDType(text.substr(0, open));
-  runtime::Array array = runtime::Array::empty(written == runtime::DType::f64 ? dtype : written, runtime::Shape(integers(text)));
+  runtime::Array array =
+      runtime::Array::empty(written == runtime::DType::f64 ? dtype : written, runtime::Shape(integers(text)));
   std::string_view rest = trim(text.substr(close + 1));
   std::vector<std::string_view> items = list(rest);
   for (int64_t i = 0; i < array.numElements(); ++i) {
@@ -99,7 +102,8 @@ inline runtime::AttrValue attribute(std::string_view text, runtime::AttrKind kin
 } // namespace detail
 
 /// Reads `operand; operand`. Operands written in f64 are made in `dtype`.
-inline std::vector<runtime::Array> parseOperands(std::string_view text, int64_t seed = 1, runtime::DType dtype = runtime::DType::f64) {
+inline std::vector<runtime::Array> parseOperands(std::string_view text, int64_t seed = 1,
+                                                 runtime::DType dtype = runtime::DType::f64) {
   std::vector<runtime::Array> operands;
   for (std::string_view part : detail::split(text, ';'))
     operands.push_back(detail::operand(part, seed, static_cast<int64_t>(operands.size()), dtype));
@@ -107,7 +111,8 @@ inline std::vector<runtime::Array> parseOperands(std::string_view text, int64_t 
 }
 
 /// Reads `operand; operand | attribute = value; attribute = value`. Operands written in f64 are made in `dtype`.
-inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1, runtime::DType dtype = runtime::DType::f64) {
+inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1,
+                          runtime::DType dtype = runtime::DType::f64) {
   size_t bar = std::min(text.find('|'), text.size());
   Sample sample{op, std::string(text), {}, parseOperands(text.substr(0, bar), seed, dtype)};
   std::vector<runtime::AttrValue> values;

@@ -35,14 +35,16 @@ int compile(const Options &options) {
   orFail(codegen::checkName(name));
   std::optional<codegen::Target> target = codegen::Target::named(options.cpu);
   if (!target)
-    fail({.message = "LLVM knows no x86-64 processor `" + options.cpu + "`", .remedy = "--cpu x86-64-v2, x86-64-v3, x86-64-v4 or native"});
+    fail({.message = "LLVM knows no x86-64 processor `" + options.cpu + "`",
+          .remedy = "--cpu x86-64-v2, x86-64-v3, x86-64-v4 or native"});
   std::error_code problem;
   std::filesystem::create_directories(options.directory, problem);
   if (problem)
     fail({.kind = runtime::ErrorKind::io, .message = options.directory + ": " + problem.message()});
   if (!options.types.empty())
     specialise(program, options);
-  orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {}, program.stage, options.trustLowered));
+  orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {},
+                                  program.stage, options.trustLowered));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
   auto size = std::filesystem::file_size(object, problem); // a device has none
   std::cout << object.string() << (problem ? "" : " (" + std::to_string(size) + " bytes)") << ", " << name << ".h\n";
@@ -53,13 +55,25 @@ int compile(const Options &options) {
 
 void addCompile(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
-  CLI::App *command = app.add_subcommand("compile", "compile a program in the dialect's text to an object file and a C header");
-  command->add_option("file", options->file, "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
+  CLI::App *command =
+      app.add_subcommand("compile", "compile a program in the dialect's text to an object file and a C header");
+  command
+      ->add_option("file", options->file,
+                   "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; "
+                   "`-` is standard input")
+      ->required()
+      ->check(fileOrInput());
   command->add_option("--entry", options->entry, "the function to compile [the only public one]")->check(given());
-  command->add_option("-o,--output", options->directory, "directory of the two files, of which both are written or none")->capture_default_str()->check(given());
+  command
+      ->add_option("-o,--output", options->directory, "directory of the two files, of which both are written or none")
+      ->capture_default_str()
+      ->check(given());
   command->add_option("--name", options->name, "of the C function and of the files [the entry's]")->check(given());
-  command->add_option("--types", options->types, "what the arguments are, where the text says `?`: f32[8,3];f32[3]")->check(given());
-  command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")->capture_default_str()->check(given());
+  command->add_option("--types", options->types, "what the arguments are, where the text says `?`: f32[8,3];f32[3]")
+      ->check(given());
+  command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")
+      ->capture_default_str()
+      ->check(given());
   addFlag(*command, "--trust-lowered", options->trustLowered, kTrustLowered);
   command->callback([options, &action] { action = [options] { return compile(*options); }; });
 }

@@ -17,8 +17,9 @@ struct Program {
   mlir::func::FuncOp function() { return module->lookupSymbol<mlir::func::FuncOp>(entry); }
 };
 
-/// Reads (`-` is standard input), parses and verifies text that may come from anybody; runtime::kLongestText bytes are the most. Without a name, the
-/// entry is the file's only function that is not private. Text at stage lowered is machine code, and refused unless `trustLowered`.
+/// Reads (`-` is standard input), parses and verifies text that may come from anybody; runtime::kLongestText bytes are
+/// the most. Without a name, the entry is the file's only function that is not private. Text at stage lowered is
+/// machine code, and refused unless `trustLowered`.
 runtime::Result<Program> readProgram(const std::string &argument, std::string entry, bool trustLowered);
 
 /// Throws wg::Error.

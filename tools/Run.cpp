@@ -29,14 +29,18 @@ bool accepts(const runtime::TensorType &taken, const runtime::TensorType &given)
   return fits;
 }
 
-void checkInputs(const Options &options, const std::string &entry, std::span<const runtime::TensorType> taken, std::span<const Array> given) {
+void checkInputs(const Options &options, const std::string &entry, std::span<const runtime::TensorType> taken,
+                 std::span<const Array> given) {
   if (taken.size() != given.size())
-    fail({.op = entry, .message = "takes " + std::to_string(taken.size()) + " inputs, got " + std::to_string(given.size()), .remedy = "give one --in file for each argument"});
+    fail({.op = entry,
+          .message = "takes " + std::to_string(taken.size()) + " inputs, got " + std::to_string(given.size()),
+          .remedy = "give one --in file for each argument"});
   for (size_t i = 0; i < given.size(); ++i)
     if (!accepts(taken[i], given[i].type))
       fail({.kind = taken[i].dtype == given[i].dtype() ? runtime::ErrorKind::value : runtime::ErrorKind::type,
             .op = entry,
-            .message = "argument " + std::to_string(i) + " is " + toString(taken[i]) + ", " + options.in[i] + " holds " + toString(given[i].type),
+            .message = "argument " + std::to_string(i) + " is " + toString(taken[i]) + ", " + options.in[i] +
+                       " holds " + toString(given[i].type),
             .remedy = "write the array with that dtype and shape"});
 }
 
@@ -45,11 +49,13 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
     codegen::DiagnosticScope diagnostics(ir::context());
     llvm::SmallVector<mlir::Type> types;
     for (auto [type, array] : llvm::zip_equal(function.getArgumentTypes(), inputs))
-      types.push_back(mlir::isa<mlir::IndexType>(type) ? type : mlir::Type(ir::tensorTypeOf(ir::context(), array.type)));
+      types.push_back(mlir::isa<mlir::IndexType>(type) ? type
+                                                       : mlir::Type(ir::tensorTypeOf(ir::context(), array.type)));
     if (mlir::failed(passes::inferShapes(function, types)))
       fail(diagnostics.take("the sizes do not fit the program"));
   }
-  auto executable = orFail(codegen::compile(program.module.release(), program.entry, {.trustLowered = options.trustLowered}, program.stage));
+  auto executable = orFail(
+      codegen::compile(program.module.release(), program.entry, {.trustLowered = options.trustLowered}, program.stage));
   if (program.stage == codegen::Stage::lowered)
     checkInputs(options, program.entry, executable->info.inputs, inputs);
   std::vector<Array> outputs;
@@ -81,7 +87,8 @@ int run(const Options &options) {
   }
   if (options.interpret) {
     if (program.stage == codegen::Stage::lowered)
-      fail({.message = options.file + " is lowered already; the interpreter runs programs up to fused", .remedy = "leave out --interpret"});
+      fail({.message = options.file + " is lowered already; the interpreter runs programs up to fused",
+            .remedy = "leave out --interpret"});
     codegen::DiagnosticScope diagnostics(ir::context());
     mlir::FailureOr<codegen::Program> rows = codegen::flatten(program.function());
     if (mlir::failed(rows))
@@ -94,7 +101,9 @@ int run(const Options &options) {
     for (const Array &output : outputs)
       std::cout << toString(output.type) << " " << toString(output) << "\n";
   else if (options.out.size() != outputs.size())
-    fail({.op = program.entry, .message = "has " + std::to_string(outputs.size()) + " results, got " + std::to_string(options.out.size()) + " --out files",
+    fail({.op = program.entry,
+          .message = "has " + std::to_string(outputs.size()) + " results, got " + std::to_string(options.out.size()) +
+                     " --out files",
           .remedy = "give one --out file for each result, or none to print them"});
   orFail(runtime::writeNpy(options.out, outputs));
   return 0;
@@ -105,11 +114,18 @@ int run(const Options &options) {
 void addRun(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("run", "run a program in the dialect's text on arrays");
-  command->footer("Files that are read are regular files: the program up to 256 MiB, an array up to 64 GiB. Standard input is read up to 1 GiB.");
-  command->add_option("file", options->file, "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; `-` is standard input")->required()->check(fileOrInput());
+  command->footer("Files that are read are regular files: the program up to 256 MiB, an array up to 64 GiB. Standard "
+                  "input is read up to 1 GiB.");
+  command
+      ->add_option("file", options->file,
+                   "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; "
+                   "`-` is standard input")
+      ->required()
+      ->check(fileOrInput());
   command->add_option("--entry", options->entry, "the function to run [the only public one]")->check(given());
   command->add_option("--in", options->in, ".npy files, one for each argument; `-` is standard input")->check(given());
-  command->add_option("--out", options->out, ".npy files, one for each result [printed]; all are written or none")->check(given());
+  command->add_option("--out", options->out, ".npy files, one for each result [printed]; all are written or none")
+      ->check(given());
   addFlag(*command, "--interpret", options->interpret, "run op by op instead of compiling");
   addFlag(*command, "--trust-lowered", options->trustLowered, kTrustLowered);
   command->callback([options, &action] { action = [options] { return run(*options); }; });

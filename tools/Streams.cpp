@@ -13,7 +13,8 @@
 namespace wg::tools {
 
 void holdStandardStreams() {
-  // Opened the wrong way round: reading standard input and writing the others fails. The lowest free number is the closed one.
+  // Opened the wrong way round: reading standard input and writing the others fails. The lowest
+  // free number is the closed one.
   for (int stream = 0; stream < 3; ++stream)
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) < 0)
       std::_Exit(1);
@@ -23,7 +24,9 @@ void flushOutput() {
   errno = 0;
   bool lost = !std::cout.flush() || std::fflush(stdout) != 0 || std::ferror(stdout);
   if (lost)
-    throw Error(runtime::Failure{.kind = ErrorKind::io, .message = "standard output: cannot write" + (errno ? std::string(": ") + std::strerror(errno) : "")});
+    throw Error(runtime::Failure{.kind = ErrorKind::io,
+                                 .message = "standard output: cannot write" +
+                                            (errno ? std::string(": ") + std::strerror(errno) : "")});
 }
 
 int finish(int status) {

@@ -3,7 +3,8 @@
 
 namespace wg::tools {
 
-/// To be called first. A standard stream that is closed becomes one whose use is an error; else the next file that is opened would be taken for it.
+/// To be called first. A standard stream that is closed becomes one whose use is an error; else the next file that
+/// is opened would be taken for it.
 void holdStandardStreams();
 /// Writes out what standard output holds back; throws wg::Error if any of what was printed is lost.
 void flushOutput();

@@ -1,5 +1,5 @@
-// `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and compiled step; and the
-// report on that step.
+// `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and
+// compiled step; and the report on that step.
 #include "runtime/io/File.h"
 #include "tools/Commands.h"
 #include "tools/Streams.h"
@@ -33,7 +33,8 @@ public:
 
   Trainer(const Options &options, int64_t inputs)
       : dtype_(*runtime::parseDType(options.dtype)),
-        model_(nn::Dense(inputs, options.hidden, relu, dense(options.seed * 2)), nn::Dense(options.hidden, 10, {}, dense(options.seed * 2 + 1))) {
+        model_(nn::Dense(inputs, options.hidden, relu, dense(options.seed * 2)),
+               nn::Dense(options.hidden, 10, {}, dense(options.seed * 2 + 1))) {
     if (options.optimizer == "sgd")
       optimizer_ = std::make_unique<optim::SGD>(options.lr);
     else if (options.optimizer == "momentum")
@@ -44,13 +45,17 @@ public:
 
   Tensor loss(const Tensor &x, const Tensor &y) const { return nn::cross_entropy(model_(x), y); }
 
-  Step step = Step("train_step", [this](const Tensor &x, const Tensor &y) {
-    GradientTape tape;
-    Tensor value = loss(x, y);
-    optimizer_->apply(tape.gradient(value, model_.trainable_variables()), model_.trainable_variables());
-    return value;
-  }, {.argument_names = {"x", "y"}});
-  Step accuracy = Step("accuracy", [this](const Tensor &x, const Tensor &y) { return nn::accuracy(model_(x), y); }, {.argument_names = {"x", "y"}});
+  Step step =
+      Step("train_step",
+           [this](const Tensor &x, const Tensor &y) {
+             GradientTape tape;
+             Tensor value = loss(x, y);
+             optimizer_->apply(tape.gradient(value, model_.trainable_variables()), model_.trainable_variables());
+             return value;
+           },
+           {.argument_names = {"x", "y"}});
+  Step accuracy = Step("accuracy", [this](const Tensor &x, const Tensor &y) { return nn::accuracy(model_(x), y); },
+                       {.argument_names = {"x", "y"}});
 
   const nn::Sequential &model() const { return model_; }
   /// Parameters and slots: everything that a step changes.
@@ -85,8 +90,8 @@ void train(Trainer &trainer, const Options &options, const data::Split &split) {
     double rate = static_cast<double>(batches.batches()) / (seconds() - begun);
     double hits = trainer.accuracy(split.test.x, split.test.y).item<double>();
     double left = (seconds() - start) / epoch * (options.epochs - epoch);
-    fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs, sum / static_cast<double>(batches.size()),
-               100 * hits, grouped(rate), left);
+    fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs,
+               sum / static_cast<double>(batches.size()), 100 * hits, grouped(rate), left);
     flushOutput();
   }
   fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
@@ -120,16 +125,19 @@ void report(Trainer &trainer, const data::Examples &batch) {
   std::vector<KernelInfo> kernels = step.kernels();
   fmt::print("\n---- kernels: {} ----\n", kernels.size());
   for (const KernelInfo &kernel : kernels)
-    fmt::print("  {:<26} {:<9} {:3} ops  {:8.0f} flop  {:8.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops, kernel.flops, kernel.bytes, kernel.summary);
+    fmt::print("  {:<26} {:<9} {:3} ops  {:8.0f} flop  {:8.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops,
+               kernel.flops, kernel.bytes, kernel.summary);
   fmt::print("\n---- compile time by stage ----\n  stage               time      ops\n");
   double total = 0;
   for (const StageTime &stage : step.timings()) {
-    fmt::print("  {:<12} {:8.2f} ms {:>8}\n", stage.stage, stage.seconds * 1e3, stage.ops ? std::to_string(stage.ops) : "");
+    fmt::print("  {:<12} {:8.2f} ms {:>8}\n", stage.stage, stage.seconds * 1e3,
+               stage.ops ? std::to_string(stage.ops) : "");
     total += stage.seconds;
   }
   fmt::print("  {:<12} {:8.2f} ms\n", "all", total * 1e3);
   double compiled = stepsPerSecond(trainer, batch, false), eager = stepsPerSecond(trainer, batch, true);
-  fmt::print("\neager {} steps/s, compiled {} steps/s: {:.1f} times\n", grouped(eager), grouped(compiled), compiled / eager);
+  fmt::print("\neager {} steps/s, compiled {} steps/s: {:.1f} times\n", grouped(eager), grouped(compiled),
+             compiled / eager);
 }
 
 std::span<const std::byte> bytesOf(const Tensor &tensor) {
@@ -141,18 +149,20 @@ std::span<const std::byte> bytesOf(const Tensor &tensor) {
   }
 }
 
-/// The gradient function and the train step as object files with their headers, and the raw bytes of the inputs of each: the batch, then the
-/// variables, in the order of the header's arguments.
+/// The gradient function and the train step as object files with their headers, and the raw bytes of the inputs of
+/// each: the batch, then the variables, in the order of the header's arguments.
 void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &options) {
   namespace fs = std::filesystem;
-  auto both = function("gradient", [&](const Tensor &x, const Tensor &y) {
-    GradientTape tape;
-    Tensor value = trainer.loss(x, y);
-    std::vector<Tensor> results = {value};
-    for (const Grad &grad : tape.gradient(value, trainer.model().trainable_variables()))
-      results.push_back(grad);
-    return results;
-  }, {.argument_names = {"x", "y"}});
+  auto both = function("gradient",
+                       [&](const Tensor &x, const Tensor &y) {
+                         GradientTape tape;
+                         Tensor value = trainer.loss(x, y);
+                         std::vector<Tensor> results = {value};
+                         for (const Grad &grad : tape.gradient(value, trainer.model().trainable_variables()))
+                           results.push_back(grad);
+                         return results;
+                       },
+                       {.argument_names = {"x", "y"}});
   auto write = [&](const ConcreteFunction &concrete, const std::string &name) {
     concrete.write_object(options.objects, {.name = name, .cpu = options.cpu});
     std::vector<Tensor> inputs = {batch.x, batch.y};
@@ -163,7 +173,8 @@ void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &
       pieces.push_back(bytesOf(input));
     if (runtime::Status status = runtime::writeFile(fs::path(options.objects) / (name + ".bin"), pieces); !status.ok())
       detail::raise(status.take());
-    fmt::print("wrote {}/{}.o ({} bytes), .h, .bin\n", options.objects, name, grouped(static_cast<double>(fs::file_size(fs::path(options.objects) / (name + ".o")))));
+    fmt::print("wrote {}/{}.o ({} bytes), .h, .bin\n", options.objects, name,
+               grouped(static_cast<double>(fs::file_size(fs::path(options.objects) / (name + ".o")))));
   };
   write(both.trace(batch.x, batch.y), options.what + "_gradient");
   write(trainer.step.trace(batch.x, batch.y), options.what + "_step");
@@ -191,18 +202,22 @@ int run(Options options) {
     for (data::Examples *part : {&split.train, &split.test})
       part->x = cast(part->x, f64);
   if (options.batch > split.train.size())
-    throw CLI::ValidationError("--batch", fmt::format("`{}` is not a whole number from 1 to {}, the number of training examples", options.batch, split.train.size()));
+    throw CLI::ValidationError("--batch",
+                               fmt::format("`{}` is not a whole number from 1 to {}, the number of training examples",
+                                           options.batch, split.train.size()));
   Trainer trainer(options, split.train.x.shape()[1]);
   data::Examples batch = *data::Dataset(split.train).batch(options.batch).begin();
 
   if (!options.dumpIr.empty()) {
-    for (Stage stage : {Stage::traced, Stage::dropped, Stage::simplified, Stage::fused, Stage::lowered, Stage::llvm, Stage::assembly})
+    for (Stage stage :
+         {Stage::traced, Stage::dropped, Stage::simplified, Stage::fused, Stage::lowered, Stage::llvm, Stage::assembly})
       if (options.dumpIr == to_string(stage))
         std::cout << trainer.step.trace(batch.x, batch.y).text(stage);
     return 0;
   }
-  fmt::print("{}: {} examples for training, {} for testing; {}-{}-10, {}, {} at {}, batches of {}\n", options.what, grouped(static_cast<double>(split.train.size())),
-             grouped(static_cast<double>(split.test.size())), split.train.x.shape()[1], options.hidden, options.dtype, options.optimizer, options.lr, options.batch);
+  fmt::print("{}: {} examples for training, {} for testing; {}-{}-10, {}, {} at {}, batches of {}\n", options.what,
+             grouped(static_cast<double>(split.train.size())), grouped(static_cast<double>(split.test.size())),
+             split.train.x.shape()[1], options.hidden, options.dtype, options.optimizer, options.lr, options.batch);
   set_run_functions_eagerly(options.eager);
   train(trainer, options, split);
   set_run_functions_eagerly(false);
@@ -218,22 +233,43 @@ int run(Options options) {
 void addTrain(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command = app.add_subcommand("train", "train a classifier of handwritten digits");
-  command->add_option("what", options->what, "digits (8x8, carried by the program) or mnist")->required()->check(CLI::IsMember({"digits", "mnist"}));
-  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")->transform(whole(1, 1'000'000));
-  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")->transform(whole(1, std::numeric_limits<int64_t>::max(), "1 to the number of training examples"));
+  command->add_option("what", options->what, "digits (8x8, carried by the program) or mnist")
+      ->required()
+      ->check(CLI::IsMember({"digits", "mnist"}));
+  command->add_option("--epochs", options->epochs, "passes over the training set [30, mnist: 5]")
+      ->transform(whole(1, 1'000'000));
+  command->add_option("--batch", options->batch, "examples in a step [32, mnist: 64]")
+      ->transform(whole(1, std::numeric_limits<int64_t>::max(), "1 to the number of training examples"));
   command->add_option("--hidden", options->hidden, "hidden units [32, mnist: 128]")->transform(whole(1, 65536));
-  command->add_option("--optimizer", options->optimizer, "sgd, momentum or adam")->check(CLI::IsMember({"sgd", "momentum", "adam"}))->capture_default_str();
-  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")->check(number(1e-30, 1e30));
-  command->add_option("--seed", options->seed, "of the weights and of the order of the examples")->transform(whole(0, (int64_t(1) << 62) - 1))->capture_default_str();
-  command->add_option("--dtype", options->dtype, "f32 or f64")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
-  command->add_option("--threads", options->threads, "threads that a kernel may use")->transform(whole(1, 256))->capture_default_str();
+  command->add_option("--optimizer", options->optimizer, "sgd, momentum or adam")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
+      ->capture_default_str();
+  command->add_option("--lr", options->lr, "learning rate, per step [adam 0.001, momentum 0.02, sgd 0.1]")
+      ->check(number(1e-30, 1e30));
+  command->add_option("--seed", options->seed, "of the weights and of the order of the examples")
+      ->transform(whole(0, (int64_t(1) << 62) - 1))
+      ->capture_default_str();
+  command->add_option("--dtype", options->dtype, "f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "threads that a kernel may use")
+      ->transform(whole(1, 256))
+      ->capture_default_str();
   command->add_option("--data", options->data, "directory of MNIST's four IDX files")->check(given());
   addFlag(*command, "--eager", options->eager, "run op by op instead of compiling");
-  CLI::Option *dump = command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
-      ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
+  CLI::Option *dump =
+      command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
+          ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
   addFlag(*command, "--report", options->report, "tell what happened to the train step")->excludes(dump);
-  CLI::Option *objects = command->add_option("--write-object", options->objects, "compile gradient and train step ahead of time into this directory")->check(given())->excludes(dump);
-  command->add_option("--cpu", options->cpu, "with --write-object: LLVM's name of the processor, or `native` [x86-64-v2]")->check(given())->needs(objects);
+  CLI::Option *objects = command
+                             ->add_option("--write-object", options->objects,
+                                          "compile gradient and train step ahead of time into this directory")
+                             ->check(given())
+                             ->excludes(dump);
+  command
+      ->add_option("--cpu", options->cpu, "with --write-object: LLVM's name of the processor, or `native` [x86-64-v2]")
+      ->check(given())
+      ->needs(objects);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -44,7 +44,8 @@ static mlir::LogicalResult optimise(int argc, char **argv, mlir::DialectRegistry
     llvm::errs() << toString(failure) << "\n";
     return mlir::failure();
   };
-  wg::runtime::Result<wg::runtime::InputFile> file = wg::runtime::InputFile::openArgument(input, wg::runtime::kLongestText);
+  wg::runtime::Result<wg::runtime::InputFile> file =
+      wg::runtime::InputFile::openArgument(input, wg::runtime::kLongestText);
   if (!file.ok())
     return said(file.failure());
   wg::runtime::Result<std::string> text = file->text();

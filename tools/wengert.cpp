@@ -1,5 +1,5 @@
-// `wengert`: trains the digit classifiers, runs and compiles programs in the dialect's text. An error of usage is one line and exit status 2;
-// any other error is printed with its place and remedy, exit status 1.
+// `wengert`: trains the digit classifiers, runs and compiles programs in the dialect's text. An error of usage is one
+// line and exit status 2; any other error is printed with its place and remedy, exit status 1.
 #include "tools/Commands.h"
 #include "tools/Streams.h"
 

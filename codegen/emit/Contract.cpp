@@ -1,17 +1,20 @@
 // Contract kernels: c = sum over k of a * b, and what follows elementwise, tile by tile from registers.
 //
-// The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b); neighbours that every
-// tensor steps through as one axis are merged. n is the side whose innermost letter is c's innermost, so that c is
-// stored in vectors; a and b change roles where that is needed. Then, per batch and per panel of n:
+// The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b); neighbours that
+// every tensor steps through as one axis are merged. n is the side whose innermost letter is c's innermost, so that c
+// is stored in vectors; a and b change roles where that is needed. Then, per batch and per panel of n:
 //
-//   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share cache sets
+//   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far
+//   apart that they share cache sets
 //   (and once, before all panels, a[k, tile of m] where a lies that way)
 //   for m in tiles of MR:           MR x NV accumulators in registers
-//     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds; a prefetch of what the epilogue will read
+//     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds; a prefetch
+//     of what the epilogue will read
 //             (a long k in blocks, each summed on its own: one running sum of 10^6 terms would lose three digits)
 //     epilogue on each accumulator, stores
 //
-// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of 16 (Goto and van de Geijn 2008).
+// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of
+// 16 (Goto and van de Geijn 2008).
 #include "codegen/emit/KernelEmitter.h"
 
 #include "runtime/Extent.h"
@@ -46,8 +49,9 @@ struct ContractEmitter {
   Value baseA;                   ///< of a, or of its packed tiles
   SmallVector<int64_t> stridesA; ///< per letter of k
   int64_t strideM = 0;
-  SmallVector<Value> streamed;   ///< operands of the epilogue that are read at c's place and that the first cache cannot hold
-  Value pieceOffset;             ///< of this piece's panel in the scratch, if panels are shared among threads
+  SmallVector<Value>
+      streamed;      ///< operands of the epilogue that are read at c's place and that the first cache cannot hold
+  Value pieceOffset; ///< of this piece's panel in the scratch, if panels are shared among threads
 
   explicit ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
     for (Operation &inner : e.kernel.getBlock()->without_terminator())
@@ -85,7 +89,8 @@ struct ContractEmitter {
       if (merge && !group.empty()) {
         Letter &last = group.back();
         bool neighboursInC = last.axesOfC.empty() || (pc != StringRef::npos && last.axesOfC.back() + 1 == pc);
-        if (last.strideA == letter.strideA * letter.size && last.strideB == letter.strideB * letter.size && neighboursInC) {
+        if (last.strideA == letter.strideA * letter.size && last.strideB == letter.strideB * letter.size &&
+            neighboursInC) {
           last.size *= letter.size;
           last.strideA = letter.strideA;
           last.strideB = letter.strideB;
@@ -96,7 +101,8 @@ struct ContractEmitter {
       group.push_back(letter);
     };
     // A vector that crosses from one column of a merged n into the next has no coordinates that an epilogue could use.
-    bool hasEpilogue = std::next(op->getIterator()) != e.kernel.getYield()->getIterator() || &e.kernel.getBlock()->front() != op;
+    bool hasEpilogue =
+        std::next(op->getIterator()) != e.kernel.getYield()->getIterator() || &e.kernel.getBlock()->front() != op;
     for (char name : inC) {
       bool isA = inA.contains(name), isB = inB.contains(name);
       add(isA && isB ? batch : isA ? m : n, name, isA || !hasEpilogue);
@@ -106,9 +112,12 @@ struct ContractEmitter {
         add(k, name, true);
   }
 
-  /// Vectors across a panel. Where the epilogue streams operands, rows of four (256 bytes) suit the memory better than tiles of twelve rows.
+  /// Vectors across a panel. Where the epilogue streams operands, rows of four (256 bytes) suit the memory
+  /// better than tiles of twelve rows.
   int panelVectors() const { return streamed.empty() ? 2 : 4; }
-  int vectorsOfTile(int64_t columns) const { return static_cast<int>(std::min<int64_t>(panelVectors(), (columns + lanes - 1) / lanes)); }
+  int vectorsOfTile(int64_t columns) const {
+    return static_cast<int>(std::min<int64_t>(panelVectors(), (columns + lanes - 1) / lanes));
+  }
   /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
   int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
 
@@ -129,7 +138,8 @@ struct ContractEmitter {
   bool packsB() const {
     if (lane().strideB != 1)
       return lane().size > 1;
-    bool large = sizeK() * lane().size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().strideB));
+    bool large =
+        sizeK() * lane().size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().strideB));
     return large && rows() >= 4 * rowsOfTile(panelVectors());
   }
   /// Whether a is copied tile by tile: each tile is read once a panel.
@@ -140,7 +150,8 @@ struct ContractEmitter {
   int64_t scratchBytes() const {
     int64_t tiles = packsA() ? (rows() + rowsOfTile(panelVectors()) - 1) / rowsOfTile(panelVectors()) : 0;
     // Where the sum is beyond 64 bits, so is the workspace: the memory plan refuses it.
-    int64_t panels = runtime::saturatingMul(panelElements(), e.numPieces()), packed = runtime::saturatingMul(tiles * rowsOfTile(panelVectors()), sizeK());
+    int64_t panels = runtime::saturatingMul(panelElements(), e.numPieces()),
+            packed = runtime::saturatingMul(tiles * rowsOfTile(panelVectors()), sizeK());
     return runtime::saturatingMul(runtime::saturatingAdd(panels, packed), elementBytes());
   }
 
@@ -172,7 +183,9 @@ struct ContractEmitter {
   unsigned alignment() const { return element.getIntOrFloatBitWidth() / 8; }
   VectorType vectorType() const { return VectorType::get({lanes}, element); }
 
-  Value loadScalar(Value base, Value offset) { return LLVM::LoadOp::create(b, loc, element, pointerAt(base, offset), alignment()); }
+  Value loadScalar(Value base, Value offset) {
+    return LLVM::LoadOp::create(b, loc, element, pointerAt(base, offset), alignment());
+  }
   Value loadVector(Value base, Value offset, Value mask) {
     Value pointer = pointerAt(base, offset);
     if (!mask)
@@ -185,13 +198,15 @@ struct ContractEmitter {
   }
 
   /// Loops over the letters of `group`, adding their strides to the offsets into a and b.
-  void nest(ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point, llvm::function_ref<void(Value, Value)> body) {
+  void nest(ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point,
+            llvm::function_ref<void(Value, Value)> body) {
     if (group.empty())
       return body(offsetA, offsetB);
     const Letter &letter = group.front();
     e.loop(0, letter.size, 1, [&](Value i) {
       place(point, letter, i, 0);
-      nest(group.drop_front(), e.add(offsetA, e.mul(i, letter.strideA)), e.add(offsetB, e.mul(i, letter.strideB)), point, body);
+      nest(group.drop_front(), e.add(offsetA, e.mul(i, letter.strideA)), e.add(offsetB, e.mul(i, letter.strideB)),
+           point, body);
     });
   }
 
@@ -207,7 +222,9 @@ struct ContractEmitter {
         offsetA = packA(offsetA);
       nest(ArrayRef(n).drop_back(), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
         int64_t width = panelVectors() * lanes, size = lane().size, whole = size / width;
-        auto last = [&](Value j) { panel(offsetA, offsetB, j, vectorsOfTile(size - whole * width), size - whole * width, origin); };
+        auto last = [&](Value j) {
+          panel(offsetA, offsetB, j, vectorsOfTile(size - whole * width), size - whole * width, origin);
+        };
         if (e.chunks == 1) {
           e.loop(0, whole * width, width, [&](Value j) { panel(offsetA, offsetB, j, panelVectors(), width, origin); });
           if (whole * width < size)
@@ -217,8 +234,9 @@ struct ContractEmitter {
         // Panels are shared among threads; each piece packs into its own part of the scratch.
         if (packsB())
           pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
-        e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole)), 1,
-               [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), panelVectors(), width, origin); });
+        e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole)), 1, [&](Value panelIndex) {
+          panel(offsetA, offsetB, e.mul(panelIndex, width), panelVectors(), width, origin);
+        });
         if (whole * width < size)
           e.onLastChunk(end, whole, [&] { last(e.index(whole * width)); });
       });
@@ -255,7 +273,8 @@ struct ContractEmitter {
       int height = packsA() ? rowsOfTile(panelVectors()) : rowsOfTile(vectors);
       int64_t whole = letter.size / height * height;
       auto emitTile = [&](Value i, int count) {
-        tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.strideA)), base, panelOffset, panelStrides, i, count, j, masks, loadMasks, origin);
+        tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.strideA)), base, panelOffset, panelStrides, i, count,
+             j, masks, loadMasks, origin);
       };
       e.loop(0, whole, height, [&](Value i) { emitTile(i, height); });
       if (whole < letter.size)
@@ -268,13 +287,14 @@ struct ContractEmitter {
   }
 
   /// Accumulates over k, then the epilogue: `count` rows from i, one accumulator a row and vector.
-  void tile(Value offsetA, Value base, Value panelOffset, ArrayRef<int64_t> panelStrides, Value i, int count, Value j, ArrayRef<Value> masks,
-            ArrayRef<Value> loadMasks, Point &origin) {
+  void tile(Value offsetA, Value base, Value panelOffset, ArrayRef<int64_t> panelStrides, Value i, int count, Value j,
+            ArrayRef<Value> masks, ArrayRef<Value> loadMasks, Point &origin) {
     int vectors = static_cast<int>(masks.size());
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
     SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
     bool fetches = i && canFetch();
-    std::function<SmallVector<Value>(size_t, Value, Value, ValueRange)> sum = [&](size_t depth, Value atA, Value atB, ValueRange acc) {
+    std::function<SmallVector<Value>(size_t, Value, Value, ValueRange)> sum = [&](size_t depth, Value atA, Value atB,
+                                                                                  ValueRange acc) {
       if (depth == k.size()) {
         SmallVector<Value> next, columnsOfB;
         for (int v = 0; v < vectors; ++v)
@@ -291,7 +311,8 @@ struct ContractEmitter {
         return e.loop(0, size, 1, first, [&](Value p, ValueRange carried) {
           if (fetches)
             fetch(p, i, j, count, vectors);
-          return sum(depth + 1, e.add(fromA, e.mul(p, stridesA[depth])), e.add(fromB, e.mul(p, panelStrides[depth])), carried);
+          return sum(depth + 1, e.add(fromA, e.mul(p, stridesA[depth])), e.add(fromB, e.mul(p, panelStrides[depth])),
+                     carried);
         });
       };
       // Blocks of about `block` terms: so many rounds of this letter, or one whose own letters are cut again.
@@ -303,12 +324,14 @@ struct ContractEmitter {
       block = std::max<int64_t>(1, block / inner);
       int64_t whole = letter.size / block * block;
       auto addBlock = [&](int64_t size, Value p, ValueRange totals) {
-        SmallVector<Value> part = terms(size, e.add(atA, e.mul(p, stridesA[depth])), e.add(atB, e.mul(p, panelStrides[depth])), start);
+        SmallVector<Value> part =
+            terms(size, e.add(atA, e.mul(p, stridesA[depth])), e.add(atB, e.mul(p, panelStrides[depth])), start);
         for (auto [value, total] : llvm::zip_equal(part, totals))
           value = arith::AddFOp::create(b, loc, total, value);
         return part;
       };
-      SmallVector<Value> totals = e.loop(0, whole, block, acc, [&](Value p, ValueRange carried) { return addBlock(block, p, carried); });
+      SmallVector<Value> totals =
+          e.loop(0, whole, block, acc, [&](Value p, ValueRange carried) { return addBlock(block, p, carried); });
       return whole < letter.size ? addBlock(letter.size - whole, e.index(whole), totals) : totals;
     };
     SmallVector<Value> acc = sum(0, offsetA, panelOffset, start);
@@ -334,7 +357,8 @@ struct ContractEmitter {
     }
   }
 
-  /// Terms that one accumulator takes before it is added to the total: about the root of their number, so that both sums are short.
+  /// Terms that one accumulator takes before it is added to the total: about the root of their
+  /// number, so that both sums are short.
   static int64_t blockOf(int64_t terms) {
     int64_t block = 1024;
     while (block * block < terms)
@@ -342,10 +366,11 @@ struct ContractEmitter {
     return block;
   }
 
-  // ---- Fetching ahead ---------------------------------------------------------------------------------------------------
+  // ---- Fetching ahead -----------------------------------------------------------------------------------------------
   //
-  // The epilogue's operands (an optimiser's slots) are read a few lines a row, rows pages apart, where no hardware prefetcher follows. Between the
-  // multiplications their latency is free: 784 x 128 weights with Adam's update: 162 us without, 144 with, 125 with panels of four vectors as well.
+  // The epilogue's operands (an optimiser's slots) are read a few lines a row, rows pages apart, where no hardware
+  // prefetcher follows. Between the multiplications their latency is free: 784 x 128 weights with Adam's update: 162 us
+  // without, 144 with, 125 with panels of four vectors as well.
 
   void findStreamed() {
     ArrayRef<int64_t> shape = shapeOf(op.getC());
@@ -358,12 +383,13 @@ struct ContractEmitter {
 
   /// A plain product with such operands, and a sum long enough to hide a fetch.
   bool canFetch() {
-    bool plain = batch.empty() && n.size() == 1 && m.size() == 1 && k.size() == 1 && n[0].axesOfC.size() == 1 && m[0].axesOfC.size() == 1;
+    bool plain = batch.empty() && n.size() == 1 && m.size() == 1 && k.size() == 1 && n[0].axesOfC.size() == 1 &&
+                 m[0].axesOfC.size() == 1;
     return plain && k[0].size >= 32 && !streamed.empty();
   }
 
-  /// Called in each of a tile's rounds over k: one row's lines at a time. Fetching a line again costs next to nothing; a second loop around the
-  /// rounds would cost a tenth.
+  /// Called in each of a tile's rounds over k: one row's lines at a time. Fetching a line again costs next to nothing;
+  /// a second loop around the rounds would cost a tenth.
   void fetch(Value p, Value i, Value j, int count, int vectors) {
     int64_t roundsOfRow = llvm::Log2_64(std::max<int64_t>(1, std::min<int64_t>(k[0].size, 1024) / count));
     Value row = e.add(i, roundsOfRow > 0 ? Value(arith::ShRUIOp::create(b, loc, p, e.index(roundsOfRow))) : p);
@@ -371,7 +397,8 @@ struct ContractEmitter {
     Value at = e.add(e.mul(row, stridesC[m[0].axesOfC[0]]), e.mul(j, stridesC[n[0].axesOfC[0]]));
     for (Value operand : streamed)
       for (int64_t column = 0; column < static_cast<int64_t>(vectors) * lanes; column += 64 / elementBytes())
-        LLVM::Prefetch::create(b, loc, pointerAt(e.pointerOf.lookup(operand), e.add(at, e.index(column))), /*rw=*/0, /*hint=*/3, /*cache=*/1);
+        LLVM::Prefetch::create(b, loc, pointerAt(e.pointerOf.lookup(operand), e.add(at, e.index(column))), /*rw=*/0,
+                               /*hint=*/3, /*cache=*/1);
   }
 
   Value fma(Value x, Value y, Value z) {
@@ -405,7 +432,7 @@ struct ContractEmitter {
 
   Value inPiece(Value offset) { return pieceOffset ? e.add(pieceOffset, offset) : offset; }
 
-  // ---- Packing ----------------------------------------------------------------------------------------------------------
+  // ---- Packing ------------------------------------------------------------------------------------------------------
 
   /// scratch[k][vectors * lanes] = b[k, panel]; columns out of range are zero.
   void pack(Value base, Value panelOffset, int vectors, int64_t columns) {
@@ -423,28 +450,33 @@ struct ContractEmitter {
       int64_t whole = inner.strideB == 1 ? inner.size / lanes * lanes : 0;
       e.loop(0, whole, lanes, [&](Value p) {
         for (int v = 0; v < vectors; ++v)
-          transposeBlock(base, e.add(from, p), e.add(row, p), v, std::min<int64_t>(lanes, columns - static_cast<int64_t>(v) * lanes), width);
+          transposeBlock(base, e.add(from, p), e.add(row, p), v,
+                         std::min<int64_t>(lanes, columns - static_cast<int64_t>(v) * lanes), width);
       });
       gatherRows(base, from, row, whole, inner.size, inner.strideB, vectors, columns, width);
     };
     outer(0, panelOffset, e.index(0));
   }
 
-  void copyRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors, int64_t columns, int64_t width) {
+  void copyRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
+                int64_t columns, int64_t width) {
     e.loop(first, last, 1, [&](Value p) {
       for (int v = 0; v < vectors; ++v) {
-        Value x = loadVector(base, e.add(e.add(from, e.mul(p, stride)), e.index(v * lanes)), e.tailMask(lanes, columns - static_cast<int64_t>(v) * lanes));
+        Value x = loadVector(base, e.add(e.add(from, e.mul(p, stride)), e.index(v * lanes)),
+                             e.tailMask(lanes, columns - static_cast<int64_t>(v) * lanes));
         storeVector(e.scratchPointer, e.add(inPiece(e.mul(e.add(row, p), width)), e.index(v * lanes)), x);
       }
     });
   }
 
   /// Element by element: what is left over, and layouts without a contiguous axis.
-  void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors, int64_t columns, int64_t width) {
+  void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
+                  int64_t columns, int64_t width) {
     e.loop(first, last, 1, [&](Value p) {
       Value rowFrom = e.add(from, e.mul(p, stride)), rowTo = inPiece(e.mul(e.add(row, p), width));
       if (columns < width)
-        storeVector(e.scratchPointer, e.add(rowTo, e.index((vectors - 1) * lanes)), arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
+        storeVector(e.scratchPointer, e.add(rowTo, e.index((vectors - 1) * lanes)),
+                    arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
       e.loop(0, columns, 1, [&](Value c) {
         Value x = loadScalar(base, e.add(rowFrom, e.mul(c, lane().strideB)));
         LLVM::StoreOp::create(b, loc, x, pointerAt(e.scratchPointer, e.add(rowTo, c)), alignment());
@@ -452,13 +484,15 @@ struct ContractEmitter {
     });
   }
 
-  /// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers: log2(lanes) rounds of
-  /// shuffles that exchange halves at distance 1, 2, 4, ...
+  /// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers: log2(lanes) rounds
+  /// of shuffles that exchange halves at distance 1, 2, 4, ...
   void transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width) {
     SmallVector<Value> x(lanes);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
     for (int c = 0; c < lanes; ++c)
-      x[c] = c < count ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane().strideB)), {}) : zero;
+      x[c] = c < count
+                 ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane().strideB)), {})
+                 : zero;
     for (int distance = 1; distance < lanes; distance *= 2) {
       SmallVector<int64_t> low, high;
       for (int l = 0; l < lanes; ++l) {
@@ -484,7 +518,8 @@ void KernelEmitter::planContract() {
   ContractEmitter contract(*this);
   // Panels of n; a product with batches, further letters of n or a packed a is one piece.
   if (contract.batch.empty() && contract.n.size() == 1 && !contract.packsA())
-    chunks = std::max<int64_t>(1, (contract.lane().size + contract.panelVectors() * contract.lanes - 1) / (contract.panelVectors() * contract.lanes));
+    chunks = std::max<int64_t>(1, (contract.lane().size + contract.panelVectors() * contract.lanes - 1) /
+                                      (contract.panelVectors() * contract.lanes));
   scratch = contract.scratchBytes();
 }
 

@@ -61,8 +61,7 @@ void KernelEmitter::assignSpaces() {
 AffineMap KernelEmitter::spaceMap(Value value) {
   MLIRContext *context = b.getContext();
   switch (spaces.lookup(value)) {
-  case Space::full:
-    return AffineMap::getMultiDimIdentityMap(sizes.size(), context);
+  case Space::full: return AffineMap::getMultiDimIdentityMap(sizes.size(), context);
   case Space::row: {
     SmallVector<AffineExpr> exprs;
     for (int64_t d : kept)
@@ -70,7 +69,8 @@ AffineMap KernelEmitter::spaceMap(Value value) {
     return AffineMap::get(sizes.size(), 0, exprs, context);
   }
   case Space::uniform:
-    return AffineMap::get(sizes.size(), 0, SmallVector<AffineExpr>(shapeOf(value).size(), getAffineConstantExpr(0, context)), context);
+    return AffineMap::get(sizes.size(), 0,
+                          SmallVector<AffineExpr>(shapeOf(value).size(), getAffineConstantExpr(0, context)), context);
   }
   llvm_unreachable("all spaces are covered");
 }
@@ -161,7 +161,8 @@ void KernelEmitter::mergeAxes() {
     if (mayMerge && sizes[d] == 1)
       continue;
     if (mayMerge && !axes.empty() && axes.back().reduced == isReduced &&
-        llvm::all_of(all, [&](ArrayRef<int64_t> strides) { return strides[axes.back().dim] == strides[d] * sizes[d]; })) {
+        llvm::all_of(all,
+                     [&](ArrayRef<int64_t> strides) { return strides[axes.back().dim] == strides[d] * sizes[d]; })) {
       axes.back().size *= sizes[d];
       axes.back().dim = d;
     } else {
@@ -180,9 +181,9 @@ int KernelEmitter::nativeLanes() {
   return std::max<int>(2, target.vectorBytes / widest);
 }
 
-/// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8 run side by
-/// side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights). Without such a chain four
-/// are enough to hide an addition, if their values fit the registers.
+/// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8
+/// run side by side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights).
+/// Without such a chain four are enough to hide an addition, if their values fit the registers.
 int KernelEmitter::interleave() {
   constexpr int64_t kMaxOps = 1300; // in one iteration of the loop: bounds code size
   int64_t ops = 0, chained = 0;
@@ -192,7 +193,9 @@ int KernelEmitter::interleave() {
     if (ir::viewMapOf(&op) || isa<ir::ConstantOp>(op))
       continue;
     ++ops;
-    chained += isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op, ir::SinOp, ir::CosOp>(op);
+    chained +=
+        isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op, ir::SinOp, ir::CosOp>(
+            op);
     for (Value operand : op.getOperands())
       if (operand.getDefiningOp() && --uses[operand] == 0)
         --live;
@@ -294,7 +297,7 @@ SmallVector<Value> KernelEmitter::loop(int64_t from, int64_t to, int64_t step, V
   return SmallVector<Value>(forOp.getResults());
 }
 
-// ---- Memory ----------------------------------------------------------------------------------------------------------
+// ---- Memory ---------------------------------------------------------------------------------------------------------
 
 /// The type of an element in memory: bool is a byte.
 static Type memoryType(Type element) {
@@ -329,7 +332,8 @@ static std::pair<Value, int64_t> addressOf(KernelEmitter &e, ArrayRef<ir::Coordi
     if (matchPattern(by, m_ConstantInt(&constant)) && llvm::isInt<32>(constant.getSExtValue())) {
       if (constant.isZero())
         return base;
-      return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant.getSExtValue())});
+      return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base,
+                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant.getSExtValue())});
     }
     Value wide = arith::IndexCastOp::create(b, e.loc, b.getI64Type(), by);
     return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base, ArrayRef<LLVM::GEPArg>{wide});
@@ -351,8 +355,8 @@ static Value lanePointers(KernelEmitter &e, Value base, Type memory, int lanes, 
   return LLVM::GEPOp::create(b, e.loc, pointers, memory, base, ArrayRef<LLVM::GEPArg>{offsets});
 }
 
-static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coordinate> at, Value pointer, Type element,
-                          ArrayRef<int64_t> strides, int64_t offset) {
+static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coordinate> at, Value pointer,
+                          Type element, ArrayRef<int64_t> strides, int64_t offset) {
   OpBuilder &b = e.b;
   Type memory = memoryType(element);
   unsigned alignment = alignmentOf(memory);
@@ -370,13 +374,15 @@ static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coo
     } else {
       Value mask = point.mask;
       if (!mask)
-        mask = arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), true));
+        mask =
+            arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), true));
       Value zero = arith::ConstantOp::create(b, e.loc, b.getZeroAttr(type));
       if (laneStride == 1 && !dataOffsets)
         value = LLVM::MaskedLoadOp::create(b, e.loc, type, base, mask, zero, alignment);
       else
-        value = LLVM::masked_gather::create(b, e.loc, type, lanePointers(e, base, memory, lanes, laneStride, dataOffsets), mask,
-                                            ValueRange{zero}, alignment);
+        value =
+            LLVM::masked_gather::create(b, e.loc, type, lanePointers(e, base, memory, lanes, laneStride, dataOffsets),
+                                        mask, ValueRange{zero}, alignment);
     }
   }
   if (element.isInteger(1)) {
@@ -394,7 +400,8 @@ Value KernelEmitter::loadAt(const Point &point, Value root, ArrayRef<ir::Coordin
   auto type = cast<RankedTensorType>(root.getType());
   if (auto constant = root.getDefiningOp<ir::ConstantOp>())
     return eval(const_cast<Point &>(point), root);
-  return loadElements(*this, point, at, pointerOf.lookup(root), type.getElementType(), rowMajorStrides(type.getShape()), 0);
+  return loadElements(*this, point, at, pointerOf.lookup(root), type.getElementType(), rowMajorStrides(type.getShape()),
+                      0);
 }
 
 void KernelEmitter::storeAt(const Point &point, Value pointer, Value value, ArrayRef<int64_t> strides, int64_t offset) {
@@ -416,11 +423,13 @@ void KernelEmitter::storeAt(const Point &point, Value pointer, Value value, Arra
   } else {
     Value mask = point.mask;
     if (!mask)
-      mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({point.lanes}, b.getI1Type()), true));
+      mask = arith::ConstantOp::create(b, loc,
+                                       DenseElementsAttr::get(VectorType::get({point.lanes}, b.getI1Type()), true));
     if (laneStride == 1)
       LLVM::MaskedStoreOp::create(b, loc, value, base, mask, alignment);
     else
-      LLVM::masked_scatter::create(b, loc, value, lanePointers(*this, base, memory, point.lanes, laneStride, {}), mask, alignment);
+      LLVM::masked_scatter::create(b, loc, value, lanePointers(*this, base, memory, point.lanes, laneStride, {}), mask,
+                                   alignment);
   }
 }
 
@@ -428,9 +437,11 @@ void KernelEmitter::storeValue(Point &point, unsigned output, Value value) {
   storeAt(point, outputs[output], value, outputStrides(output), 0);
 }
 
-void KernelEmitter::store(Point &point, unsigned output) { storeValue(point, output, eval(point, kernel.getYield().getValues()[output])); }
+void KernelEmitter::store(Point &point, unsigned output) {
+  storeValue(point, output, eval(point, kernel.getYield().getValues()[output]));
+}
 
-// ---- Elements ----------------------------------------------------------------------------------------------------------
+// ---- Elements -------------------------------------------------------------------------------------------------------
 
 /// The element of an op that computes from its place, which is `map` of the point's.
 Value KernelEmitter::elementAt(const Point &point, ir::Indexed op, AffineMap map) {
@@ -447,7 +458,9 @@ Value KernelEmitter::elementAt(const Point &point, ir::Indexed op, AffineMap map
       }
     at.push_back(coordinate);
   }
-  auto read = [&](unsigned operand, ArrayRef<ir::Coordinate> place) { return loadAt(point, op->getOperand(operand), place); };
+  auto read = [&](unsigned operand, ArrayRef<ir::Coordinate> place) {
+    return loadAt(point, op->getOperand(operand), place);
+  };
   return splat(op.element(b, op->getLoc(), at, point.lanes, read), point.lanes);
 }
 
@@ -456,16 +469,19 @@ void KernelEmitter::mayContract(Value value) {
     op->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
 }
 
-/// A sum or difference with a product that nobody else reads, as one fused multiply-add; nothing for any other op. Reduce kernels compute a value again
-/// in each phase, and an element must equal itself (who is the largest?), so what is contracted is decided here and not by the code generator.
+/// A sum or difference with a product that nobody else reads, as one fused multiply-add; nothing for any other op.
+/// Reduce kernels compute a value again in each phase, and an element must equal itself (who is the largest?), so what
+/// is contracted is decided here and not by the code generator.
 Value KernelEmitter::multiplyAdd(Point &point, Operation *op) {
-  if (kernel.getKind() != "reduce" || !target.hasFma || !isa<ir::AddOp, ir::SubOp>(op) || !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+  if (kernel.getKind() != "reduce" || !target.hasFma || !isa<ir::AddOp, ir::SubOp>(op) ||
+      !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
     return {};
   for (unsigned place : {1u, 0u}) {
     auto product = op->getOperand(place).getDefiningOp<ir::MulOp>();
     if (!product || !product->hasOneUse() || known.count(product.getResult()))
       continue;
-    Value x = eval(point, product->getOperand(0)), y = eval(point, product->getOperand(1)), z = eval(point, op->getOperand(1 - place));
+    Value x = eval(point, product->getOperand(0)), y = eval(point, product->getOperand(1)),
+          z = eval(point, op->getOperand(1 - place));
     if (isa<ir::SubOp>(op))
       (place == 1 ? x : z) = arith::NegFOp::create(b, op->getLoc(), place == 1 ? x : z);
     return math::FmaOp::create(b, op->getLoc(), x, y, z);

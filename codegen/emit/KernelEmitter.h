@@ -1,9 +1,9 @@
 // What the emitters share: a kernel's iteration space, where its values live in it, and how an element is computed.
 //
 // A kernel becomes one function `(pointers of the inputs, pointers of the outputs, scratch, begin, end)`. It walks its
-// iteration space with scf loops; at each *point* (a scalar place, or a vector of `lanes` neighbours along the innermost
-// axis) the values of the body are computed on demand and remembered. Views cost nothing: a value seen through
-// broadcasts, transposes and slices is a load with other strides.
+// iteration space with scf loops; at each *point* (a scalar place, or a vector of `lanes` neighbours along the
+// innermost axis) the values of the body are computed on demand and remembered. Views cost nothing: a value seen
+// through broadcasts, transposes and slices is a load with other strides.
 #pragma once
 
 #include "codegen/target/Cpu.h"
@@ -49,7 +49,8 @@ public:
 
   /// The number of independent chunks that the outermost loop consists of; the range of begin and end.
   int64_t numChunks() const { return chunks; }
-  /// The chunks are handed to threads in pieces of equal length, by the shape alone: at most 16, so that a scratch for each is small.
+  /// The chunks are handed to threads in pieces of equal length, by the shape alone: at most 16, so
+  /// that a scratch for each is small.
   int64_t chunksPerPiece() const { return std::max<int64_t>(1, (chunks + 15) / 16); }
   int64_t numPieces() const { return (chunks + chunksPerPiece() - 1) / chunksPerPiece(); }
   /// Bytes of scratch that emit() will address; known after construction.
@@ -64,21 +65,22 @@ public:
   ir::KernelOp kernel;
   const Target &target;
 
-  llvm::SmallVector<int64_t> sizes;    ///< the original iteration space
-  llvm::SmallVector<int64_t> reduced;  ///< reduced axes of it, ascending
-  llvm::SmallVector<int64_t> kept;     ///< the others
-  llvm::SmallVector<Axis> axes;        ///< after merging
+  llvm::SmallVector<int64_t> sizes;   ///< the original iteration space
+  llvm::SmallVector<int64_t> reduced; ///< reduced axes of it, ascending
+  llvm::SmallVector<int64_t> kept;    ///< the others
+  llvm::SmallVector<Axis> axes;       ///< after merging
   int64_t chunks = 1;
   int64_t scratch = 0;
 
   llvm::DenseMap<mlir::Value, Space> spaces;
   /// Values of rows (after their reduction) and of the whole kernel that are already computed.
   llvm::DenseMap<mlir::Value, mlir::Value> known;
-  llvm::DenseMap<mlir::Value, mlir::Value> pointerOf; ///< block argument or yielded value (by yield position) -> pointer
-  llvm::SmallVector<mlir::Value> outputs;             ///< pointer of each yielded value
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      pointerOf;                          ///< block argument or yielded value (by yield position) -> pointer
+  llvm::SmallVector<mlir::Value> outputs; ///< pointer of each yielded value
   mlir::Value scratchPointer;
-  mlir::Value failure;                            ///< i32 error number or 0, of a kernel that can fail
-  std::vector<std::string> *errors = nullptr;     ///< the entry's table: texts and places
+  mlir::Value failure;                        ///< i32 error number or 0, of a kernel that can fail
+  std::vector<std::string> *errors = nullptr; ///< the entry's table: texts and places
   std::vector<std::string> *errorPlaces = nullptr;
 
   /// Number of lanes for this kernel's vectors: the target's register over its widest element, at least 2.
@@ -101,8 +103,10 @@ public:
   void storeValue(Point &point, unsigned output, mlir::Value value);
 
   /// A load or store at base + the point's coordinates times `strides` (one per Axis) + offset, in elements.
-  mlir::Value load(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides, int64_t offset);
-  void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides, int64_t offset);
+  mlir::Value load(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
+                   int64_t offset);
+  void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides,
+               int64_t offset);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
   mlir::Value loadAt(const Point &point, mlir::Value root, llvm::ArrayRef<ir::Coordinate> at);
   /// Lets the code generator fuse a product into the sum that is its only reader.
@@ -117,8 +121,9 @@ public:
   /// The body if `end` reaches beyond chunk `last`.
   void onLastChunk(mlir::Value end, int64_t last, llvm::function_ref<void()> body);
   /// With values carried from iteration to iteration.
-  llvm::SmallVector<mlir::Value> loop(int64_t from, int64_t to, int64_t step, mlir::ValueRange carried,
-                                      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+  llvm::SmallVector<mlir::Value>
+  loop(int64_t from, int64_t to, int64_t step, mlir::ValueRange carried,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
 
   /// vector<lanes x i1> with the first `count` lanes on; null if all are.
   mlir::Value tailMask(int lanes, int64_t count);
@@ -160,6 +165,8 @@ private:
 
 /// Row-major strides, in elements.
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape(); }
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
 
 } // namespace wg::codegen

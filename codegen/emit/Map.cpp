@@ -22,7 +22,8 @@ void KernelEmitter::planChunks() {
 }
 
 /// The points of one group along the innermost axis: `count` vectors that start at `first`.
-static SmallVector<Point> pointsAlong(KernelEmitter &e, ArrayRef<ir::Coordinate> outer, Value first, int lanes, int count) {
+static SmallVector<Point> pointsAlong(KernelEmitter &e, ArrayRef<ir::Coordinate> outer, Value first, int lanes,
+                                      int count) {
   SmallVector<Point> points(count);
   for (int u = 0; u < count; ++u) {
     points[u].at.assign(outer.begin(), outer.end());

@@ -192,7 +192,8 @@ private:
   void computeRowValues(int phase, const Point &rowPoint) {
     Point point(rowPoint.at, rowPoint.lanes, rowPoint.mask);
     for (Operation &op : e.kernel.getBlock()->without_terminator())
-      if (isa<ir::Scalar>(op) && e.spaces.lookup(op.getResult(0)) == Space::row && phases.lookup(op.getResult(0)) == phase)
+      if (isa<ir::Scalar>(op) && e.spaces.lookup(op.getResult(0)) == Space::row &&
+          phases.lookup(op.getResult(0)) == phase)
         e.known[op.getResult(0)] = e.eval(point, op.getResult(0));
   }
 
@@ -236,7 +237,8 @@ private:
   }
 
   /// Loops over all reduced axes but the innermost, which `inner` handles; carries the accumulators.
-  SmallVector<Value> nestReduced(size_t k, ValueRange carried, llvm::function_ref<SmallVector<Value>(ValueRange)> inner) {
+  SmallVector<Value> nestReduced(size_t k, ValueRange carried,
+                                 llvm::function_ref<SmallVector<Value>(ValueRange)> inner) {
     if (k + 1 >= reducedAxes.size())
       return inner(carried);
     unsigned d = reducedAxes[k];
@@ -287,17 +289,21 @@ private:
   /// Lanes out of range do not count, where lanes are elements of one row.
   Value reduced(Point &point, Operation *op, Value x) { return columns ? x : masked(point, op, x); }
 
-  /// Steps of `group` over [0, whole) of the innermost reduced axis, within blocks, inside of loops over the other reduced axes; then
-  /// `rest` of that axis.
-  SmallVector<Value> walk(const Phase &phase, int64_t whole, int64_t group, Step step, llvm::function_ref<SmallVector<Value>(ValueRange)> rest) {
+  /// Steps of `group` over [0, whole) of the innermost reduced axis, within blocks, inside of loops over the other
+  /// reduced axes; then `rest` of that axis.
+  SmallVector<Value> walk(const Phase &phase, int64_t whole, int64_t group, Step step,
+                          llvm::function_ref<SmallVector<Value>(ValueRange)> rest) {
     auto run = [&](Value from, int64_t length, ValueRange acc) {
-      return e.loop(0, length, group, acc, [&](Value i, ValueRange carried) { return step(e.add(from, i), phase.u, {}, llvm::to_vector(carried)); });
+      return e.loop(0, length, group, acc, [&](Value i, ValueRange carried) {
+        return step(e.add(from, i), phase.u, {}, llvm::to_vector(carried));
+      });
     };
     return nestReduced(0, fresh(phase), [&](ValueRange carried) {
       SmallVector<Value> total = llvm::to_vector(carried);
       int64_t block = kBlock * group, blocks = whole > 2 * block ? whole / block : 0;
-      total = e.loop(0, blocks, 1, total,
-                     [&](Value i, ValueRange sums) { return merge(phase, sums, run(e.mul(i, block), block, fresh(phase))); });
+      total = e.loop(0, blocks, 1, total, [&](Value i, ValueRange sums) {
+        return merge(phase, sums, run(e.mul(i, block), block, fresh(phase)));
+      });
       SmallVector<Value> last = run(e.index(blocks * block), whole - blocks * block, blocks ? fresh(phase) : total);
       total = blocks ? merge(phase, total, last) : last;
       return rest(total);
@@ -330,13 +336,15 @@ private:
     };
     int64_t group = static_cast<int64_t>(u) * lanes, whole = size / group * group, vectors = size / lanes * lanes;
     finish(phase, walk(phase, whole, group, step, [&](ValueRange carried) {
-             SmallVector<Value> total = e.loop(whole, vectors, lanes, carried, [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
+             SmallVector<Value> total = e.loop(whole, vectors, lanes, carried, [&](Value i, ValueRange sums) {
+               return step(i, 1, {}, llvm::to_vector(sums));
+             });
              return vectors < size ? step(e.index(vectors), 1, e.tailMask(lanes, size - vectors), total) : total;
            }));
   }
 
-  /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time, a few in flight so that the
-  /// additions do not wait for each other.
+  /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time, a few in flight so
+  /// that the additions do not wait for each other.
   void walkColumns(int number, const Point &rowPoint) {
     unsigned d = reducedAxes.back();
     int64_t size = e.axes[d].size;
@@ -352,7 +360,8 @@ private:
     };
     int64_t whole = size / u * u;
     finish(phase, walk(phase, whole, u, step, [&](ValueRange carried) {
-             return e.loop(whole, size, 1, carried, [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
+             return e.loop(whole, size, 1, carried,
+                           [&](Value i, ValueRange sums) { return step(i, 1, {}, llvm::to_vector(sums)); });
            }));
   }
 

@@ -49,7 +49,8 @@ LogicalResult KernelEmitter::emitSingle() {
       errors->push_back(message.str());
       errorPlaces->push_back(ir::whereOf(op->getLoc()));
       for (auto [i, value] : llvm::enumerate(values)) {
-        Value place = LLVM::GEPOp::create(b, loc, scratchPointer.getType(), value.getType(), scratchPointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+        Value place = LLVM::GEPOp::create(b, loc, scratchPointer.getType(), value.getType(), scratchPointer,
+                                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
         LLVM::StoreOp::create(b, loc, value, place, 8);
       }
       Value code = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(static_cast<int32_t>(errors->size())));

@@ -1,6 +1,10 @@
 /* The gradient of the digit classifier's loss, compiled ahead of time and called from C: no Wengert, no LLVM, no C++.
- *   wengert train digits --write-object DIR && cc -IDIR digits.c DIR/digits_gradient.o -lm -o digits && ./digits DIR/digits_gradient.bin
- * The file holds the arguments' bytes: x f32[32,64], y i32[32], then the weights. The results are the loss and its gradients. */
+ *
+ *   wengert train digits --write-object DIR
+ *   cc -IDIR digits.c DIR/digits_gradient.o -lm -o digits && ./digits DIR/digits_gradient.bin
+ *
+ * The file holds the arguments' bytes: x f32[32,64], y i32[32], then the weights. The results are the loss and its
+ * gradients. */
 #include "digits_gradient.h"
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +13,11 @@
 enum { INPUTS = 6, RESULTS = DIGITS_GRADIENT_NUM_ARGS - INPUTS };
 
 int main(int argc, char **argv) {
-  const size_t elements[] = {DIGITS_GRADIENT_ARG0_ELEMENTS, DIGITS_GRADIENT_ARG1_ELEMENTS, DIGITS_GRADIENT_ARG2_ELEMENTS, DIGITS_GRADIENT_ARG3_ELEMENTS,
-                             DIGITS_GRADIENT_ARG4_ELEMENTS, DIGITS_GRADIENT_ARG5_ELEMENTS, DIGITS_GRADIENT_ARG6_ELEMENTS, DIGITS_GRADIENT_ARG7_ELEMENTS,
-                             DIGITS_GRADIENT_ARG8_ELEMENTS, DIGITS_GRADIENT_ARG9_ELEMENTS, DIGITS_GRADIENT_ARG10_ELEMENTS};
+  const size_t elements[] = {
+      DIGITS_GRADIENT_ARG0_ELEMENTS, DIGITS_GRADIENT_ARG1_ELEMENTS, DIGITS_GRADIENT_ARG2_ELEMENTS,
+      DIGITS_GRADIENT_ARG3_ELEMENTS, DIGITS_GRADIENT_ARG4_ELEMENTS, DIGITS_GRADIENT_ARG5_ELEMENTS,
+      DIGITS_GRADIENT_ARG6_ELEMENTS, DIGITS_GRADIENT_ARG7_ELEMENTS, DIGITS_GRADIENT_ARG8_ELEMENTS,
+      DIGITS_GRADIENT_ARG9_ELEMENTS, DIGITS_GRADIENT_ARG10_ELEMENTS};
   void *args[INPUTS + RESULTS], *workspace = aligned_alloc(64, (DIGITS_GRADIENT_WORKSPACE_BYTES + 64) / 64 * 64);
   FILE *file = fopen(argc > 1 ? argv[1] : "digits_gradient.bin", "rb");
   for (int i = 0; i < INPUTS + RESULTS; ++i) {

@@ -16,12 +16,15 @@ Dataset::Dataset(Tensor x, Tensor y, Where where) : examples_{std::move(x), std:
       detail::raiseNoElements("dataset", *tensor, where);
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->rank(where) == 0)
-      detail::raise(runtime::valueError("a data set needs a first axis that counts the examples; got a scalar", "give tensors of rank 1 or more"), where);
+      detail::raise(runtime::valueError("a data set needs a first axis that counts the examples; got a scalar",
+                                        "give tensors of rank 1 or more"),
+                    where);
   if (examples_.x.shape()[0] != examples_.y.shape()[0])
-    detail::raise(runtime::valueError("x and y hold different numbers of examples: " + std::to_string(examples_.x.shape()[0]) + " and " +
-                                          std::to_string(examples_.y.shape()[0]),
-                                      "give both the same size on axis 0"),
-                  where);
+    detail::raise(
+        runtime::valueError("x and y hold different numbers of examples: " + std::to_string(examples_.x.shape()[0]) +
+                                " and " + std::to_string(examples_.y.shape()[0]),
+                            "give both the same size on axis 0"),
+        where);
 }
 
 Dataset Dataset::shuffle(uint64_t seed) const {
@@ -64,7 +67,9 @@ std::vector<int64_t> Dataset::order(int64_t epoch) const {
 
 Dataset Dataset::mapped(detail::BatchMapping mapping, MapOptions options, const Where &where) const {
   if (options.workers < 0 || options.workers > 256)
-    detail::raise(runtime::valueError("a mapping has 0 to 256 workers; got " + std::to_string(options.workers), "give the number of threads, or 0 for none"), where);
+    detail::raise(runtime::valueError("a mapping has 0 to 256 workers; got " + std::to_string(options.workers),
+                                      "give the number of threads, or 0 for none"),
+                  where);
   Dataset changed = *this;
   changed.mappings_.push_back(std::move(mapping));
   changed.workers_ = std::max(workers_, options.workers);
@@ -73,7 +78,9 @@ Dataset Dataset::mapped(detail::BatchMapping mapping, MapOptions options, const 
 
 Dataset Dataset::prefetch(int64_t count, Where where) const {
   if (count < 0)
-    detail::raise(runtime::valueError("the number of batches that are made ahead is " + std::to_string(count), "give 0 or more"), where);
+    detail::raise(
+        runtime::valueError("the number of batches that are made ahead is " + std::to_string(count), "give 0 or more"),
+        where);
   Dataset changed = *this;
   changed.prefetch_ = count;
   return changed;
@@ -84,12 +91,15 @@ static Examples checked(Examples made, bool example, const Where &where) {
   for (const Tensor *tensor : {&made.x, &made.y}) {
     tensor->body(where); // an error if there is none
     if (!example && tensor->rank() == 0)
-      detail::raise(runtime::valueError("a mapping of batches returned a scalar, which has no first axis", "use map_examples for a function of one example"), where);
+      detail::raise(runtime::valueError("a mapping of batches returned a scalar, which has no first axis",
+                                        "use map_examples for a function of one example"),
+                    where);
   }
   if (!example && made.x.shape()[0] != made.y.shape()[0])
-    detail::raise(runtime::valueError("a mapping of batches returned " + std::to_string(made.x.shape()[0]) + " inputs and " + std::to_string(made.y.shape()[0]) + " targets",
-                                          "return both with the same size on axis 0"),
-                      where);
+    detail::raise(runtime::valueError("a mapping of batches returned " + std::to_string(made.x.shape()[0]) +
+                                          " inputs and " + std::to_string(made.y.shape()[0]) + " targets",
+                                      "return both with the same size on axis 0"),
+                  where);
   return made;
 }
 
@@ -97,7 +107,8 @@ static Examples checked(Examples made, bool example, const Where &where) {
 Examples Dataset::make(const std::vector<int64_t> &order, int64_t epoch, int64_t i, const Where &where) const {
   int64_t first = i * batch_, count = std::min(batch_, size() - first);
   Tensor indices = Tensor::from(std::span(order.data() + first, static_cast<size_t>(count)), Shape{count});
-  Examples batch{gather(Located(examples_.x, where), Located(indices, where)), gather(Located(examples_.y, where), Located(indices, where))};
+  Examples batch{gather(Located(examples_.x, where), Located(indices, where)),
+                 gather(Located(examples_.y, where), Located(indices, where))};
   for (const detail::BatchMapping &mapping : mappings_) {
     if (!mapping.examples) {
       batch = checked(mapping.f(batch, epoch * batches() + i), false, where);
@@ -106,7 +117,8 @@ Examples Dataset::make(const std::vector<int64_t> &order, int64_t epoch, int64_t
     std::vector<Tensor> xs, ys;
     for (int64_t k = 0; k < batch.size(); ++k) {
       Tensor place(k);
-      Examples one{gather(Located(batch.x, where), Located(place, where)), gather(Located(batch.y, where), Located(place, where))};
+      Examples one{gather(Located(batch.x, where), Located(place, where)),
+                   gather(Located(batch.y, where), Located(place, where))};
       one = checked(mapping.f(one, epoch * size() + first + k), true, where);
       xs.push_back(one.x), ys.push_back(one.y);
     }

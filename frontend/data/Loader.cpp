@@ -9,7 +9,8 @@
 
 namespace wg::detail {
 
-BatchLoader::BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, const Where &where)
+BatchLoader::BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch,
+                         const Where &where)
     : dataset_(dataset), order_(std::move(order)), epoch_(epoch), batches_(dataset.batches()),
       window_(std::min(batches_ - 1, std::max<int64_t>(dataset.prefetch_, dataset.workers_)) + 1), where_(where),
       places_(static_cast<size_t>(window_)) {
@@ -20,7 +21,11 @@ BatchLoader::BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std
       threads_.emplace_back([this] { work(); });
   } catch (const std::system_error &error) {
     stop();
-    raise({.kind = ErrorKind::runtime, .op = "dataset", .message = std::string("a worker thread cannot be started: ") + error.what(), .remedy = "ask for fewer workers"}, where);
+    raise({.kind = ErrorKind::runtime,
+           .op = "dataset",
+           .message = std::string("a worker thread cannot be started: ") + error.what(),
+           .remedy = "ask for fewer workers"},
+          where);
   } catch (...) {
     stop();
     throw;
@@ -64,9 +69,11 @@ void BatchLoader::work() {
 data::Examples BatchLoader::get(int64_t i) {
   std::unique_lock lock(mutex_);
   if (i < taken_)
-    raise({.kind = ErrorKind::runtime, .op = "dataset", .message = "batch " + std::to_string(i) + " was given away: the loop is at batch " + std::to_string(taken_),
-                       .remedy = "use one iterator a loop, or a data set without workers and prefetch"},
-                      where_);
+    raise({.kind = ErrorKind::runtime,
+           .op = "dataset",
+           .message = "batch " + std::to_string(i) + " was given away: the loop is at batch " + std::to_string(taken_),
+           .remedy = "use one iterator a loop, or a data set without workers and prefetch"},
+          where_);
   Place &place = places_[static_cast<size_t>(i % window_)];
   made_.wait(lock, [&] { return place.number == i; });
   if (place.failure)

@@ -1,5 +1,6 @@
-// Threads that make the batches of one epoch ahead of the loop that takes them. Each takes the number of the next batch that nobody has, within a window
-// that moves on with the loop, and leaves it at its place; the loop takes them in order. One mutex guards everything but the making.
+// Threads that make the batches of one epoch ahead of the loop that takes them. Each takes the number of the next batch
+// that nobody has, within a window that moves on with the loop, and leaves it at its place; the loop takes them in
+// order. One mutex guards everything but the making.
 #pragma once
 
 #include "wengert/data/Dataset.h"
@@ -15,7 +16,8 @@ namespace wg::detail {
 class BatchLoader {
 public:
   /// Errors: a thread cannot be started.
-  BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, const Where &where);
+  BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch,
+              const Where &where);
   BatchLoader(const BatchLoader &) = delete;
   BatchLoader &operator=(const BatchLoader &) = delete;
   /// Waits for the batches that are being made.

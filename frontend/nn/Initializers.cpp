@@ -13,7 +13,9 @@ void set_seed(uint64_t seed) { nextSeed = static_cast<int64_t>(seed << 20); }
 
 /// `draw(key, shape, dtype)` with the given seed, or one taken when the initializer is used.
 template <class Draw> static Initializer seeded(std::optional<int64_t> seed, Draw draw) {
-  return [seed, draw](const Shape &shape, DType dtype) { return draw(random::key(seed ? *seed : nextSeed++), shape, dtype); };
+  return [seed, draw](const Shape &shape, DType dtype) {
+    return draw(random::key(seed ? *seed : nextSeed++), shape, dtype);
+  };
 }
 
 /// Inputs and outputs of one element of a weight [..., in, out].
@@ -33,10 +35,14 @@ Initializer constant(double value) {
   return [value](const Shape &shape, DType dtype) { return full(shape, value, dtype); };
 }
 Initializer uniform(double low, double high, std::optional<int64_t> seed) {
-  return seeded(seed, [=](const Tensor &key, const Shape &shape, DType dtype) { return random_uniform(key, shape, low, high, dtype); });
+  return seeded(seed, [=](const Tensor &key, const Shape &shape, DType dtype) {
+    return random_uniform(key, shape, low, high, dtype);
+  });
 }
 Initializer normal(double mean, double stddev, std::optional<int64_t> seed) {
-  return seeded(seed, [=](const Tensor &key, const Shape &shape, DType dtype) { return random_normal(key, shape, mean, stddev, dtype); });
+  return seeded(seed, [=](const Tensor &key, const Shape &shape, DType dtype) {
+    return random_normal(key, shape, mean, stddev, dtype);
+  });
 }
 Initializer glorot_uniform(std::optional<int64_t> seed) {
   return seeded(seed, [](const Tensor &key, const Shape &shape, DType dtype) {

@@ -4,7 +4,6 @@
 #include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
 
-
 namespace wg::nn {
 
 Variable Module::add(const std::string &name, const Tensor &initial, bool trainable, Where where) {
@@ -36,7 +35,8 @@ std::vector<Variable> Module::trainable_variables() const {
   return trainable_variables([](const std::string &, const Variable &) { return true; });
 }
 
-std::vector<Variable> Module::trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const {
+std::vector<Variable>
+Module::trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const {
   std::vector<Variable> taken;
   for (const auto &[name, variable] : variables_)
     if (variable.trainable() && which(name, variable))
@@ -51,9 +51,12 @@ int64_t Module::num_parameters() const {
   return count;
 }
 
-Dense::Dense(int64_t in, int64_t out, Activation activation, DenseOptions options, Where where) : activation_(std::move(activation)) {
+Dense::Dense(int64_t in, int64_t out, Activation activation, DenseOptions options, Where where)
+    : activation_(std::move(activation)) {
   if (in < 1 || out < 1)
-    detail::raise(runtime::valueError("a dense layer has at least one input and one output; got " + std::to_string(in) + " and " + std::to_string(out)), where);
+    detail::raise(runtime::valueError("a dense layer has at least one input and one output; got " + std::to_string(in) +
+                                      " and " + std::to_string(out)),
+                  where);
   auto made = [&](const Initializer &initializer, const char *name, const Shape &shape) {
     TensorType wanted{options.dtype, shape};
     Tensor initial = initializer(shape, options.dtype);
@@ -106,8 +109,9 @@ Tensor cross_entropy(const Located &logits, const Located &labels) {
   return mean(Located(softmax_cross_entropy(logits, labels), logits.where()));
 }
 
-/// -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z = softplus(-z) + (1 - y) z: both are the same smooth function, and each example takes the
-/// one whose terms do not cancel, so value and derivatives of a sure and right answer are small numbers, not 0.
+/// -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z = softplus(-z) + (1 - y) z: both are the same smooth
+/// function, and each example takes the one whose terms do not cancel, so value and derivatives of a sure and right
+/// answer are small numbers, not 0.
 Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets) {
   const Where &at = logits.where();
   detail::checkPairs("sigmoid_cross_entropy", logits, targets);

@@ -160,8 +160,8 @@ static Tensor isLabel(const Tensor &labels, int64_t classes, const Where &at) {
   return one_hot(Located(checked, at), classes, boolean);
 }
 
-/// With z = logits - max: log(sum exp z) - z[label], which is finite where other classes are masked by -inf; for a distribution p:
-/// sum(p) log(sum exp z) - sum(p z).
+/// With z = logits - max: log(sum exp z) - z[label], which is finite where other classes are masked by -inf; for a
+/// distribution p: sum(p) log(sum exp z) - sum(p z).
 Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
   Where at = logits.where();
   Tensor x = floatOf("softmax_cross_entropy", logits), y = tensorOf(labels);
@@ -183,8 +183,9 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
         {xType, yType}, at);
   Tensor z = sub(Located(x, at), Located(shiftOf(x, -1, at), at));
   Tensor logSum = log(Located(reduce_sum(Located(exp(Located(z, at)), at), -1), at));
-  Tensor weighted = sparse ? wg::where(Located(isLabel(y, xType.shape.dim(x.rank() - 1), at), at), Located(z, at), Located(0, at))
-                           : mul(Located(y, at), Located(z, at));
+  Tensor weighted =
+      sparse ? wg::where(Located(isLabel(y, xType.shape.dim(x.rank() - 1), at), at), Located(z, at), Located(0, at))
+             : mul(Located(y, at), Located(z, at));
   if (!sparse)
     logSum = mul(Located(reduce_sum(Located(y, at), -1), at), Located(logSum, at));
   return sub(Located(logSum, at), Located(reduce_sum(Located(weighted, at), -1), at));

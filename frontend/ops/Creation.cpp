@@ -103,7 +103,8 @@ Tensor eye(int64_t rows, std::optional<int64_t> columns, DType dtype, Where wher
 
 void set_num_threads(int count, Where where) {
   if (count < 1 || count > runtime::kMaxThreads)
-    raiseOp("set_num_threads", std::to_string(count) + " threads; a count lies in [1, " + std::to_string(runtime::kMaxThreads) + "]",
+    raiseOp("set_num_threads",
+            std::to_string(count) + " threads; a count lies in [1, " + std::to_string(runtime::kMaxThreads) + "]",
             "give the number of cores to use, or 1 for none beside the caller", {}, where);
   runtime::setNumThreads(count);
 }

@@ -24,7 +24,8 @@ static Size placeIn(const Size &size, int64_t place, const Where &where) {
   if (size.known != dynamic)
     return {std::clamp<int64_t>(place < 0 ? place + size.known : place, 0, size.known), {}};
   std::string distance = std::to_string(place < -kEnd ? kEnd : std::abs(place));
-  return detail::computeSize("slice", place < 0 ? "max(a - " + distance + ", 0)" : "min(a, " + distance + ")", {size}, where);
+  return detail::computeSize("slice", place < 0 ? "max(a - " + distance + ", 0)" : "min(a, " + distance + ")", {size},
+                             where);
 }
 
 namespace {
@@ -47,7 +48,8 @@ struct Cut {
 /// start : limit : stride of an axis.
 static void pushRange(Cut &cut, const Size &size, int64_t start, int64_t limit, int64_t stride, const Where &where) {
   if (stride <= 0)
-    raiseOp("slice", "stride " + std::to_string(stride) + " of axis " + std::to_string(cut.by.size()) + " is not positive",
+    raiseOp("slice",
+            "stride " + std::to_string(stride) + " of axis " + std::to_string(cut.by.size()) + " is not positive",
             "give 1 or more", {}, where);
   // A step beyond the axis leaves one element, as the axis' own size does; no axis has 2^48 elements.
   stride = std::min(stride, size.known == dynamic ? int64_t(1) << 48 : std::max<int64_t>(size.known, 1));
@@ -56,15 +58,19 @@ static void pushRange(Cut &cut, const Size &size, int64_t start, int64_t limit, 
   // A start of 0 is below every limit, and every start is below the end.
   if (start != 0 && limit != kEnd)
     last = detail::computeSize("slice", "max(a, b)", {first, last}, where);
-  cut.whole &= stride == 1 && first.known == 0 && (limit == kEnd || (last.known != dynamic && last.known == size.known));
+  cut.whole &=
+      stride == 1 && first.known == 0 && (limit == kEnd || (last.known != dynamic && last.known == size.known));
   cut.push_back(first, last, stride);
 }
 
 /// One place of axis `axis` of x.
-static void pushPlace(Cut &cut, const char *op, const Tensor &x, int64_t axis, const Size &size, int64_t i, const Where &where) {
-  if (size.known != dynamic ? i < -size.known || i >= size.known : i == kEnd || i == std::numeric_limits<int64_t>::min())
+static void pushPlace(Cut &cut, const char *op, const Tensor &x, int64_t axis, const Size &size, int64_t i,
+                      const Where &where) {
+  if (size.known != dynamic ? i < -size.known || i >= size.known
+                            : i == kEnd || i == std::numeric_limits<int64_t>::min())
     raiseOp(op,
-            "place " + std::to_string(i) + " of axis " + std::to_string(axis) + ", whose size is " + (size.known == dynamic ? "?" : std::to_string(size.known)),
+            "place " + std::to_string(i) + " of axis " + std::to_string(axis) + ", whose size is " +
+                (size.known == dynamic ? "?" : std::to_string(size.known)),
             "a place lies in [-size, size)", {typeOf(x, where)}, where);
   i = i < 0 && size.known != dynamic ? i + size.known : i;
   Size first{i, {}}, last{i < kEnd ? i + 1 : i, {}};
@@ -79,7 +85,8 @@ static void pushPlace(Cut &cut, const char *op, const Tensor &x, int64_t axis, c
 static Tensor taken(const Tensor &x, const Cut &cut, const Where &where) {
   std::vector<Tensor> values = cut.from.values;
   values.insert(values.end(), cut.to.values.begin(), cut.to.values.end());
-  return detail::applySized(OpId::slice, runtime::SliceAttrs::make(cut.from.list, cut.to.list, cut.by), x, values, where);
+  return detail::applySized(OpId::slice, runtime::SliceAttrs::make(cut.from.list, cut.to.list, cut.by), x, values,
+                            where);
 }
 
 Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
@@ -126,9 +133,13 @@ Tensor Tensor::operator[](const Indices &indices) const {
     rests += each.kind == Index::rest;
   }
   if (rests > 1)
-    raiseOp("index", "two ellipses: what each of them stands for is open", "write slice() for a whole axis", {type}, where);
+    raiseOp("index", "two ellipses: what each of them stands for is open", "write slice() for a whole axis", {type},
+            where);
   if (named > rank)
-    raiseOp("index", std::to_string(named) + (named == 1 ? " place" : " places") + " for a tensor of rank " + std::to_string(rank), "give one for each axis at most", {type}, where);
+    raiseOp("index",
+            std::to_string(named) + (named == 1 ? " place" : " places") + " for a tensor of rank " +
+                std::to_string(rank),
+            "give one for each axis at most", {type}, where);
 
   Cut cut;
   std::vector<int> axes; // of x, for each axis of the result; -1: a new one
@@ -146,20 +157,18 @@ Tensor Tensor::operator[](const Indices &indices) const {
       break;
     case Index::range:
       axes.push_back(next());
-      pushRange(cut, detail::sizeOf(*this, next(), where), each.slice.start.value_or(0), each.slice.stop.value_or(kEnd), each.slice.step, where);
+      pushRange(cut, detail::sizeOf(*this, next(), where), each.slice.start.value_or(0), each.slice.stop.value_or(kEnd),
+                each.slice.step, where);
       break;
-    case Index::added:
-      axes.push_back(-1);
-      break;
-    case Index::rest:
-      keepWhole(rank - named);
-      break;
+    case Index::added: axes.push_back(-1); break;
+    case Index::rest: keepWhole(rank - named); break;
     }
   }
   keepWhole(rank - next());
 
   Tensor part = cut.whole ? *this : taken(*this, cut, where);
-  // The axes of x as they are; but where all of x is asked for, a reshape to its own shape makes the result a tensor of its own.
+  // The axes of x as they are; but where all of x is asked for, a reshape to its own shape makes
+  // the result a tensor of its own.
   if (!cut.whole && std::ranges::equal(axes, std::views::iota(0, rank)))
     return part;
   Sizes shape;
@@ -172,9 +181,12 @@ Tensor Tensor::operator[](const Indices &indices) const {
 int64_t Tensor::rows(const Where &where) const {
   const TensorType &type = body(where)->type;
   if (type.shape.rank() == 0)
-    raiseOp("iteration", "a scalar has no axis to iterate over", "use the tensor itself, or reshape(x, {1})", {type}, where);
+    raiseOp("iteration", "a scalar has no axis to iterate over", "use the tensor itself, or reshape(x, {1})", {type},
+            where);
   if (type.shape.dim(0) == dynamic)
-    raiseOp("iteration", "how many rows " + toString(type) + " has is known when the function runs, and the loop runs while it is traced",
+    raiseOp("iteration",
+            "how many rows " + toString(type) +
+                " has is known when the function runs, and the loop runs while it is traced",
             "write ops on the whole tensor, or trace with a known size", {type}, where);
   return type.shape.dim(0);
 }
@@ -192,7 +204,9 @@ std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis) {
   std::vector<Tensor> pieces;
   Size start{0, {}};
   for (int64_t k = 1; k <= parts; ++k) {
-    Size limit = k == parts ? size : detail::computeSize("split", "a / " + std::to_string(parts) + " * " + std::to_string(k), {size}, where);
+    Size limit = k == parts ? size
+                            : detail::computeSize("split", "a / " + std::to_string(parts) + " * " + std::to_string(k),
+                                                  {size}, where);
     Cut cut;
     for (int a = 0; a < tensor.rank(); ++a)
       a == place ? cut.push_back(start, limit, 1) : cut.pushWhole(detail::sizeOf(tensor, a, where));

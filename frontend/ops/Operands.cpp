@@ -43,8 +43,8 @@ Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where
               : dtype == DType::u8  ? saturated<uint8_t>(real)
                                     : real != 0;
   if (!shape.isStatic())
-    return applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, Ints()), literal(real, integer, dtype, Shape(), where),
-                      openSizes(op, shape, where), where);
+    return applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, Ints()),
+                      literal(real, integer, dtype, Shape(), where), openSizes(op, shape, where), where);
   return orOutOfMemory("literal", TensorType{dtype, shape}, where,
                        [&] { return literal(real, integer, dtype, shape, where); });
 }
@@ -93,8 +93,12 @@ std::vector<Tensor> openSizes(const char *op, const Shape &shape, const Where &w
     return sizes;
   Tensor owner = ownerOf(shape, where);
   if (!owner.defined())
-    raiseOp(op, "the shape " + text(shape) + " has an open size, and it is not known whose: it was made or changed entry by entry, or belongs to another function",
-            "pass x.shape() as it is, or make the tensor from another: ones_like(x), zeros_like(x), broadcasting", {}, where);
+    raiseOp(op,
+            "the shape " + text(shape) +
+                " has an open size, and it is not known whose: it was made or changed entry by entry, or belongs to "
+                "another function",
+            "pass x.shape() as it is, or make the tensor from another: ones_like(x), zeros_like(x), broadcasting", {},
+            where);
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (shape.dim(axis) == dynamic)
       sizes.push_back(dim(owner, axis, where));
@@ -217,16 +221,21 @@ Tensor inShape(const Tensor &x, const Shape &shape, std::span<const Aligned> ope
   return !level().trace && typeOf(x, where).shape.rank() == 0 ? x : broadcastTo(x, shape, operands, where);
 }
 
-/// What loses nothing that it need not: bools become integers, and integers floats; a narrow integer becomes a wide one.
+/// What loses nothing that it need not: bools become integers, and integers floats; a
+/// narrow integer becomes a wide one.
 static std::string castRemedy(DType a, DType b) {
-  auto rank = [](DType dtype) { return runtime::isFloat(dtype) ? 4 : dtype == DType::i64 ? 3 : dtype == DType::i32 ? 2 : dtype == DType::u8 ? 1 : 0; };
-  return rank(a) < rank(b) ? "cast one: cast(a, " + std::string(nameOf(b)) + ")" : "cast one: cast(b, " + std::string(nameOf(a)) + ")";
+  auto rank = [](DType dtype) {
+    return runtime::isFloat(dtype) ? 4 : dtype == DType::i64 ? 3 : dtype == DType::i32 ? 2 : dtype == DType::u8 ? 1 : 0;
+  };
+  return rank(a) < rank(b) ? "cast one: cast(a, " + std::string(nameOf(b)) + ")"
+                           : "cast one: cast(b, " + std::string(nameOf(a)) + ")";
 }
 
 void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where) {
   const TensorType &x = typeOf(a, where), &y = typeOf(b, where);
   if (x.dtype != y.dtype) [[unlikely]]
-    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y), castRemedy(x.dtype, y.dtype), {x, y}, where, ErrorKind::type);
+    raiseOp(op, "dtypes differ: a is " + toString(x) + ", b is " + toString(y), castRemedy(x.dtype, y.dtype), {x, y},
+            where, ErrorKind::type);
 }
 
 Tensor floatOf(const char *op, const Located &x) {
@@ -271,7 +280,8 @@ static bool isPlain(const Located &number, DType dtype) {
          (runtime::isFloat(dtype) || !runtime::isFloat(number.literalType()));
 }
 
-/// A literal beside a tensor. In a trace it is filled to the tensor's shape where that is static; eager kernels take it as a scalar.
+/// A literal beside a tensor. In a trace it is filled to the tensor's shape where that is static;
+/// eager kernels take it as a scalar.
 static Tensor beside(const Located &number, const Tensor &other, const Where &where) {
   const TensorType &type = typeOf(other, where);
   if (level().trace && isPlain(number, type.dtype) && type.shape.isStatic())
@@ -295,7 +305,8 @@ static bool isScalarBeside(const Tensor &x, const Tensor &y) {
 Tensor binary(OpId op, const Located &a, const Located &b) {
   const Where &where = a.where() ? a.where() : b.where();
   if (a.isLiteral() != b.isLiteral()) {
-    Tensor result = a.isLiteral() ? besideNumber(op, b.tensor(), a, true, where) : besideNumber(op, a.tensor(), b, false, where);
+    Tensor result =
+        a.isLiteral() ? besideNumber(op, b.tensor(), a, true, where) : besideNumber(op, a.tensor(), b, false, where);
     if (result.defined()) [[likely]]
       return result;
   }

@@ -36,9 +36,11 @@ int64_t placeOf(const char *op, int64_t axis, int rank, const Where &where);
 /// Sorted, distinct, not negative.
 Ints placesOf(const char *op, const Axes &axes, int rank, const Where &where);
 
-/// Sizes are not negative, and the bytes of all elements can be counted. A `?` is an error unless `open`, where openSizes has the last word.
+/// Sizes are not negative, and the bytes of all elements can be counted. A `?` is an error unless `open`,
+/// where openSizes has the last word.
 void checkSizes(const char *op, const Shape &shape, const Where &where, DType dtype = DType::f64, bool open = false);
-/// The `?` of a shape as index operands, in order: the sizes of the tensor whose shape it is. An error if it is no longer known whose.
+/// The `?` of a shape as index operands, in order: the sizes of the tensor whose shape it is. An error
+/// if it is no longer known whose.
 std::vector<Tensor> openSizes(const char *op, const Shape &shape, const Where &where);
 
 /// The result of `make()`; a lack of memory becomes an error that names `what`, a type or a string.
@@ -65,7 +67,8 @@ struct Size {
   Tensor value;
 };
 Size sizeOf(const Tensor &x, int64_t axis, const Where &where);
-/// A formula over sizes, of which the first is `a` (runtime/SizeFormula.h); an error of `op` if all are known and it has no value.
+/// A formula over sizes, of which the first is `a` (runtime/SizeFormula.h); an error of `op` if all
+/// are known and it has no value.
 Size computeSize(const char *op, const std::string &formula, const std::vector<Size> &sizes, const Where &where);
 /// A list of sizes as an attribute in which what is open is `?`, and the index operands for these.
 struct Sizes {
@@ -78,7 +81,8 @@ struct Sizes {
   }
 };
 /// An op with one data operand, and an index operand for each `?`.
-Tensor applySized(runtime::OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes, const Where &where);
+Tensor applySized(runtime::OpId op, const runtime::Attrs &attrs, const Tensor &x, const std::vector<Tensor> &sizes,
+                  const Where &where);
 /// x in another shape; the `?` of the new shape are `sizes`.
 Tensor reshapeTo(const Tensor &x, const Shape &shape, const std::vector<Tensor> &sizes, const Where &where);
 Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where);
@@ -98,7 +102,8 @@ struct Aligned {
   }
 };
 
-/// NumPy's rule. A `?` beside a static size other than 1 is taken to be equal to it, and checked when the function runs.
+/// NumPy's rule. A `?` beside a static size other than 1 is taken to be equal to it, and
+/// checked when the function runs.
 Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where);
 /// x in the broadcast shape; a `?` is the size of the operand that has it.
 Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);

@@ -30,7 +30,8 @@ Tensor where(const Located &condition, const Located &a, const Located &b) {
   checkDTypes("where", x, y, at);
   Aligned operands[] = {{&c}, {&x}, {&y}};
   Shape shape = broadcastShape("where", operands, at);
-  Tensor wideC = inShape(c, shape, operands, at), wideX = inShape(x, shape, operands, at), wideY = inShape(y, shape, operands, at);
+  Tensor wideC = inShape(c, shape, operands, at), wideX = inShape(x, shape, operands, at),
+         wideY = inShape(y, shape, operands, at);
   return applyOne(OpId::select, {}, {&wideC, &wideX, &wideY}, at);
 }
 

@@ -8,8 +8,8 @@
 namespace wg {
 
 using detail::applyOne;
-using detail::tensorOf;
 using detail::checkSizes;
+using detail::tensorOf;
 using runtime::OpId;
 
 Tensor random::key(int64_t seed) { return Tensor{seed, int64_t(0)}; }
@@ -42,7 +42,8 @@ Tensor random_uniform(const Located &key, const Shape &shape, double low, double
     return u;
   Tensor x = add(Located(mul(Located(u, at), Located(high - low, at)), at), Located(low, at));
   // 1 + (1 - 2^-24) rounds to 2: the interval is open there.
-  double below = dtype == f32 ? std::nextafter(static_cast<float>(high), static_cast<float>(low)) : std::nextafter(high, low);
+  double below =
+      dtype == f32 ? std::nextafter(static_cast<float>(high), static_cast<float>(low)) : std::nextafter(high, low);
   return low < high ? minimum(Located(x, at), Located(below, at)) : x;
 }
 

@@ -10,6 +10,7 @@ namespace wg {
 using detail::applyOne;
 using detail::broadcastTo;
 using detail::checkDTypes;
+using detail::checkSizes;
 using detail::dim;
 using detail::placeOf;
 using detail::placesOf;
@@ -20,7 +21,6 @@ using detail::Sizes;
 using detail::tensorOf;
 using detail::text;
 using detail::typeOf;
-using detail::checkSizes;
 using runtime::OpId;
 
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation) {
@@ -41,7 +41,8 @@ Tensor transpose(const Located &x, const std::vector<int64_t> &permutation) {
   return applyOne(OpId::transpose, runtime::TransposeAttrs::make(places), {&tensor}, where);
 }
 
-/// At most one size is open, unless the shape is that of a tensor with open sizes; it is what the others leave of x's elements.
+/// At most one size is open, unless the shape is that of a tensor with open sizes; it is what
+/// the others leave of x's elements.
 Tensor reshape(const Located &x, const Shape &shape) {
   detail::checkRank("reshape", shape, x.where());
   const Where &where = x.where();
@@ -55,14 +56,17 @@ Tensor reshape(const Located &x, const Shape &shape) {
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (shape.dim(axis) >= 0) {
       if (__builtin_mul_overflow(known, shape.dim(axis), &known))
-        raiseOp("reshape", "the elements of " + text(shape) + " have more than 2^56 bytes, the most that a tensor may have", "make it smaller", {type}, where);
+        raiseOp("reshape",
+                "the elements of " + text(shape) + " have more than 2^56 bytes, the most that a tensor may have",
+                "make it smaller", {type}, where);
       continue;
     }
     if (shape.dim(axis) != -1 && shape.dim(axis) != dynamic)
       raiseOp("reshape", "the size " + std::to_string(shape.dim(axis)) + " of " + text(shape) + " is negative",
               "write -1 for the size that follows from the others", {type}, where);
     if (open >= 0)
-      raiseOp("reshape", "two sizes of " + text(shape) + " are open", "give all sizes but one, or the unchanged shape() of a tensor", {type}, where);
+      raiseOp("reshape", "two sizes of " + text(shape) + " are open",
+              "give all sizes but one, or the unchanged shape() of a tensor", {type}, where);
     open = axis;
   }
   if (open < 0)
@@ -81,8 +85,9 @@ Tensor reshape(const Located &x, const Shape &shape) {
   int64_t common = std::gcd(rest, known);
   if (known == 0 || (sizes.empty() && rest % known != 0))
     raiseOp("reshape",
-            sizes.empty() ? toString(type) + " has " + std::to_string(rest) + " elements, no multiple of " + std::to_string(known)
-                          : "the open size of " + text(shape) + " could be any: the others have no elements",
+            sizes.empty()
+                ? toString(type) + " has " + std::to_string(rest) + " elements, no multiple of " + std::to_string(known)
+                : "the open size of " + text(shape) + " could be any: the others have no elements",
             "give sizes whose product is the number of elements", {type}, where);
   formula += std::to_string(rest / common);
   if (known != common)
@@ -104,18 +109,21 @@ Tensor broadcast_to(const Located &x, const Shape &shape) {
   if (!fits)
     raiseOp("broadcast_to", toString(typeOf(tensor, x.where())) + " does not broadcast to " + text(shape),
             "sizes are aligned at the end; equal ones and 1 fit", {typeOf(tensor, x.where())}, x.where());
-  if (from == shape && (shape.isStatic() || (shape.owner() && shape.owner() == tensor.shape().owner()))) // two `?` of different tensors may differ
+  if (from == shape &&
+      (shape.isStatic() ||
+       (shape.owner() && shape.owner() == tensor.shape().owner()))) // two `?` of different tensors may differ
     return identity(Located(tensor, x.where()));
   if (shape.isStatic())
     return broadcastTo(tensor, shape, {}, x.where());
   Ints dims;
   for (int axis = shape.rank() - from.rank(); axis < shape.rank(); ++axis)
     dims.push_back(axis);
-  return detail::applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, dims), tensor, detail::openSizes("broadcast_to", shape, x.where()),
-                            x.where());
+  return detail::applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, dims), tensor,
+                            detail::openSizes("broadcast_to", shape, x.where()), x.where());
 }
 
-/// The same elements with axes of size 1 put in or taken out: `shape` differs from x's in these only. `without`: the axes that are taken out.
+/// The same elements with axes of size 1 put in or taken out: `shape` differs from x's in these only.
+/// `without`: the axes that are taken out.
 static Tensor reshapeUnits(const Tensor &x, const Shape &shape, const Where &where, const Ints &without = {}) {
   std::vector<Tensor> sizes;
   const Shape &from = typeOf(x, where).shape;

@@ -8,15 +8,19 @@
 
 namespace wg::optim {
 
-EarlyStopping::EarlyStopping(const Parameters &parameters, EarlyStoppingOptions options, Where where) : options_(options) {
-  detail::within("early stopping", "patience", static_cast<double>(options.patience), options.patience >= 0, "0 or more", where);
+EarlyStopping::EarlyStopping(const Parameters &parameters, EarlyStoppingOptions options, Where where)
+    : options_(options) {
+  detail::within("early stopping", "patience", static_cast<double>(options.patience), options.patience >= 0,
+                 "0 or more", where);
   detail::within("early stopping", "min_delta", options.min_delta, options.min_delta >= 0, "0 or more", where);
   for (const auto &[name, variable] : parameters.named_variables()) {
     variables_.push_back(variable);
     kept_.push_back(Variable(variable.value(where), {.name = name + ".best", .trainable = false}, where));
   }
   double worst = std::numeric_limits<double>::infinity();
-  auto state = [&](const char *name, const Tensor &initial) { return Variable(initial, {.name = name, .trainable = false}, where); };
+  auto state = [&](const char *name, const Tensor &initial) {
+    return Variable(initial, {.name = name, .trainable = false}, where);
+  };
   best_ = state("best", Tensor(options.mode == Mode::min ? worst : -worst));
   count_ = state("count", Tensor(int64_t(0)));
   waited_ = state("waited", Tensor(int64_t(0)));
@@ -24,7 +28,11 @@ EarlyStopping::EarlyStopping(const Parameters &parameters, EarlyStoppingOptions 
 
 static void refuseTraces(const Where &where) {
   if (tracing())
-    detail::raise({.kind = ErrorKind::runtime, .op = "early stopping", .message = "a traced function has no values to compare yet", .remedy = "call it outside the function"}, where);
+    detail::raise({.kind = ErrorKind::runtime,
+                   .op = "early stopping",
+                   .message = "a traced function has no values to compare yet",
+                   .remedy = "call it outside the function"},
+                  where);
 }
 
 bool EarlyStopping::update(const Located &value) {
@@ -46,7 +54,11 @@ bool EarlyStopping::update(const Located &value) {
 void EarlyStopping::restore_best_weights(Where where) const {
   refuseTraces(where);
   if (best_index() < 0)
-    detail::raise({.kind = ErrorKind::runtime, .op = "early stopping", .message = "there is no best value yet", .remedy = "call update(value) after each epoch"}, where);
+    detail::raise({.kind = ErrorKind::runtime,
+                   .op = "early stopping",
+                   .message = "there is no best value yet",
+                   .remedy = "call update(value) after each epoch"},
+                  where);
   std::vector<std::pair<Variable, Tensor>> changes;
   for (size_t i = 0; i < kept_.size(); ++i)
     changes.emplace_back(variables_[i], kept_[i].value(where));

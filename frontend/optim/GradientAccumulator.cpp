@@ -12,12 +12,16 @@ namespace wg::optim {
 GradientAccumulator::GradientAccumulator(const Parameters &parameters, Where where) {
   for (const auto &[name, variable] : parameters.named_variables()) {
     if (!runtime::isFloat(variable.dtype(where)))
-      detail::raise({.kind = ErrorKind::type, .op = "accumulate",
-                     .message = "variable '" + name + "' is " + toString(TensorType{variable.dtype(), variable.shape()}) + ", and floats have gradients",
+      detail::raise({.kind = ErrorKind::type,
+                     .op = "accumulate",
+                     .message = "variable '" + name + "' is " +
+                                toString(TensorType{variable.dtype(), variable.shape()}) +
+                                ", and floats have gradients",
                      .remedy = "leave it out of the variables"},
                     where);
     variables_.push_back(variable);
-    sums_.push_back(Variable(zeros(variable.shape(), variable.dtype(), where), {.name = name + ".gradient", .trainable = false}, where));
+    sums_.push_back(Variable(zeros(variable.shape(), variable.dtype(), where),
+                             {.name = name + ".gradient", .trainable = false}, where));
     reasons_.push_back("no gradients were added");
   }
   weight_ = Variable(Tensor(0.0), {.name = "weight", .trainable = false}, where);
@@ -26,10 +30,11 @@ GradientAccumulator::GradientAccumulator(const Parameters &parameters, Where whe
 void GradientAccumulator::addAll(const std::vector<Grad> &grads, double weight, const Where &where) {
   detail::within("accumulate", "weight", weight, weight > 0 && std::isfinite(weight), "finite and more than 0", where);
   if (grads.size() != variables_.size())
-    detail::raise({.op = "accumulate",
-                   .message = std::to_string(grads.size()) + " gradients for " + std::to_string(variables_.size()) + " variables",
-                   .remedy = "pass the gradients of the variables that the accumulator was made with, in their order"},
-                  where);
+    detail::raise(
+        {.op = "accumulate",
+         .message = std::to_string(grads.size()) + " gradients for " + std::to_string(variables_.size()) + " variables",
+         .remedy = "pass the gradients of the variables that the accumulator was made with, in their order"},
+        where);
   for (size_t i = 0; i < grads.size(); ++i)
     detail::checkGradient("accumulate", grads[i], variables_[i], where);
   std::vector<std::pair<Variable, Tensor>> changes{{weight_, weight_ + weight}};
@@ -46,12 +51,17 @@ void GradientAccumulator::addAll(const std::vector<Grad> &grads, double weight, 
 
 void GradientAccumulator::checkAny(const Where &where) const {
   if (!tracing() && weight_.item<double>(where) == 0)
-    detail::raise({.kind = ErrorKind::runtime, .op = "accumulate", .message = "no gradients were added since the last reset", .remedy = "add those of one micro-batch or more"}, where);
+    detail::raise({.kind = ErrorKind::runtime,
+                   .op = "accumulate",
+                   .message = "no gradients were added since the last reset",
+                   .remedy = "add those of one micro-batch or more"},
+                  where);
 }
 
 std::vector<Grad> GradientAccumulator::sum(Where where) const {
   checkAny(where);
-  bool loaded = !tracing() && std::none_of(reasons_.begin(), reasons_.end(), [](const std::string &reason) { return reason.empty(); });
+  bool loaded = !tracing() && std::none_of(reasons_.begin(), reasons_.end(),
+                                           [](const std::string &reason) { return reason.empty(); });
   std::vector<Grad> sums;
   for (size_t i = 0; i < sums_.size(); ++i)
     sums.push_back(reasons_[i].empty() || loaded ? Grad(sums_[i].value(where)) : Grad::none(reasons_[i]));

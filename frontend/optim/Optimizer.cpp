@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <iostream>
+#include <limits>
 
 namespace wg::optim {
 
@@ -21,17 +21,20 @@ static double checkedDecay(double decay, const Where &where) {
   return within("optimizer", "weight_decay", decay, decay >= 0 && std::isfinite(decay), "finite and 0 or more", where);
 }
 static double checkedFactor(double factor, const Where &where) {
-  return within("optimizer", "learning_rate_factor", factor, factor >= 0 && std::isfinite(factor), "finite and 0 or more", where);
+  return within("optimizer", "learning_rate_factor", factor, factor >= 0 && std::isfinite(factor),
+                "finite and 0 or more", where);
 }
 
 Optimizer::Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay)
-    : slotNames_(std::move(slots)), schedule_(std::move(learning_rate)), weightDecay_(checkedDecay(weight_decay, where)),
+    : slotNames_(std::move(slots)), schedule_(std::move(learning_rate)),
+      weightDecay_(checkedDecay(weight_decay, where)),
       rate_(checkedRate(schedule_.at(0, where), where), {.name = "learning_rate", .trainable = false}, where) {}
 
 void Optimizer::set_learning_rate(double rate, Where where) const {
   checkedRate(rate, where);
   if (!schedule_.is_constant())
-    detail::raise({.op = "optimizer", .message = "the learning rate follows a schedule, which would set it again in the next step",
+    detail::raise({.op = "optimizer",
+                   .message = "the learning rate follows a schedule, which would set it again in the next step",
                    .remedy = "make the optimiser with a number: Adam(0.001)"},
                   where);
   rate_.assign(Located(Tensor(rate), where));
@@ -48,7 +51,8 @@ void ParameterGroup::set_learning_rate_factor(double factor, Where where) const 
 
 /// Nothing is added unless all of it is.
 ParameterGroup Optimizer::add_group(const Parameters &parameters, GroupOptions options, Where where) {
-  double factor = checkedFactor(options.learning_rate_factor, where), decay = checkedDecay(options.weight_decay.value_or(weightDecay_), where);
+  double factor = checkedFactor(options.learning_rate_factor, where),
+         decay = checkedDecay(options.weight_decay.value_or(weightDecay_), where);
   std::lock_guard lock(mutex_);
   std::map<int64_t, size_t> groupOf = groupOf_;
   for (const auto &[name, variable] : parameters.named_variables()) {
@@ -58,11 +62,14 @@ ParameterGroup Optimizer::add_group(const Parameters &parameters, GroupOptions o
     if (!runtime::isFloat(variable.dtype(where)))
       refuse("is no float, and a step changes floats only", "leave it out of the group");
     if (places_.contains(variable.id()))
-      refuse("has been stepped or built with the optimiser's own rate and decay", "add the groups before the first apply and before build");
+      refuse("has been stepped or built with the optimiser's own rate and decay",
+             "add the groups before the first apply and before build");
     if (!groupOf.emplace(variable.id(), groups_.size()).second)
       refuse("is in a group already", "name each variable in one group");
   }
-  ParameterGroup group(at_trace_time([&] { return Variable(factor, {.name = "learning_rate_factor", .trainable = false}, where); }), decay);
+  ParameterGroup group(
+      at_trace_time([&] { return Variable(factor, {.name = "learning_rate_factor", .trainable = false}, where); }),
+      decay);
   groups_.push_back(group);
   groupOf_.swap(groupOf);
   return group;
@@ -126,24 +133,31 @@ std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const
 
 void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const Where &where) {
   if (grads.size() != variables.size())
-    detail::raise({.op = "apply", .message = std::to_string(grads.size()) + " gradients for " + std::to_string(variables.size()) + " variables",
-                   .remedy = "pass what tape.gradient(loss, variables) returned, and the same variables"},
-                  where);
+    detail::raise(
+        {.op = "apply",
+         .message = std::to_string(grads.size()) + " gradients for " + std::to_string(variables.size()) + " variables",
+         .remedy = "pass what tape.gradient(loss, variables) returned, and the same variables"},
+        where);
   if (variables.empty())
     return;
   if (std::none_of(grads.begin(), grads.end(), [](const Grad &grad) { return grad.has_value(); }))
-    detail::raise({.op = "apply", .message = "No gradients provided for any variable. The first is empty because: " + grads[0].reason(),
-                   .remedy = "compute the loss from the variables while the tape records"},
-                  where);
+    detail::raise(
+        {.op = "apply",
+         .message = "No gradients provided for any variable. The first is empty because: " + grads[0].reason(),
+         .remedy = "compute the loss from the variables while the tape records"},
+        where);
 
   for (size_t i = 0; i < variables.size(); ++i)
     detail::checkGradient("apply", grads[i], variables[i], where);
 
-  // A step that fails half way, for lack of memory, puts back what it changed; a trace that fails is dropped as a whole.
+  // A step that fails half way, for lack of memory, puts back what it changed; a trace
+  // that fails is dropped as a whole.
   std::lock_guard lock(mutex_);
   const size_t seenBefore = seen_.size(), slotsBefore = slots_.size();
   std::vector<std::pair<std::shared_ptr<detail::VariableState>, Tensor>> before;
-  auto keep = [&](const Variable &variable) { before.emplace_back(variable.state(), detail::currentValue(variable.state(), where)); };
+  auto keep = [&](const Variable &variable) {
+    before.emplace_back(variable.state(), detail::currentValue(variable.state(), where));
+  };
   try {
     std::vector<size_t> places = see(variables, where);
     if (!detail::level().trace) {
@@ -164,7 +178,8 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
 }
 
 /// One step of each variable, whose place among those seen is `places`.
-void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const std::vector<size_t> &places) {
+void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable> &variables,
+                     const std::vector<size_t> &places) {
   struct Step {
     Variable count;
     Tensor next, rate;
@@ -193,22 +208,25 @@ void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable>
       update(each);
     } else if (!seen.warned) {
       seen.warned = true;
-      std::clog << "warning: Gradients do not exist for variables [" << variable.name() << "] when minimizing the loss: " << grads[i].reason() << "\n";
+      std::clog << "warning: Gradients do not exist for variables [" << variable.name()
+                << "] when minimizing the loss: " << grads[i].reason() << "\n";
     }
   }
 }
 
-SGD::SGD(Schedule learning_rate, SGDOptions options, Where where) : Optimizer(std::move(learning_rate), {}, where, options.weight_decay) {}
+SGD::SGD(Schedule learning_rate, SGDOptions options, Where where)
+    : Optimizer(std::move(learning_rate), {}, where, options.weight_decay) {}
 
 void SGD::update(const Update &update) { update.variable.assign_sub(rate(update) * update.gradient); }
 
 Momentum::Momentum(Schedule learning_rate, double momentum, bool nesterov, double weight_decay, Where where)
     : Optimizer(std::move(learning_rate), {"velocity"}, where, weight_decay),
-      momentum_(within("optimizer", "momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)), nesterov_(nesterov) {
-}
+      momentum_(within("optimizer", "momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)),
+      nesterov_(nesterov) {}
 
-/// x, and 0 where it is subnormal. The average of a gradient that has become 0 would otherwise decay into the subnormals and stay there, where every
-/// operation costs a hundred cycles: step b of the benchmarks slowed down from 205 to 420 us within 20,000 steps.
+/// x, and 0 where it is subnormal. The average of a gradient that has become 0 would otherwise decay into the
+/// subnormals and stay there, where every operation costs a hundred cycles: step b of the benchmarks slowed down from
+/// 205 to 420 us within 20,000 steps.
 static Tensor isSubnormal(const Tensor &x) {
   return abs(x) < (x.dtype() == f32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min());
 }
@@ -225,16 +243,20 @@ Adam::Adam(Schedule learning_rate, AdamOptions options, Where where)
     : Optimizer(std::move(learning_rate), {"m", "v"}, where, options.weight_decay), options_(options) {
   within("optimizer", "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
   within("optimizer", "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)", where);
-  within("optimizer", "epsilon", options.epsilon, options.epsilon >= 0 && std::isfinite(options.epsilon), "finite and 0 or more", where);
+  within("optimizer", "epsilon", options.epsilon, options.epsilon >= 0 && std::isfinite(options.epsilon),
+         "finite and 0 or more", where);
 }
 
-/// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose 1e-5 of the first steps in f32.
+/// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose
+/// 1e-5 of the first steps in f32.
 void Adam::update(const Update &update) {
   DType dtype = update.variable.dtype();
   Tensor t = cast(update.step, dtype), g = update.gradient;
-  Tensor step = -rate(update) / expm1(t * std::log(options_.beta_1)), correction = -1.0 / expm1(t * std::log(options_.beta_2));
+  Tensor step = -rate(update) / expm1(t * std::log(options_.beta_1)),
+         correction = -1.0 / expm1(t * std::log(options_.beta_2));
   const Variable &first = slot(update, 0), &second = slot(update, 1);
-  Tensor m = options_.beta_1 * first + (1 - options_.beta_1) * g, v = options_.beta_2 * second + (1 - options_.beta_2) * (g * g);
+  Tensor m = options_.beta_1 * first + (1 - options_.beta_1) * g,
+         v = options_.beta_2 * second + (1 - options_.beta_2) * (g * g);
   Tensor kept = normalOrZero(m);
   first.assign(kept);
   second.assign(where(kept == 0 && isSubnormal(v), 0, v)); // beside an m that is not 0, a small v counts

@@ -1,4 +1,5 @@
-// What is the learning rate at a step? Each schedule's formula, in f64, by ops: it is part of the program of a traced step.
+// What is the learning rate at a step? Each schedule's formula, in f64, by ops: it is part
+// of the program of a traced step.
 #include "wengert/optim/Schedules.h"
 
 #include "frontend/optim/State.h"
@@ -24,7 +25,8 @@ Tensor Schedule::operator()(const Tensor &step, Where where) const {
   Tensor rate = f_(cast(Located(step, where), f64));
   const TensorType &type = rate.body(where)->type;
   if (type.shape.rank() != 0 || !runtime::isFloat(type.dtype))
-    detail::raise({.op = "schedule", .message = "the schedule returned " + toString(type) + " for one step, not a float scalar",
+    detail::raise({.op = "schedule",
+                   .message = "the schedule returned " + toString(type) + " for one step, not a float scalar",
                    .remedy = "compute the rate from the step alone: reduce_sum or reshape what is no scalar"},
                   where);
   return type.dtype == f64 ? rate : cast(Located(rate, where), f64);
@@ -36,7 +38,9 @@ double Schedule::at(int64_t step, Where where) const {
 
 Schedule constant(double rate, Where where) { return Schedule(checkedRate("rate", rate, where)); }
 
-Schedule step_decay(double rate, int64_t every, double factor, Where where) { return exponential_decay(rate, every, factor, true, where); }
+Schedule step_decay(double rate, int64_t every, double factor, Where where) {
+  return exponential_decay(rate, every, factor, true, where);
+}
 
 Schedule exponential_decay(double rate, int64_t steps, double factor, bool staircase, Where where) {
   checkedRate("rate", rate, where), checkedRate("factor", factor, where);
@@ -59,16 +63,18 @@ Schedule linear_decay(double rate, int64_t steps, double end, Where where) {
 
 Schedule piecewise_constant(std::vector<int64_t> boundaries, std::vector<double> rates, Where where) {
   if (rates.size() != boundaries.size() + 1)
-    detail::raise({.op = "schedule",
-                   .message = std::to_string(boundaries.size()) + " boundaries for " + std::to_string(rates.size()) + " rates",
-                   .remedy = "give one rate more than boundaries: that before the first"},
-                  where);
+    detail::raise(
+        {.op = "schedule",
+         .message = std::to_string(boundaries.size()) + " boundaries for " + std::to_string(rates.size()) + " rates",
+         .remedy = "give one rate more than boundaries: that before the first"},
+        where);
   for (double rate : rates)
     checkedRate("rate", rate, where);
   for (size_t i = 0; i < boundaries.size(); ++i)
     if (boundaries[i] < 1 || (i && boundaries[i] <= boundaries[i - 1]))
       detail::raise({.op = "schedule",
-                     .message = "boundary " + std::to_string(boundaries[i]) + " does not come after " + std::to_string(i ? boundaries[i - 1] : 0),
+                     .message = "boundary " + std::to_string(boundaries[i]) + " does not come after " +
+                                std::to_string(i ? boundaries[i - 1] : 0),
                      .remedy = "give the boundaries in ascending order, the first 1 or more"},
                     where);
   return [=](const Tensor &t) {

@@ -30,12 +30,12 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
   const TensorType &given = value.body()->type;
   std::string name = describe(*variable.state());
   if (!runtime::isFloat(type.dtype))
-    raiseOp(op, name + " is " + toString(type) + ", and a step changes floats only", "leave it out of the variables, or make it a float", {type},
-            where, ErrorKind::type);
+    raiseOp(op, name + " is " + toString(type) + ", and a step changes floats only",
+            "leave it out of the variables, or make it a float", {type}, where, ErrorKind::type);
   if (given.dtype != type.dtype || !sameSizes(given.shape, type.shape))
     raiseOp(op, "the gradient of " + name + " is " + toString(given) + ", the variable " + toString(type),
-            "pass the gradients in the order of the variables, each of its variable's shape and dtype", {given, type}, where,
-            given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
+            "pass the gradients in the order of the variables, each of its variable's shape and dtype", {given, type},
+            where, given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
   if (stateOf(value)->spec || (stateOf(value)->symbol && !level().trace))
     raiseOutOfScope(op, value, where);
 }
@@ -61,7 +61,7 @@ void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Wh
   }
   std::vector<std::pair<std::shared_ptr<VariableState>, Tensor>> values;
   for (const auto &[variable, value] : changes) {
-    currentValue(variable.state(), where); // the same
+    currentValue(variable.state(), where);                             // the same
     values.emplace_back(variable.state(), makeTensor(arrayOf(value))); // of its own, as every variable's value
   }
   exchangeValues(values);

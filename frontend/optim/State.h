@@ -1,4 +1,5 @@
-// What everything that trains has in common: hyperparameters in their ranges, gradients that fit, and changing several variables at once.
+// What everything that trains has in common: hyperparameters in their ranges, gradients that fit, and
+// changing several variables at once.
 #pragma once
 
 #include "frontend/Apply.h"
@@ -10,10 +11,11 @@ namespace wg::detail {
 
 /// A hyperparameter that lies in its range; otherwise an error of `op`.
 double within(const char *op, const char *name, double value, bool fits, const char *range, const Where &where);
-/// What would fail half way through a step fails here, before it: a gradient of another shape or dtype than its variable, or out of scope.
+/// What would fail half way through a step fails here, before it: a gradient of another shape or dtype than
+/// its variable, or out of scope.
 void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where);
-/// A count of steps, i64[], goes up by one: its values before and after. Eagerly, reading and assigning are one step for other threads; a call of a traced function
-/// locks its variables itself.
+/// A count of steps, i64[], goes up by one: its values before and after. Eagerly, reading and assigning are one step
+/// for other threads; a call of a traced function locks its variables itself.
 std::pair<Tensor, Tensor> increment(const Variable &count);
 /// Each variable takes the value beside it. Eagerly all of them or, for lack of memory, none.
 void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where);

@@ -9,14 +9,17 @@
 
 namespace wg::optim {
 
-ExponentialMovingAverage::ExponentialMovingAverage(const Parameters &parameters, AverageOptions options, Where where) : options_(options) {
+ExponentialMovingAverage::ExponentialMovingAverage(const Parameters &parameters, AverageOptions options, Where where)
+    : options_(options) {
   double highest = options.bias_correction ? 1 : std::nextafter(1, 0);
   detail::within("moving average", "decay", options.decay, options.decay >= 0 && options.decay <= highest,
                  options.bias_correction ? "in [0, 1]" : "in [0, 1)", where);
   for (const auto &[name, variable] : parameters.named_variables()) {
     if (!runtime::isFloat(variable.dtype(where)))
-      detail::raise({.kind = ErrorKind::type, .op = "moving average",
-                     .message = "variable '" + name + "' is " + toString(TensorType{variable.dtype(), variable.shape()}) + ", and floats have averages",
+      detail::raise({.kind = ErrorKind::type,
+                     .op = "moving average",
+                     .message = "variable '" + name + "' is " +
+                                toString(TensorType{variable.dtype(), variable.shape()}) + ", and floats have averages",
                      .remedy = "leave it out of the variables"},
                     where);
     variables_.push_back(variable);
@@ -25,11 +28,14 @@ ExponentialMovingAverage::ExponentialMovingAverage(const Parameters &parameters,
   updates_ = Variable(Tensor(int64_t(0)), {.name = "updates", .trainable = false}, where);
 }
 
-/// a += w (p - a), which stays at p where it is, however the weights are rounded. With the correction, w = (1 - d) / (1 - d^t): the corrected average
-/// of t values is that of t - 1 weighted by d (1 - d^(t - 1)) / (1 - d^t) = 1 - w, and the last by w.
+/// a += w (p - a), which stays at p where it is, however the weights are rounded. With the correction, w = (1
+/// - d) / (1 - d^t): the corrected average of t values is that of t - 1 weighted by d (1 - d^(t - 1)) / (1 -
+/// d^t) = 1 - w, and the last by w.
 void ExponentialMovingAverage::update(Where where) {
   if (swapped_)
-    detail::raise({.kind = ErrorKind::runtime, .op = "moving average", .message = "the averages are swapped in: the variables hold no weights to take in",
+    detail::raise({.kind = ErrorKind::runtime,
+                   .op = "moving average",
+                   .message = "the averages are swapped in: the variables hold no weights to take in",
                    .remedy = "call swap_out() first, or end the scope"},
                   where);
   Tensor count = updates_ + int64_t(1), t = cast(count, f64), w(1 - options_.decay);
@@ -47,7 +53,8 @@ Tensor ExponentialMovingAverage::average(const Variable &variable, Where where) 
   for (size_t i = 0; i < variables_.size(); ++i)
     if (variables_[i].is(variable))
       return (swapped_ ? variables_ : averages_)[i].value(where);
-  detail::raise({.kind = ErrorKind::lookup, .op = "moving average",
+  detail::raise({.kind = ErrorKind::lookup,
+                 .op = "moving average",
                  .message = "variable '" + (variable.defined() ? variable.name() : std::string()) + "' is not averaged",
                  .remedy = "give it to the constructor"},
                 where);
@@ -66,7 +73,11 @@ void ExponentialMovingAverage::exchange() noexcept {
 /// What cannot be done while swapped in, or out, and not while tracing, where nothing has a value.
 static void checkSwap(bool wrong, const char *message, const char *remedy, const Where &where) {
   if (tracing())
-    detail::raise({.kind = ErrorKind::runtime, .op = "moving average", .message = "a traced function cannot swap averages", .remedy = "call it outside the function"}, where);
+    detail::raise({.kind = ErrorKind::runtime,
+                   .op = "moving average",
+                   .message = "a traced function cannot swap averages",
+                   .remedy = "call it outside the function"},
+                  where);
   if (wrong)
     detail::raise({.kind = ErrorKind::runtime, .op = "moving average", .message = message, .remedy = remedy}, where);
 }

@@ -1,5 +1,5 @@
-// The structs of DLPack for programs that have no dlpack.h: the published ABI, of which dlpack.h of any version is another spelling. Where both are
-// needed, dlpack.h is included first; its declarations are used then.
+// The structs of DLPack for programs that have no dlpack.h: the published ABI, of which dlpack.h of any version is
+// another spelling. Where both are needed, dlpack.h is included first; its declarations are used then.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,15 @@ struct DLDevice {
   int32_t device_id;
 };
 
-enum DLDataTypeCode { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+enum DLDataTypeCode {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaqueHandle = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
 
 /// `lanes` numbers of `bits` bits each; 1 but for vector types.
 struct DLDataType {
@@ -30,7 +38,7 @@ struct DLTensor {
   int32_t ndim;
   DLDataType dtype;
   int64_t *shape;
-  int64_t *strides; ///< in elements; null: row-major without gaps
+  int64_t *strides;     ///< in elements; null: row-major without gaps
   uint64_t byte_offset; ///< from `data` to the first element
 };
 

@@ -25,7 +25,8 @@ inline constexpr DType f64 = DType::f64, f32 = DType::f32, bf16 = DType::bf16, f
 /// A size that is known only at run time, written `?`. A specification may say -1 instead.
 inline constexpr int64_t dynamic = runtime::kDynamic;
 
-/// `f32`; `(2, 3)`, a dynamic size as `?`; `f32[2,3]`. Tensors, variables and gradients have a to_string too, and all of them an operator<<.
+/// `f32`; `(2, 3)`, a dynamic size as `?`; `f32[2,3]`. Tensors, variables and gradients have a to_string too,
+/// and all of them an operator<<.
 std::string to_string(DType dtype);
 std::string to_string(const Shape &shape);
 std::string to_string(const TensorType &type);

@@ -2,8 +2,8 @@
 //
 // The signature of a call: dtype and shape of each tensor, dtype, shape and aliasing pattern of each variable, type and
 // value of everything else (numbers, enums, strings), and the lengths of vectors and maps. C++ `if` and `for` run while
-// tracing; captured numbers and tensors are those that they were then (assigning another tensor to the handle is not seen); captured variables are
-// read and assigned by every call.
+// tracing; captured numbers and tensors are those that they were then (assigning another tensor to the handle is not
+// seen); captured variables are read and assigned by every call.
 #pragma once
 
 #include <wengert/GradientTape.h>
@@ -256,7 +256,8 @@ template <class R, class F, class... A> struct Tracer {
 
   static void run(void *context, TraceFrame &frame) {
     auto &self = *static_cast<Tracer *>(context);
-    std::tuple<typename HeldType<A>::type...> placeholders = std::apply([](const A &...arg) { return std::tuple<typename HeldType<A>::type...>{held(arg)...}; }, self.args);
+    std::tuple<typename HeldType<A>::type...> placeholders =
+        std::apply([](const A &...arg) { return std::tuple<typename HeldType<A>::type...>{held(arg)...}; }, self.args);
     auto place = [&]<class L>(L &leaf) {
       if constexpr (std::same_as<L, Tensor> || std::same_as<L, Variable>)
         frame.place(leaf);
@@ -323,7 +324,8 @@ template <class... A> void collect(Arguments &arguments, const A &...args) {
 /// Says in one line what would otherwise be pages.
 template <class R, class... A> constexpr bool checkTypes() {
   constexpr bool taken = (isTree<A> && ...), given = isTree<std::conditional_t<std::is_void_v<R>, std::monostate, R>>;
-  static_assert(taken, "an argument of a wg::function is a tensor, a variable, a number, an enum, a string, a shape, or a structure of them (vector, span, "
+  static_assert(taken, "an argument of a wg::function is a tensor, a variable, a number, an enum, a string, a shape, "
+                       "or a structure of them (vector, span, "
                        "tuple, pair, array, optional, map with string keys, a struct with WENGERT_FIELDS)");
   static_assert(given, "a wg::function returns nothing, tensors, gradients, numbers, or structures of them");
   return taken && given;
@@ -408,8 +410,9 @@ protected:
   std::shared_ptr<detail::FunctionState> state_;
 };
 
-/// A callable with a known parameter list. Copies share the cache. Any number of threads may call it. After a move, every use of the function that
-/// was moved from is an error. While exit() destroys static objects, what has no machine code yet is interpreted.
+/// A callable with a known parameter list. Copies share the cache. Any number of threads may call it. After a move,
+/// every use of the function that was moved from is an error. While exit() destroys static objects, what has no
+/// machine code yet is interpreted.
 template <class Signature> class Function;
 template <class R, class... P> class Function<R(P...)> : public FunctionBase {
 public:
@@ -450,7 +453,8 @@ public:
       : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
         f_(std::make_shared<F>(std::move(f))) {}
   template <class... A> auto operator()(const A &...args) const {
-    static_assert(std::is_invocable_v<F &, const A &...>, "the callable of this wg::function does not take these arguments");
+    static_assert(std::is_invocable_v<F &, const A &...>,
+                  "the callable of this wg::function does not take these arguments");
     if constexpr (std::is_invocable_v<F &, const A &...>) {
       using R = std::invoke_result_t<F &, const A &...>;
       if constexpr (detail::checkTypes<R, A...>())
@@ -478,29 +482,35 @@ template <class F, class Signature> class DefaultedFunction;
 template <class F, class R, class... P> class DefaultedFunction<F, R(P...)> : public Function<R(P...)> {
 public:
   DefaultedFunction(std::string name, std::shared_ptr<F> f, FunctionOptions options, Where where)
-      : Function<R(P...)>(std::move(name), [f](P... args) -> R { return (*f)(std::forward<P>(args)...); }, std::move(options), where), f_(std::move(f)) {}
+      : Function<R(P...)>(
+            std::move(name), [f](P... args) -> R { return (*f)(std::forward<P>(args)...); }, std::move(options), where),
+        f_(std::move(f)) {}
 
   using Function<R(P...)>::operator();
   using Function<R(P...)>::trace;
   template <class... A>
     requires(sizeof...(A) < sizeof...(P) && std::is_invocable_v<F &, const A &...>)
   R operator()(const A &...args) const {
-    return first<sizeof...(A)>([&]<class... Q>(const Q &...converted) -> R {
-      if constexpr (detail::checkTypes<R, Q...>())
-        return detail::invoke<R, F, Q...>(this->self(), *f_, Where(), converted...);
-    }, args...);
+    return first<sizeof...(A)>(
+        [&]<class... Q>(const Q &...converted) -> R {
+          if constexpr (detail::checkTypes<R, Q...>())
+            return detail::invoke<R, F, Q...>(this->self(), *f_, Where(), converted...);
+        },
+        args...);
   }
   template <class... A>
     requires(sizeof...(A) < sizeof...(P) && std::is_invocable_v<F &, const A &...>)
   ConcreteFunction trace(const A &...args) const {
-    return first<sizeof...(A)>([&]<class... Q>(const Q &...converted) {
-      using Trace = detail::Tracer<std::decay_t<R>, F, Q...>;
-      detail::FunctionState &state = this->self();
-      detail::Arguments arguments{Where()};
-      detail::collect(arguments, converted...);
-      Trace trace{*f_, {converted...}};
-      return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
-    }, args...);
+    return first<sizeof...(A)>(
+        [&]<class... Q>(const Q &...converted) {
+          using Trace = detail::Tracer<std::decay_t<R>, F, Q...>;
+          detail::FunctionState &state = this->self();
+          detail::Arguments arguments{Where()};
+          detail::collect(arguments, converted...);
+          Trace trace{*f_, {converted...}};
+          return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
+        },
+        args...);
   }
 
 private:
@@ -542,20 +552,24 @@ concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
 } // namespace detail
 
 /// A function that is traced on its first call of each signature, differentiated and compiled, and from then on one
-/// native call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`. `f` may be a lambda, with default arguments or of a type that can
-/// only be moved, a function, or an op: `wg::function("exp", wg::exp)`.
+/// native call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`. `f` may be a lambda, with default
+/// arguments or of a type that can only be moved, a function, or an op: `wg::function("exp", wg::exp)`.
 template <class F> auto function(std::string name, F f, FunctionOptions options = {}, Where where = Where::current()) {
   if constexpr (std::is_pointer_v<F>) {
     return Function<typename detail::SignatureOf<F>::type>(std::move(name), f, std::move(options), where);
   } else if constexpr (detail::HasOneSignature<F>) {
     using Signature = detail::SignatureOf<decltype(&F::operator())>;
     if constexpr (Signature::template hasDefaults<F>())
-      return DefaultedFunction<F, typename Signature::type>(std::move(name), std::make_shared<F>(std::move(f)), std::move(options), where);
+      return DefaultedFunction<F, typename Signature::type>(std::move(name), std::make_shared<F>(std::move(f)),
+                                                            std::move(options), where);
     else if constexpr (std::copy_constructible<F>)
       return Function<typename Signature::type>(std::move(name), std::move(f), std::move(options), where);
     else
       return Function<typename Signature::type>(
-          std::move(name), [f = std::make_shared<F>(std::move(f))](auto &&...args) -> decltype(auto) { return (*f)(std::forward<decltype(args)>(args)...); },
+          std::move(name),
+          [f = std::make_shared<F>(std::move(f))](auto &&...args) -> decltype(auto) {
+            return (*f)(std::forward<decltype(args)>(args)...);
+          },
           std::move(options), where);
   } else {
     return GenericFunction<F>(std::move(name), std::move(f), std::move(options), where);

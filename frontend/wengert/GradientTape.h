@@ -70,7 +70,8 @@ template <class T> void collectLeaves(const T &tree, std::vector<Source> &source
   });
 }
 template <class T> void collectSources(const T &tree, std::vector<Source> &sources) {
-  static_assert(holdsTensors<T>(), "numbers, enums, strings and structures of them have no gradient; give a tensor, a variable, or a structure that holds one");
+  static_assert(holdsTensors<T>(), "numbers, enums, strings and structures of them have no gradient; give a tensor, a "
+                                   "variable, or a structure that holds one");
   if constexpr (holdsTensors<T>())
     collectLeaves(tree, sources);
 }
@@ -148,7 +149,9 @@ public:
       return gradientOf(targets, GradientOptions(), first, rest...);
   }
   /// By a list in braces: `tape.gradient(loss, {w, b})`.
-  template <size_t n> GradArray<n> gradient(const Targets &targets, const detail::Source (&sources)[n], const GradientOptions &options = {}) {
+  template <size_t n>
+  GradArray<n> gradient(const Targets &targets, const detail::Source (&sources)[n],
+                        const GradientOptions &options = {}) {
     return detail::arrayOf<n>(gradientAll(targets, {std::begin(sources), std::end(sources)}, options));
   }
   /// Why the gradient of target by source is what it is: the path, or where it breaks.

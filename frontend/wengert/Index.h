@@ -38,8 +38,9 @@ struct Slice {
 
 /// A whole axis.
 constexpr Slice slice() { return {}; }
-/// `slice(1, 3)`, `slice({}, 3)` (the first three), `slice(-3, {})` (the last three), `slice({}, {}, 2)` (every other). Negative places count
-/// from the end and places clamp, as in the op `slice`. There is no form of one number: Python reads it as stop, others as start.
+/// `slice(1, 3)`, `slice({}, 3)` (the first three), `slice(-3, {})` (the last three), `slice({}, {}, 2)` (every other).
+/// Negative places count from the end and places clamp, as in the op `slice`. There is no form of one number: Python
+/// reads it as stop, others as start.
 constexpr Slice slice(detail::Bound start, detail::Bound stop, int64_t step = 1) { return {start.at, stop.at, step}; }
 
 /// An axis of size 1 that x does not have.

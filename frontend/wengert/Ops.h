@@ -45,8 +45,8 @@ Tensor argmax(const Located &x, int64_t axis);
 } // namespace detail
 
 // ---- Creation
-// Sizes are not negative. A size is `?` only in the unchanged shape of a tensor of a traced function, `zeros(x.shape())`. Inside such a function these
-// are literals of the program.
+// Sizes are not negative. A size is `?` only in the unchanged shape of a tensor of a traced function,
+// `zeros(x.shape())`. Inside such a function these are literals of the program.
 
 Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
 Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
@@ -124,13 +124,16 @@ Tensor dot(const Located &a, const Located &b);
 
 /// Axis i of the result is axis permutation[i] of x; without one, the axes are reversed.
 Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
-/// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others, when the function runs if x has open sizes.
+/// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others, when the
+/// function runs if x has open sizes.
 Tensor reshape(const Located &x, const Shape &shape);
-/// NumPy's rule: axes are aligned at the end, and a size 1 repeats. The result is a tensor of its own, in x's own shape too.
+/// NumPy's rule: axes are aligned at the end, and a size 1 repeats. The result is a tensor of
+/// its own, in x's own shape too.
 Tensor broadcast_to(const Located &x, const Shape &shape);
 /// A new axis of size 1 at `axis`; negative ones count from the end of the result.
 Tensor expand_dims(const Located &x, int64_t axis);
-/// Without the given axes, which have size 1 (a `?` among them: when the function runs); by default without all that are known to.
+/// Without the given axes, which have size 1 (a `?` among them: when the function runs); by default
+/// without all that are known to.
 Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
 /// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are
 /// positive. An open axis counts when the function runs.
@@ -219,8 +222,8 @@ private:
   Variable state_;
 };
 
-/// Threads that kernels may use, the calling one included: 1 to 256; any other count is an error. The default is the number of CPUs that the process
-/// may run on. Waits for the kernels that run now; takes effect for the next.
+/// Threads that kernels may use, the calling one included: 1 to 256; any other count is an error. The default is the
+/// number of CPUs that the process may run on. Waits for the kernels that run now; takes effect for the next.
 void set_num_threads(int count, Where where = Where::current());
 
 } // namespace wg

@@ -17,7 +17,8 @@ namespace wg {
 struct ProgressOptions {
   std::string description = {};
   std::optional<int64_t> total = {}; ///< passes of the loop; default: the range's batches() or size(), if it has one
-  /// Where the line is written. By default to the standard error stream where that is a terminal, and nowhere otherwise.
+  /// Where the line is written. By default to the standard error stream where that is a
+  /// terminal, and nowhere otherwise.
   std::function<void(std::string_view)> write = {};
   std::function<double()> seconds = {}; ///< default: a clock that never goes back
   int columns = 0;                      ///< the line's width at most; 0: the terminal's, or 80
@@ -61,18 +62,22 @@ private:
 ///     for (const auto &[x, y] : batches)
 ///       batches.set("loss", step(x, y));
 ///
-/// shows `train:  42% 421/1000 [00:12<00:17, 34.2/s, loss=0.0123]`: share and number of passes that are done, time since the beginning and time left, the
-/// present rate, and the values. Of a range without a size it shows `train: 421 [00:12, 34.2/s, loss=0.0123]`. The line is written at the beginning, then
-/// at most ten times a second, and when the loop ends, also by break or an exception.
+/// shows `train:  42% 421/1000 [00:12<00:17, 34.2/s, loss=0.0123]`: share and number of passes that are done, time
+/// since the beginning and time left, the present rate, and the values. Of a range without a size it shows `train: 421
+/// [00:12, 34.2/s, loss=0.0123]`. The line is written at the beginning, then at most ten times a second, and when the
+/// loop ends, also by break or an exception.
 template <class Range> class Progress {
 public:
   Progress(Range &&range, ProgressOptions options)
-      : range_(std::forward<Range>(range)), total_(options.total), line_(std::make_unique<detail::ProgressLine>(std::move(options))) {}
+      : range_(std::forward<Range>(range)), total_(options.total),
+        line_(std::make_unique<detail::ProgressLine>(std::move(options))) {}
 
-  /// A number beside the line, the last one under each name. A tensor is read only when the line is written. Errors: more elements than one, a symbolic
-  /// tensor.
+  /// A number beside the line, the last one under each name. A tensor is read only when the line is written. Errors:
+  /// more elements than one, a symbolic tensor.
   void set(std::string_view name, double value) { line_->set(name, value); }
-  void set(std::string_view name, const Tensor &value, Where where = Where::current()) { line_->set(name, value, where); }
+  void set(std::string_view name, const Tensor &value, Where where = Where::current()) {
+    line_->set(name, value, where);
+  }
   /// What stands before the line.
   void describe(std::string description) { line_->describe(std::move(description)); }
 
@@ -123,7 +128,8 @@ private:
   std::unique_ptr<detail::ProgressLine> line_;
 };
 
-/// The same range, with a line that shows how far the loop over it is. A range given by name is referred to; a temporary one is kept.
+/// The same range, with a line that shows how far the loop over it is. A range given by name is
+/// referred to; a temporary one is kept.
 template <class Range> Progress<Range> progress(Range &&range, ProgressOptions options = {}) {
   return Progress<Range>(std::forward<Range>(range), std::move(options));
 }

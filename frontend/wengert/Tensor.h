@@ -71,7 +71,8 @@ template <class R>
 concept NumberRange = requires(const R &range) { std::span(range); } &&
                       Arithmetic<typename decltype(std::span(std::declval<const R &>()))::value_type>;
 
-/// How deep vectors of numbers nest: `std::vector<float>` 1, `std::vector<std::vector<float>>` 2; 0 for what is no such vector.
+/// How deep vectors of numbers nest: `std::vector<float>` 1, `std::vector<std::vector<float>>`
+/// 2; 0 for what is no such vector.
 template <class T> inline constexpr int nesting = 0;
 template <Arithmetic T, class A> inline constexpr int nesting<std::vector<T, A>> = 1;
 template <class T, class A>
@@ -150,8 +151,10 @@ public:
   template <Arithmetic T> static Tensor from(const std::vector<T> &values, Where where = Where::current()) {
     return from(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())}, where);
   }
-  /// The same of other numbers in a row: std::array, a span of what is not const, a C array. Without a shape the result has rank 1.
-  template <detail::NumberRange R> static Tensor from(const R &values, const Shape &shape, Where where = Where::current()) {
+  /// The same of other numbers in a row: std::array, a span of what is not const, a C array. Without
+  /// a shape the result has rank 1.
+  template <detail::NumberRange R>
+  static Tensor from(const R &values, const Shape &shape, Where where = Where::current()) {
     std::span numbers(values);
     checkCount(numbers.size(), shape, where);
     return copyOf(numbers.data(), shape, where);
@@ -160,26 +163,29 @@ public:
     return from(values, Shape{static_cast<int64_t>(std::span(values).size())}, where);
   }
 
-  /// A tensor of elements that lie at `data`, in row-major order; nothing is copied. The dtype is that of T: double, float, std::int64_t, std::int32_t,
-  /// std::uint8_t, bool. `data` is aligned as T is; 64 bytes are faster. Examples:
+  /// A tensor of elements that lie at `data`, in row-major order; nothing is copied. The dtype is that of T: double,
+  /// float, std::int64_t, std::int32_t, std::uint8_t, bool. `data` is aligned as T is; 64 bytes are faster. Examples:
   ///
-  ///     Tensor a = Tensor::from_blob(array, {2, 3});                                   // the array outlives the tensor
-  ///     Tensor b = Tensor::from_blob(new float[6], {2, 3}, [](float *p) { delete[] p; });
+  ///     Tensor a = Tensor::from_blob(array, {2, 3});                                   // the array outlives the
+  ///     tensor Tensor b = Tensor::from_blob(new float[6], {2, 3}, [](float *p) { delete[] p; });
   ///     Tensor c = Tensor::from_blob(shared->data(), {2, 3}, [shared] {});             // a std::shared_ptr keeps them
   ///
-  /// Until the last handle to the memory goes, it must exist and its contents must not change: tensors are immutable, tapes and traced functions
-  /// keep those that they saw, and reshape shares memory. Nothing here writes to it: a compiled step that updates a variable in place copies first
-  /// where the variable's value is such memory.
+  /// Until the last handle to the memory goes, it must exist and its contents must not change: tensors are immutable,
+  /// tapes and traced functions keep those that they saw, and reshape shares memory. Nothing here writes to it: a
+  /// compiled step that updates a variable in place copies first where the variable's value is such memory.
   ///
-  /// `deleter(data)`, or `deleter()`, is called once: when that handle goes, on the thread where it does, or before from_blob throws. It must not throw and
-  /// must not use tensors or variables. Without a deleter the memory stays the caller's.
+  /// `deleter(data)`, or `deleter()`, is called once: when that handle goes, on the thread where it does,
+  /// or before from_blob throws. It must not throw and must not use tensors or variables. Without a deleter
+  /// the memory stays the caller's.
   ///
   /// Errors: a negative size or `?`; a null pointer to elements; a pointer that is not aligned as T is.
   template <class T, class Deleter = detail::KeepMemory>
   static Tensor from_blob(T *data, const Shape &shape, Deleter deleter = {}, Where where = Where::current()) {
     static_assert(detail::Storage<std::remove_cv_t<T>>,
-                  "no tensor has elements of this type: give a pointer to double, float, int64_t, int32_t, uint8_t or bool, or copy with Tensor::from");
-    static_assert(std::is_invocable_v<Deleter &, T *> || std::is_invocable_v<Deleter &>, "the deleter is called as deleter(pointer) or deleter()");
+                  "no tensor has elements of this type: give a pointer to double, float, int64_t, int32_t, uint8_t or "
+                  "bool, or copy with Tensor::from");
+    static_assert(std::is_invocable_v<Deleter &, T *> || std::is_invocable_v<Deleter &>,
+                  "the deleter is called as deleter(pointer) or deleter()");
     using Owner = detail::BlobOwner<T, Deleter>;
     Owner *owner;
     try {
@@ -202,7 +208,8 @@ public:
 
   bool defined() const { return body_ != nullptr; }
   DType dtype(Where where = Where::current()) const { return body(where)->type.dtype; }
-  /// In a traced function a size may be `?`. An unchanged copy of the shape remembers whose sizes these are: `ones(x.shape())`.
+  /// In a traced function a size may be `?`. An unchanged copy of the shape remembers whose
+  /// sizes these are: `ones(x.shape())`.
   const Shape &shape(Where where = Where::current()) const { return body(where)->type.shape; }
   int rank(Where where = Where::current()) const { return body(where)->type.shape.rank(); }
   /// Number of elements; an error if a size is `?`.
@@ -232,10 +239,13 @@ public:
       return converted;
     }
   }
-  /// The elements as C++ values, converted in the same way: one number (`to<float>()`, as item), all of them in row-major order
-  /// (`to<std::vector<float>>()`, as to_vector; bool too), or nested (`to<std::vector<std::vector<float>>>()`), where the rank must be the depth.
+  /// The elements as C++ values, converted in the same way: one number (`to<float>()`, as item),
+  /// all of them in row-major order
+  /// (`to<std::vector<float>>()`, as to_vector; bool too), or nested (`to<std::vector<std::vector<float>>>()`),
+  /// where the rank must be the depth.
   template <class T> T to(Where where = Where::current()) const {
-    static_assert(Arithmetic<T> || detail::nesting<T> > 0, "a tensor is converted to a number, or to a std::vector of numbers or of such vectors");
+    static_assert(Arithmetic<T> || detail::nesting<T> > 0,
+                  "a tensor is converted to a number, or to a std::vector of numbers or of such vectors");
     if constexpr (Arithmetic<T>) {
       return item<T>(where);
     } else {
@@ -261,14 +271,16 @@ public:
     return {static_cast<const T *>(elements(detail::elementOf<T>(), where)), static_cast<size_t>(size(where))};
   }
 
-  /// Parts, as NumPy reads them; a tensor is immutable, so nothing can be assigned to one. `x[i]` is x at place i of the first axis, `x[{i, j}]`, and
-  /// `x[{1, slice(0, 3), newaxis}]` where each place, slice or new axis is for the next axis; those left over are whole. Places
-  /// count from the end if negative. An op like `index` and `slice`: differentiable, traced, also for sizes `?`. Errors: more places than
-  /// axes; a place outside of its axis (of a `?`: when the function runs); two ellipses; a step that is not positive.
+  /// Parts, as NumPy reads them; a tensor is immutable, so nothing can be assigned to one. `x[i]` is x at place i of
+  /// the first axis, `x[{i, j}]`, and `x[{1, slice(0, 3), newaxis}]` where each place, slice or new axis is for the
+  /// next axis; those left over are whole. Places count from the end if negative. An op like `index` and `slice`:
+  /// differentiable, traced, also for sizes `?`. Errors: more places than axes; a place outside of its axis (of a `?`:
+  /// when the function runs); two ellipses; a step that is not positive.
   Tensor operator[](const Indices &indices) const;
 
-  /// Iteration over the first axis: `for (Tensor row : x)` gives x[0], x[1], ... Each is an op, of which tapes and traces have a record. Errors: a
-  /// scalar; a first size that is `?`, for which a trace would have to know how many rows there are.
+  /// Iteration over the first axis: `for (Tensor row : x)` gives x[0], x[1], ... Each is an op, of which
+  /// tapes and traces have a record. Errors: a scalar; a first size that is `?`, for which a trace would have
+  /// to know how many rows there are.
   RowIterator begin(Where where = Where::current()) const;
   RowIterator end(Where where = Where::current()) const;
 
@@ -293,11 +305,13 @@ private:
   void copyOut(DType as, void *to, bool one, const Where &where) const;
   const void *elements(DType as, const Where &where) const;
   /// `release(owner)` is called once, whatever happens.
-  static Tensor blob(DType dtype, const void *data, const Shape &shape, void (*release)(void *owner) noexcept, void *owner, const Where &where);
+  static Tensor blob(DType dtype, const void *data, const Shape &shape, void (*release)(void *owner) noexcept,
+                     void *owner, const Where &where);
   void checkNesting(int depth, const Where &where) const;
   /// The size of the first axis, which is known.
   int64_t rows(const Where &where) const;
-  /// The elements from `next` on, which is moved behind them; `axis` is the first that counts. A vector of numbers takes all that there are.
+  /// The elements from `next` on, which is moved behind them; `axis` is the first that counts. A vector of
+  /// numbers takes all that there are.
   template <class T, class Element> T nest(int axis, const Element *&next) const {
     const Shape &shape = body_->type.shape;
     if constexpr (detail::nesting<T> == 1) {

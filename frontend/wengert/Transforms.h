@@ -39,9 +39,11 @@ private:
   std::unordered_map<int64_t, int> counts_;
 };
 
-/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and of its variables those that are at
-/// no other place; the others are handles that the tape knows apart from all other handles to the same variables.
-template <class T> T independent(GradientTape &tape, const T &tree, const VariablePlaces &places, bool chosen, const Where &where) {
+/// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and of
+/// its variables those that are at no other place; the others are handles that the tape knows apart from all other
+/// handles to the same variables.
+template <class T>
+T independent(GradientTape &tape, const T &tree, const VariablePlaces &places, bool chosen, const Where &where) {
   T copy = tree;
   visit(copy, [&]<class L>(L &leaf) {
     if constexpr (std::same_as<L, Tensor>) {
@@ -71,10 +73,11 @@ template <class F, class... A> constexpr bool checkDifferentiable() {
 } // namespace detail
 
 /// f's value and its gradient by the first argument, in the structure of that argument:
-/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables that are at several places
-/// are independent of one another, and what f reads of them without an argument's help, by capture, is a constant. A variable at one place only is that
-/// variable: captured reads of it count, so `value_and_grad([&](const std::vector<Variable> &) { return loss(model(x)); })(model.variables())` is the
-/// gradient by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.
+/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables
+/// that are at several places are independent of one another, and what f reads of them without an argument's help, by
+/// capture, is a constant. A variable at one place only is that variable: captured reads of it count, so
+/// `value_and_grad([&](const std::vector<Variable> &) { return loss(model(x)); })(model.variables())` is the gradient
+/// by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.
 template <class F> auto value_and_grad(F f) {
   return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
     if constexpr (detail::checkDifferentiable<F, A, Rest...>()) {
@@ -117,16 +120,16 @@ auto valueAndGradients(const F &f, std::span<const int> places, const Where &whe
 }
 } // namespace detail
 
-/// By the arguments at these places; the gradients of all their tensors and variables, in the order of `places`. A place that names no
-/// argument is an error.
+/// By the arguments at these places; the gradients of all their tensors and variables, in the order of `places`. A
+/// place that names no argument is an error.
 template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
   return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
     if constexpr (detail::checkDifferentiable<F, A...>())
       return detail::valueAndGradients(f, std::span<const int>(places), where, args...);
   };
 }
-/// The same for a list in braces. Where every argument is one tensor, variable or number, there is one gradient a place:
-/// `auto [da, db] = value_and_grad(f, {0, 1})(a, b).second;`
+/// The same for a list in braces. Where every argument is one tensor, variable or number, there is one gradient a
+/// place: `auto [da, db] = value_and_grad(f, {0, 1})(a, b).second;`
 template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], Where where = Where::current()) {
   return [f = std::move(f), places = std::to_array(places), where]<class... A>(const A &...args) {
     if constexpr (detail::checkDifferentiable<F, A...>()) {

@@ -1,5 +1,5 @@
-// Nested structures: what may be given where a tensor may. tuple, pair, array, vector, optional, map with string keys, and
-// structs that list their fields: `struct Batch { wg::Tensor x, y; WENGERT_FIELDS(x, y) };`
+// Nested structures: what may be given where a tensor may. tuple, pair, array, vector, optional, map with string keys,
+// and structs that list their fields: `struct Batch { wg::Tensor x, y; WENGERT_FIELDS(x, y) };`
 #pragma once
 
 #include <wengert/Grad.h>
@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-/// Inside a struct: the fields, by name, that hold tensors, variables, statics, or structures of them. Its gradient is a struct with fields of the same
-/// names: `auto g = tape.gradient(loss, batch); g.x`.
+/// Inside a struct: the fields, by name, that hold tensors, variables, statics, or structures of them. Its gradient is
+/// a struct with fields of the same names: `auto g = tape.gradient(loss, batch); g.x`.
 #define WENGERT_FIELDS(...)                                                                                            \
   WENGERT_TIE_(__VA_ARGS__)                                                                                            \
   WENGERT_EACH_(WENGERT_TYPE_, __VA_ARGS__)                                                                            \
@@ -49,12 +49,13 @@ namespace detail {
 struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
-/// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string, a shape. Pointers are none: what they
-/// point at may change.
+/// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string, a
+/// shape. Pointers are none: what they point at may change.
 template <class T>
-inline constexpr bool isStatic = ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= 8) || std::same_as<T, float> ||
-                                 std::same_as<T, double> || std::same_as<T, long double> || std::same_as<T, std::string> ||
-                                 std::same_as<T, std::string_view> || std::same_as<T, Shape> || std::same_as<T, Ints>;
+inline constexpr bool isStatic =
+    ((std::is_integral_v<T> || std::is_enum_v<T>) && sizeof(T) <= 8) || std::same_as<T, float> ||
+    std::same_as<T, double> || std::same_as<T, long double> || std::same_as<T, std::string> ||
+    std::same_as<T, std::string_view> || std::same_as<T, Shape> || std::same_as<T, Ints>;
 template <class T>
 inline constexpr bool isLeaf = std::same_as<T, Tensor> || std::same_as<T, Variable> || std::same_as<T, Grad> ||
                                std::same_as<T, Source> || isStatic<T>;
@@ -88,7 +89,9 @@ template <class T> constexpr bool isTreeOf() {
   else if constexpr (HasFields<T>)
     return all(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
   else if constexpr (isTuple<T>)
-    return all(std::type_identity<decltype(std::apply([](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
+    return all(
+        std::type_identity<decltype(std::apply(
+            [](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
   else
     return false;
 }
@@ -96,7 +99,9 @@ template <class T> constexpr bool isTreeOf() {
 /// Whether the type has a place for a tensor, a variable or a gradient.
 template <class T> constexpr bool holdsTensors() {
   bool holds = false;
-  auto any = []<class... E>(std::type_identity<std::tuple<E...>>) { return (holdsTensors<std::remove_cvref_t<E>>() || ...); };
+  auto any = []<class... E>(std::type_identity<std::tuple<E...>>) {
+    return (holdsTensors<std::remove_cvref_t<E>>() || ...);
+  };
   if constexpr (isLeaf<T>)
     holds = !isStatic<T>;
   else if constexpr (isVector<T> || isOptional<T> || isSpan<T>)
@@ -106,7 +111,9 @@ template <class T> constexpr bool holdsTensors() {
   else if constexpr (HasFields<T>)
     holds = any(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
   else if constexpr (isTuple<T>)
-    holds = any(std::type_identity<decltype(std::apply([](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
+    holds =
+        any(std::type_identity<decltype(std::apply(
+                [](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
   return holds;
 }
 
@@ -129,8 +136,10 @@ template <class T> struct GradientType<std::optional<T>> : std::type_identity<st
 template <class T, class C, class A>
 struct GradientType<std::map<std::string, T, C, A>> : std::type_identity<std::map<std::string, GradientOf<T>>> {};
 template <class... T> struct GradientType<std::tuple<T...>> : std::type_identity<std::tuple<GradientOf<T>...>> {};
-template <class A, class B> struct GradientType<std::pair<A, B>> : std::type_identity<std::pair<GradientOf<A>, GradientOf<B>>> {};
-template <class T, size_t N> struct GradientType<std::array<T, N>> : std::type_identity<std::array<GradientOf<T>, N>> {};
+template <class A, class B>
+struct GradientType<std::pair<A, B>> : std::type_identity<std::pair<GradientOf<A>, GradientOf<B>>> {};
+template <class T, size_t N>
+struct GradientType<std::array<T, N>> : std::type_identity<std::array<GradientOf<T>, N>> {};
 
 /// Structure that the C++ type does not fix: how many elements follow.
 struct Count {
@@ -194,7 +203,8 @@ template <class T, class F> GradientOf<T> mapTree(const T &tree, F &&f) {
       mapped.emplace(key, mapTree(element, f));
     return mapped;
   } else if constexpr (HasFields<T>) {
-    return std::apply([&](const auto &...fields) { return GradientOf<T>{mapTree(fields, f)...}; }, tree.wengert_fields());
+    return std::apply([&](const auto &...fields) { return GradientOf<T>{mapTree(fields, f)...}; },
+                      tree.wengert_fields());
   } else if constexpr (isTuple<T>) {
     return std::apply([&](const auto &...elements) { return GradientOf<T>{mapTree(elements, f)...}; }, tree);
   } else if constexpr (std::same_as<T, std::monostate>) {

@@ -17,9 +17,10 @@ class Variable;
 
 namespace detail {
 struct VariableState;
-/// Whether two arguments of a call are one: not so in `value_and_grad(f, {0, 1})(v, v)`, which differentiates by each place of v.
+/// Whether two arguments of a call are one: not so in `value_and_grad(f, {0, 1})(v, v)`, which
+/// differentiates by each place of v.
 bool isSameArgument(const Variable &a, const Variable &b);
-}
+} // namespace detail
 
 /// A handle: copies name the same variable. Reading it on a thread with active tapes makes them watch it.
 /// Inside a traced function it is an argument that every call reads anew; assigned there, it is updated in place.
@@ -52,7 +53,9 @@ public:
   /// A part of the value: `v[i]`, as of a tensor.
   Tensor operator[](const Indices &indices) const { return value(indices.where)[indices]; }
 
-  bool is(const Variable &other) const { return state_ == other.state_ || (state_ && other.state_ && id() == other.id()); }
+  bool is(const Variable &other) const {
+    return state_ == other.state_ || (state_ && other.state_ && id() == other.id());
+  }
   const std::shared_ptr<detail::VariableState> &state() const { return state_; }
   explicit Variable(std::shared_ptr<detail::VariableState> state) : state_(std::move(state)) {}
 

@@ -1,8 +1,8 @@
 // Programs within programs: calls, and kernels with their text form.
 #include "ir/Dialect.h"
 
-#include "mlir/IR/Verifier.h"
 #include "ir/Views.h"
+#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 
@@ -89,7 +89,9 @@ LogicalResult KernelOp::verify() {
     if (!isa<WGDialect>(op.getDialect()) || op.getNumRegions() != 0 || isa<CallOp>(op))
       return op.emitOpError("stands in a kernel, which holds only wg ops without regions, and no calls");
   // A kernel of sizes `?` becomes loops when they are known.
-  auto isStatic = [](Type type) { return isa<RankedTensorType>(type) && cast<RankedTensorType>(type).hasStaticShape(); };
+  auto isStatic = [](Type type) {
+    return isa<RankedTensorType>(type) && cast<RankedTensorType>(type).hasStaticShape();
+  };
   bool known = llvm::all_of(getBlock()->getArgumentTypes(), isStatic);
   for (Operation &op : *getBlock())
     known = known && llvm::all_of(op.getOperandTypes(), isStatic) && llvm::all_of(op.getResultTypes(), isStatic);
@@ -115,8 +117,8 @@ KernelOp::Space KernelOp::getSpace() {
 
 namespace {
 
-/// The places of a kernel's values in its iteration space: a value of the whole space lies at (d0, d1, ...), one of the rows at the kept axes,
-/// one of a single element at 0.
+/// The places of a kernel's values in its iteration space: a value of the whole space lies at (d0, d1, ...), one of the
+/// rows at the kept axes, one of a single element at 0.
 class Places {
 public:
   explicit Places(KernelOp kernel) : space(kernel.getSpace()), context(kernel.getContext()) {
@@ -161,18 +163,23 @@ private:
 
 LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)> error) {
   Block &body = *getBlock();
-  auto fail = [&](Operation *op) -> InFlightDiagnostic { return error(op) << "stands in a kernel of kind " << getKind() << ", "; };
+  auto fail = [&](Operation *op) -> InFlightDiagnostic {
+    return error(op) << "stands in a kernel of kind " << getKind() << ", ";
+  };
   for (Operation &op : body.without_terminator())
     if (isa<ContractOp, Indexed, Structured>(op))
       for (Value operand : op.getOperands())
         if (!isa<BlockArgument>(operand))
-          return fail(&op) << "and reads the result of " << operand.getDefiningOp()->getName() << " from memory, where only inputs of the kernel lie";
+          return fail(&op) << "and reads the result of " << operand.getDefiningOp()->getName()
+                           << " from memory, where only inputs of the kernel lie";
   if (getKind() == "single") {
     if (!isa<Structured>(body.front()))
       return fail(&body.front()) << "which holds one op that builds its own loops";
     if (body.front().getNextNode() != getYield())
       return fail(body.front().getNextNode()) << "which holds one op";
-    return getYield()->getOperands() == body.front().getResults() ? success() : fail(getYield()) << "and yields other values than the op's results";
+    return getYield()->getOperands() == body.front().getResults()
+               ? success()
+               : fail(getYield()) << "and yields other values than the op's results";
   }
 
   // What each kind holds.
@@ -187,7 +194,8 @@ LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)
     } else if (isa<Reduction>(op)) {
       if (getKind() != "reduce")
         return fail(&op) << "which reduces nothing";
-      if (main && (shapeOf(op.getOperand(0)) != shapeOf(main->getOperand(0)) || cast<Reduction>(op).getAxes() != cast<Reduction>(main).getAxes()))
+      if (main && (shapeOf(op.getOperand(0)) != shapeOf(main->getOperand(0)) ||
+                   cast<Reduction>(op).getAxes() != cast<Reduction>(main).getAxes()))
         return fail(&op) << "whose reductions are of one shape over one set of axes";
       main = main ? main : &op;
     } else if (isa<ContractOp>(op)) {
@@ -199,14 +207,16 @@ LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)
     }
   }
   if (!main && getKind() != "map")
-    return error(*this) << "is of kind " << getKind() << " and holds no " << (getKind() == "reduce" ? "reduction" : "contraction");
+    return error(*this) << "is of kind " << getKind() << " and holds no "
+                        << (getKind() == "reduce" ? "reduction" : "contraction");
 
   // Every value is computed at the point at which it is read.
   Places places(*this);
   auto placed = [&](Operation *reader, Value operand) -> LogicalResult {
     std::optional<AffineMap> at = places.of(shapeOf(operand));
     if (!at)
-      return fail(reader) << "and reads " << operand.getType() << ", which is the shape of neither its iteration space nor its rows";
+      return fail(reader) << "and reads " << operand.getType()
+                          << ", which is the shape of neither its iteration space nor its rows";
     Value root = operand;
     while (auto view = viewMapOf(root.getDefiningOp())) {
       at = simplifyAffineMap(view->compose(*at));

@@ -106,7 +106,8 @@ Value SoftplusOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
 Value SoftsignOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   Value size = math::AbsFOp::create(b, loc, x[0]), unit = one(b, loc, x[0]);
   Value quotient = arith::DivFOp::create(b, loc, x[0], arith::AddFOp::create(b, loc, unit, size));
-  Value infinite = compare(b, loc, Order::equal, size, constant(b, loc, x[0].getType(), std::numeric_limits<double>::infinity()));
+  Value infinite =
+      compare(b, loc, Order::equal, size, constant(b, loc, x[0].getType(), std::numeric_limits<double>::infinity()));
   return select(b, loc, infinite, math::CopySignOp::create(b, loc, unit, x[0]), quotient);
 }
 
@@ -241,7 +242,9 @@ FailureOr<Cotangents> AbsOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 }
 
 /// y = exp(x), so dx = ct * y. Reads y.
-FailureOr<Cotangents> ExpOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return Cotangents{mul(b, loc, ct[0], getY())}; }
+FailureOr<Cotangents> ExpOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{mul(b, loc, ct[0], getY())};
+}
 
 /// y = exp(x) - 1, so dx = ct * (y + 1). Reads y.
 FailureOr<Cotangents> Expm1Op::vjp(OpBuilder &b, Location loc, ValueRange ct) {
@@ -279,7 +282,8 @@ FailureOr<Cotangents> SigmoidOp::vjp(OpBuilder &b, Location loc, ValueRange ct) 
   return Cotangents{mul(b, loc, ct[0], mul(b, loc, getY(), sub(b, loc, onesLike(b, loc, getY()), getY())))};
 }
 
-/// y = log(1 + exp(x)), so dx = ct * sigmoid(x): smooth at 0, where the formula of the element has two kinks that cancel.
+/// y = log(1 + exp(x)), so dx = ct * sigmoid(x): smooth at 0, where the formula of the
+/// element has two kinks that cancel.
 FailureOr<Cotangents> SoftplusOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   return Cotangents{mul(b, loc, ct[0], SigmoidOp::create(b, loc, getX()))};
 }
@@ -317,7 +321,9 @@ FailureOr<Cotangents> ErfOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
 FailureOr<Cotangents> AddOp::vjp(OpBuilder &, Location, ValueRange ct) { return Cotangents{ct[0], ct[0]}; }
 
 /// c = a - b, so da = ct and db = -ct.
-FailureOr<Cotangents> SubOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return Cotangents{ct[0], neg(b, loc, ct[0])}; }
+FailureOr<Cotangents> SubOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+  return Cotangents{ct[0], neg(b, loc, ct[0])};
+}
 
 /// c = a * b, so da = ct * b and db = ct * a.
 FailureOr<Cotangents> MulOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
@@ -378,7 +384,8 @@ FailureOr<Cotangents> MinimumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) 
 /// y = a where c, else b: ct goes to the side taken, an exact 0 to the other.
 FailureOr<Cotangents> SelectOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   Value zero = zerosLike(b, loc, ct[0]);
-  return Cotangents{Value(), SelectOp::create(b, loc, getC(), ct[0], zero), SelectOp::create(b, loc, getC(), zero, ct[0])};
+  return Cotangents{Value(), SelectOp::create(b, loc, getC(), ct[0], zero),
+                    SelectOp::create(b, loc, getC(), zero, ct[0])};
 }
 
 //===- Folding: only what is exact in IEEE arithmetic, signed zeros included ---------------------------------===//

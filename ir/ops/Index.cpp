@@ -85,22 +85,23 @@ static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, Ar
 }
 
 /// Builds `body` where all indices lie in [0, size), else a failure that names the first one that does not.
-static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape,
-                            int64_t size, function_ref<void(OpBuilder &)> body) {
+static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory,
+                            ArrayRef<int64_t> shape, int64_t size, function_ref<void(OpBuilder &)> body) {
   Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
         none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0),
         one = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 1);
   Value bound = arith::ConstantIntOp::create(b, loc, b.getI64Type(), size);
-  SmallVector<Value> found = fold(
-      b, loc, shape, ValueRange{no, none, none}, [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
-        Value index = indexAt(b, loc, memory, at);
-        // Unsigned: a negative index is a large one. Index and position stay once there is an offender.
-        Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
-        Value broken = arith::OrIOp::create(b, loc, carried[0], outside);
-        Value next = arith::AddIOp::create(b, loc, carried[2], one);
-        return SmallVector<Value>{broken, arith::SelectOp::create(b, loc, carried[0], carried[1], index),
-                                  arith::SelectOp::create(b, loc, broken, carried[2], next)};
-      });
+  SmallVector<Value> found =
+      fold(b, loc, shape, ValueRange{no, none, none},
+           [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
+             Value index = indexAt(b, loc, memory, at);
+             // Unsigned: a negative index is a large one. Index and position stay once there is an offender.
+             Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
+             Value broken = arith::OrIOp::create(b, loc, carried[0], outside);
+             Value next = arith::AddIOp::create(b, loc, carried[2], one);
+             return SmallVector<Value>{broken, arith::SelectOp::create(b, loc, carried[0], carried[1], index),
+                                       arith::SelectOp::create(b, loc, broken, carried[2], next)};
+           });
   memory.fail(b, loc, found[0], ValueRange(found).drop_front(),
               (op + ": index {} at position {} is out of range for an axis of size " + Twine(size)).str());
   Value fits = arith::XOrIOp::create(b, loc, found[0], arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
@@ -147,8 +148,9 @@ void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory
 
 /// y[i, j] = x[indices[i], j], so dx gathers up: dx[k, j] = sum of ct[i, j] over the i with indices[i] = k.
 FailureOr<Cotangents> GatherOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{ScatterAddOp::create(b, loc, ct[0], getIndices(), getX().getType().getShape(), dynamicSizes(b, loc, getX())),
-          Value()};
+  return Cotangents{
+      ScatterAddOp::create(b, loc, ct[0], getIndices(), getX().getType().getShape(), dynamicSizes(b, loc, getX())),
+      Value()};
 }
 
 /// y[k, j] = sum of updates[i, j] over the i with indices[i] = k, so dupdates[i, j] = ct[indices[i], j].

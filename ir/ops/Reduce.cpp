@@ -85,8 +85,7 @@ FailureOr<Cotangents> ReduceSumOp::vjp(OpBuilder &b, Location loc, ValueRange ct
 }
 
 /// y = an extreme of x: the elements equal to y share ct equally, the others get 0. Reads y.
-static Cotangents shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes,
-                                         Value ct) {
+static Cotangents shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes, Value ct) {
   Type element = cast<RankedTensorType>(x.getType()).getElementType();
   Value tied = EqualOp::create(b, loc, x, unreduce(b, loc, y, axes, x));
   Value count = ReduceSumOp::create(b, loc, CastOp::create(b, loc, tied, element), axes);
@@ -108,7 +107,8 @@ FailureOr<Cotangents> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct
 /// element.
 static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
   OpFoldResult zero = b.getIndexAttr(0), outer = sizeOf(b, loc, x, 0);
-  int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1), gap = std::abs(distance), from = distance > 0 ? 0 : gap;
+  int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1), gap = std::abs(distance),
+          from = distance > 0 ? 0 : gap;
   Value rest = slice(b, loc, x, {zero, b.getIndexAttr(from)}, {outer, b.getIndexAttr(from + n - gap)}, {1, 1});
   Value ones = onesLike(b, loc, slice(b, loc, x, {zero, zero}, {outer, b.getIndexAttr(gap)}, {1, 1}));
   return ConcatOp::create(b, loc, distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
@@ -132,11 +132,13 @@ static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
 static OpFoldResult countOf(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> axes) {
   OpFoldResult count = b.getIndexAttr(1);
   for (int64_t axis : axes)
-    count = isConstantIntValue(count, 1) ? sizeOf(b, loc, x, axis) : computeSize(b, loc, "a * b", {count, sizeOf(b, loc, x, axis)});
+    count = isConstantIntValue(count, 1) ? sizeOf(b, loc, x, axis)
+                                         : computeSize(b, loc, "a * b", {count, sizeOf(b, loc, x, axis)});
   return count;
 }
 
-/// The same along one axis of any size, as [outer, n, inner] -> [outer, n, n, inner]: row i of a square holds x with its element i replaced by
+/// The same along one axis of any size, as [outer, n, inner] -> [outer, n, n, inner]: row i of a square holds x
+/// with its element i replaced by
 /// 1. Costs the square of the size, and three axes more than none of any rank.
 static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_t axis) {
   int64_t rank = cast<RankedTensorType>(x.getType()).getRank();
@@ -149,7 +151,8 @@ static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_
   Value square = BroadcastOp::create(b, loc, rows, shape, ArrayRef<int64_t>{0, 2, 3}, sizes);
   auto placeAlong = [&](int64_t i) { return IotaOp::create(b, loc, shape, i, b.getI64Type(), sizes).getResult(); };
   Value self = EqualOp::create(b, loc, placeAlong(1), placeAlong(2));
-  Value others = ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square), ArrayRef<int64_t>{2});
+  Value others = ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square),
+                                      ArrayRef<int64_t>{2});
   return reshapeLike(b, loc, others, x);
 }
 

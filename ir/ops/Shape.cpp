@@ -35,8 +35,10 @@ AffineMap TransposeOp::viewMap() {
 
 AffineMap SliceOp::viewMap() {
   SmallVector<AffineExpr> coordinates;
-  for (auto [i, start, stride] : llvm::enumerate(getStarts(), getStrides())) // of one element any stride will do; it may be 2^63 - 1
-    coordinates.push_back(getType().getDimSize(i) == 1 ? getAffineConstantExpr(start, getContext()) : getAffineDimExpr(i, getContext()) * stride + start);
+  for (auto [i, start, stride] :
+       llvm::enumerate(getStarts(), getStrides())) // of one element any stride will do; it may be 2^63 - 1
+    coordinates.push_back(getType().getDimSize(i) == 1 ? getAffineConstantExpr(start, getContext())
+                                                       : getAffineDimExpr(i, getContext()) * stride + start);
   return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
 }
 
@@ -175,15 +177,18 @@ static OpFoldResult reach(OpBuilder &b, Location loc, OpFoldResult size, int64_t
 /// y = some elements of x, so dx = ct at their places, 0 elsewhere.
 FailureOr<Cotangents> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   SmallVector<OpFoldResult> low = getMixedValues(getStarts(), getSizes(), b), high;
-  SmallVector<OpFoldResult> limits = getMixedValues(getLimits(), getSizes().drop_front(llvm::count_if(getStarts(), ShapedType::isDynamic)), b);
+  SmallVector<OpFoldResult> limits =
+      getMixedValues(getLimits(), getSizes().drop_front(llvm::count_if(getStarts(), ShapedType::isDynamic)), b);
   SmallVector<int64_t> interior;
   for (auto [axis, given] : llvm::enumerate(getStrides())) {
-    int64_t size = getType().getDimSize(axis), stride = size == 0 || size == 1 ? 1 : given; // of one element any stride will do; it may be 2^63 - 1
+    int64_t size = getType().getDimSize(axis),
+            stride = size == 0 || size == 1 ? 1 : given; // of one element any stride will do; it may be 2^63 - 1
     interior.push_back(stride - 1);
     // Where it is not known, from start and limit: y itself need not be kept.
     OpFoldResult taken = b.getIndexAttr(size);
     if (ShapedType::isDynamic(size))
-      taken = computeSize(b, loc, stride == 1 ? "a - b" : "(a - b - 1) // " + std::to_string(stride) + " + 1", {limits[axis], low[axis]});
+      taken = computeSize(b, loc, stride == 1 ? "a - b" : "(a - b - 1) // " + std::to_string(stride) + " + 1",
+                          {limits[axis], low[axis]});
     OpFoldResult covered = reach(b, loc, taken, stride);
     high.push_back(computeSize(b, loc, "a - b - c", {sizeOf(b, loc, getX(), axis), low[axis], covered}));
   }
@@ -195,7 +200,8 @@ FailureOr<Cotangents> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
   SmallVector<OpFoldResult> low = getMixedValues(getLow(), getSizes(), b), limits;
   SmallVector<int64_t> strides;
   for (auto [axis, interior] : llvm::enumerate(getInterior())) {
-    int64_t size = getX().getType().getDimSize(axis); // between fewer than two elements nothing lies, however much is asked for
+    int64_t size =
+        getX().getType().getDimSize(axis); // between fewer than two elements nothing lies, however much is asked for
     strides.push_back(size == 0 || size == 1 ? 1 : std::min(interior, INT64_MAX - 1) + 1);
     OpFoldResult covered = reach(b, loc, sizeOf(b, loc, getX(), axis), strides.back());
     limits.push_back(computeSize(b, loc, "a + b", {low[axis], covered}));
@@ -279,7 +285,8 @@ OpFoldResult DimOp::fold(FoldAdaptor) {
 
 LogicalResult SizeOp::verify() {
   StringRef formula = getFormula();
-  runtime::Status status = runtime::checkSizeFormula(std::string_view(formula.data(), formula.size()), getValues().size());
+  runtime::Status status =
+      runtime::checkSizeFormula(std::string_view(formula.data(), formula.size()), getValues().size());
   return status.ok() ? success() : emitOpError(status.failure().message);
 }
 
@@ -295,7 +302,8 @@ OpFoldResult SizeOp::fold(FoldAdaptor adaptor) {
       return {};
     values.push_back(number.getInt());
   }
-  auto size = runtime::evaluateSize(std::string_view(formula.data(), formula.size()), std::span<const int64_t>(values.data(), values.size()));
+  auto size = runtime::evaluateSize(std::string_view(formula.data(), formula.size()),
+                                    std::span<const int64_t>(values.data(), values.size()));
   return size.ok() ? OpFoldResult(IntegerAttr::get(IndexType::get(getContext()), *size)) : OpFoldResult();
 }
 

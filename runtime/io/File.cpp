@@ -1,5 +1,5 @@
-// How do bytes reach memory, and how do they reach the disk? A file is read with its size known; it is replaced by renaming, so that whoever looks
-// finds the old file or the new one.
+// How do bytes reach memory, and how do they reach the disk? A file is read with its size known; it is replaced by
+// renaming, so that whoever looks finds the old file or the new one.
 #include "runtime/io/File.h"
 
 #include "runtime/Extent.h"
@@ -52,7 +52,8 @@ struct Descriptor {
 };
 } // namespace
 
-/// open(2), never as descriptor 0, 1 or 2: where one of them is closed, what the program prints would be written into the file.
+/// open(2), never as descriptor 0, 1 or 2: where one of them is closed, what the program prints
+/// would be written into the file.
 static int openFile(const char *path, int flags, mode_t mode = 0) {
   int opened;
   do
@@ -66,10 +67,13 @@ static int openFile(const char *path, int flags, mode_t mode = 0) {
   return lifted;
 }
 
-// ---- Reading -----------------------------------------------------------------------------------------------------------
+// ---- Reading --------------------------------------------------------------------------------------------------------
 
 static std::string tooLarge(uint64_t most) {
-  return "is larger than " + (most >> 30 ? std::to_string(most >> 30) + " GiB" : most >> 20 ? std::to_string(most >> 20) + " MiB" : std::to_string(most) + " bytes") +
+  return "is larger than " +
+         (most >> 30   ? std::to_string(most >> 30) + " GiB"
+          : most >> 20 ? std::to_string(most >> 20) + " MiB"
+                       : std::to_string(most) + " bytes") +
          ", the most that is read";
 }
 
@@ -116,7 +120,8 @@ Result<InputFile> InputFile::openArgument(const std::string &argument, uint64_t 
 }
 
 InputFile::InputFile(InputFile &&other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_), held_(std::move(other.held_)) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
+      held_(std::move(other.held_)) {}
 
 InputFile::~InputFile() {
   if (descriptor_ >= 0)
@@ -153,7 +158,7 @@ Result<std::string> InputFile::text() const {
   return text;
 }
 
-// ---- Writing -----------------------------------------------------------------------------------------------------------
+// ---- Writing --------------------------------------------------------------------------------------------------------
 
 static constexpr std::string_view kMark = ".wengert-", kEnd = ".tmp";
 static constexpr size_t kDigits = 16;
@@ -174,11 +179,12 @@ static bool isTemporaryName(std::string_view name) {
   if (name.size() <= tail || name[0] != '.' || !name.ends_with(kEnd))
     return false;
   std::string_view rest = name.substr(name.size() - tail);
-  return rest.starts_with(kMark) && rest.substr(kMark.size(), kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return rest.starts_with(kMark) &&
+         rest.substr(kMark.size(), kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Removes the temporary files of dead writers in a directory: those that nobody holds locked. A directory of n entries is read
-/// every n / 1000 writes, so that n writes into one directory stay linear.
+/// Removes the temporary files of dead writers in a directory: those that nobody holds locked. A directory of n entries
+/// is read every n / 1000 writes, so that n writes into one directory stay linear.
 static void removeLeftovers(const std::string &directory) {
   static std::mutex mutex;
   static constinit dev_t device = 0;
@@ -201,7 +207,8 @@ static void removeLeftovers(const std::string &directory) {
     Descriptor file;
     file.number = openFile((directory + "/" + entry->d_name).c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     // Locked until it is gone: a writer that has just made it notices, and takes another name.
-    if (file.number >= 0 && ::fstat(file.number, &status) == 0 && S_ISREG(status.st_mode) && ::flock(file.number, LOCK_EX | LOCK_NB) == 0)
+    if (file.number >= 0 && ::fstat(file.number, &status) == 0 && S_ISREG(status.st_mode) &&
+        ::flock(file.number, LOCK_EX | LOCK_NB) == 0)
       ::unlinkat(::dirfd(entries.get()), entry->d_name, 0);
   }
   skip = count / 1000;
@@ -209,8 +216,8 @@ static void removeLeftovers(const std::string &directory) {
 
 namespace {
 
-/// While it lives, writing beyond the limit of a file's size or into a pipe without a reader is an error of this thread's call, not a signal that
-/// ends the process.
+/// While it lives, writing beyond the limit of a file's size or into a pipe without a reader is an error of this
+/// thread's call, not a signal that ends the process.
 class SignalsHeld {
 public:
   SignalsHeld() {
@@ -265,11 +272,15 @@ static std::string directoryOf(const std::string &path) {
 static Status find(Target &target) {
   const std::string &path = target.path();
   if (path.empty() || path.ends_with('/'))
-    return fileError(path, path.empty() ? "the name of a file is expected, and it is empty" : "is the name of a directory, not of a file");
+    return fileError(path, path.empty() ? "the name of a file is expected, and it is empty"
+                                        : "is the name of a directory, not of a file");
   if (::stat(path.c_str(), &target.old) == 0) {
     mode_t mode = target.old.st_mode;
     if (S_ISDIR(mode) || S_ISBLK(mode) || S_ISSOCK(mode))
-      return fileError(path, S_ISDIR(mode) ? "is a directory" : S_ISBLK(mode) ? "is a block device, which is not written" : "is a socket, which is not written",
+      return fileError(path,
+                       S_ISDIR(mode)   ? "is a directory"
+                       : S_ISBLK(mode) ? "is a block device, which is not written"
+                                       : "is a socket, which is not written",
                        "name a file");
     target.exists = S_ISREG(mode);
     target.through = !target.exists;
@@ -352,8 +363,8 @@ static bool writePieces(int descriptor, std::span<const std::span<const std::byt
   return writeAll(descriptor, gathered);
 }
 
-/// The old file's owner and mode. Where the group cannot be kept, the group has the rights of everybody; where the owner cannot, no bit gives
-/// the rights of the file's owner.
+/// The old file's owner and mode. Where the group cannot be kept, the group has the rights of everybody; where the
+/// owner cannot, no bit gives the rights of the file's owner.
 static bool keepMode(const Target &target) {
   int file = target.file.number;
   mode_t mode = target.old.st_mode & 07777;
@@ -399,7 +410,8 @@ static Status writeThrough(Target &target) {
   return {};
 }
 
-/// The temporary file becomes the file. Where others follow, the old one is kept under the temporary name, to be put back.
+/// The temporary file becomes the file. Where others follow, the old one is kept under the
+/// temporary name, to be put back.
 static bool place(Target &target, bool last) {
   const char *from = target.temporary.c_str(), *to = target.place.c_str();
   if (target.exists && !last && ::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
@@ -423,13 +435,15 @@ Status writeFiles(std::span<const FileContents> files) {
   std::set<std::string> places, directories;
   std::set<std::pair<dev_t, ino_t>> known;
   for (const FileContents &contents : files) {
-    targets.push_back(std::unique_ptr<Target>(new Target{contents, {}})); // owned before the vector grows, which may fail
+    targets.push_back(
+        std::unique_ptr<Target>(new Target{contents, {}})); // owned before the vector grows, which may fail
     Target &target = *targets.back();
     if (Status status = find(target); !status.ok())
       return status;
     if (target.through)
       continue;
-    if (!places.insert(target.place).second || (target.exists && !known.emplace(target.old.st_dev, target.old.st_ino).second))
+    if (!places.insert(target.place).second ||
+        (target.exists && !known.emplace(target.old.st_dev, target.old.st_ino).second))
       return fileError(target.path(), "is to be written twice", "name one file for each");
     directories.insert(target.directory);
   }

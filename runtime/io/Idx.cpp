@@ -12,7 +12,8 @@ namespace wg::runtime {
 
 namespace {
 
-/// The bytes of a file, unpacked if it is gzip data of one or several members. What is left over after them is an error.
+/// The bytes of a file, unpacked if it is gzip data of one or several members. What is
+/// left over after them is an error.
 class Unpacked {
 public:
   explicit Unpacked(const InputFile &file) : file_(file) {}
@@ -140,7 +141,9 @@ Result<Array> readIdx(const std::string &path) {
   if (!got.ok())
     return got.take();
   if (*got < 4 * rank)
-    return fileError(path, "truncated: the header has " + std::to_string(4 + *got) + " of " + std::to_string(4 + 4 * rank) + " bytes",
+    return fileError(path,
+                     "truncated: the header has " + std::to_string(4 + *got) + " of " + std::to_string(4 + 4 * rank) +
+                         " bytes",
                      "download it again");
   Shape shape;
   for (size_t axis = 0; axis < rank; ++axis) {
@@ -165,10 +168,13 @@ Result<Array> readIdx(const std::string &path) {
     more = *got == step;
   }
   if (data.size() < bytes)
-    return fileError(path, "truncated: the header promises " + std::to_string(bytes) + " bytes of elements, there are " + std::to_string(data.size()),
+    return fileError(path,
+                     "truncated: the header promises " + std::to_string(bytes) + " bytes of elements, there are " +
+                         std::to_string(data.size()),
                      "download it again");
   if (data.size() > bytes)
-    return fileError(path, "bytes are left over after the " + std::to_string(bytes) + " bytes of elements that the header promises");
+    return fileError(path, "bytes are left over after the " + std::to_string(bytes) +
+                               " bytes of elements that the header promises");
 
   switch (header[2]) {
   case 0x08: return decode<uint8_t, uint8_t>(data, shape);

@@ -142,7 +142,9 @@ public:
     at_ += size;
     return status;
   }
-  Failure error(const std::string &message, std::string remedy) const override { return file_.error(message, std::move(remedy)); }
+  Failure error(const std::string &message, std::string remedy) const override {
+    return file_.error(message, std::move(remedy));
+  }
 
 private:
   const InputFile &file_;
@@ -171,14 +173,17 @@ Result<Array> readNpy(ByteSource &file) {
     return file.error("is not a .npy file: it does not start with \\x93NUMPY");
   int version = start[6];
   if (version < 1 || version > 3 || start[7] != 0)
-    return file.error("has version " + std::to_string(version) + "." + std::to_string(start[7]) + "; 1.0, 2.0 and 3.0 are read");
+    return file.error("has version " + std::to_string(version) + "." + std::to_string(start[7]) +
+                      "; 1.0, 2.0 and 3.0 are read");
   uint64_t headerAt = version == 1 ? 10 : 12;
   if (version > 1 && file.size() >= headerAt)
     if (Status status = file.read(start + 10, 2); !status.ok())
       return status;
-  uint64_t headerSize = version == 1 ? start[8] | start[9] << 8 : start[8] | start[9] << 8 | start[10] << 16 | uint64_t(start[11]) << 24;
+  uint64_t headerSize =
+      version == 1 ? start[8] | start[9] << 8 : start[8] | start[9] << 8 | start[10] << 16 | uint64_t(start[11]) << 24;
   if (headerAt > file.size() || headerSize > file.size() - headerAt)
-    return file.error("truncated: the header has " + std::to_string(headerSize) + " bytes, the file " + std::to_string(file.size()));
+    return file.error("truncated: the header has " + std::to_string(headerSize) + " bytes, the file " +
+                      std::to_string(file.size()));
   if (headerSize > (1 << 20))
     return file.error("the header has " + std::to_string(headerSize) + " bytes; 1048576 are the most");
   std::string text(headerSize, ' ');
@@ -189,15 +194,19 @@ Result<Array> readNpy(ByteSource &file) {
   if (std::string wrong = Parser(text).parse(header); !wrong.empty())
     return file.error("the header is damaged: " + wrong);
   const Code *code = std::find_if(std::begin(kCodes), std::end(kCodes), [&](const Code &c) {
-    return header.descr->size() == 3 && header.descr->substr(1) == c.code && std::string_view("<>=|").find((*header.descr)[0]) != std::string_view::npos;
+    return header.descr->size() == 3 && header.descr->substr(1) == c.code &&
+           std::string_view("<>=|").find((*header.descr)[0]) != std::string_view::npos;
   });
   if (code == std::end(kCodes))
-    return file.error("has dtype '" + *header.descr + "'; f8, f4, f2, i8, i4, u1 and b1 are read", "convert it: array.astype('float32')");
+    return file.error("has dtype '" + *header.descr + "'; f8, f4, f2, i8, i4, u1 and b1 are read",
+                      "convert it: array.astype('float32')");
   std::optional<uint64_t> needed = bytesOf(code->dtype, *header.shape);
   uint64_t present = file.size() - headerAt - headerSize;
   if (!needed || *needed != present)
-    return file.error((!needed || *needed > present ? "truncated: shape " : "bytes are left over: shape ") + toString(Shape(*header.shape)) + " of " +
-                      std::string(nameOf(code->dtype)) + " needs " + (needed ? std::to_string(*needed) : "more than 2^56") + " bytes, there are " + std::to_string(present));
+    return file.error((!needed || *needed > present ? "truncated: shape " : "bytes are left over: shape ") +
+                      toString(Shape(*header.shape)) + " of " + std::string(nameOf(code->dtype)) + " needs " +
+                      (needed ? std::to_string(*needed) : "more than 2^56") + " bytes, there are " +
+                      std::to_string(present));
   size_t bytes = *needed;
 
   bool transposed = *header.fortranOrder && header.shape->size() > 1;
@@ -216,7 +225,9 @@ Result<Array> readNpy(ByteSource &file) {
     for (size_t axis = header.shape->size(); axis-- > 0;)
       reversed.push_back(static_cast<int64_t>(axis));
     Array inOrder;
-    if (Status status = execute({OpId::transpose, TransposeAttrs::make(reversed), std::span(&array, 1), {}}, std::span(&inOrder, 1)); !status.ok())
+    if (Status status = execute({OpId::transpose, TransposeAttrs::make(reversed), std::span(&array, 1), {}},
+                                std::span(&inOrder, 1));
+        !status.ok())
       return status;
     return inOrder;
   }
@@ -224,11 +235,12 @@ Result<Array> readNpy(ByteSource &file) {
 }
 
 std::string npyStart(const Array &array) {
-  const Code *code = std::find_if(std::begin(kCodes), std::end(kCodes), [&](const Code &c) { return c.dtype == array.dtype(); });
+  const Code *code =
+      std::find_if(std::begin(kCodes), std::end(kCodes), [&](const Code &c) { return c.dtype == array.dtype(); });
   if (code == std::end(kCodes))
     return {};
-  std::string text = std::string("{'descr': '") + (sizeOf(array.dtype()) == 1 ? '|' : '<') + code->code + "', 'fortran_order': False, 'shape': " +
-                     toString(array.shape()) + ", }";
+  std::string text = std::string("{'descr': '") + (sizeOf(array.dtype()) == 1 ? '|' : '<') + code->code +
+                     "', 'fortran_order': False, 'shape': " + toString(array.shape()) + ", }";
   // The elements start at a multiple of 64; the header ends with a newline.
   text.append(63 - (10 + text.size()) % 64, ' ');
   text += '\n';
@@ -239,7 +251,9 @@ std::string npyStart(const Array &array) {
 }
 
 Failure npyLacks(const std::string &path, DType dtype) {
-  return {.kind = ErrorKind::unimplemented, .message = path + ": .npy has no " + std::string(nameOf(dtype)), .remedy = "cast to f32: cast(x, f32)"};
+  return {.kind = ErrorKind::unimplemented,
+          .message = path + ": .npy has no " + std::string(nameOf(dtype)),
+          .remedy = "cast to f32: cast(x, f32)"};
 }
 
 Status writeNpy(std::span<const std::string> paths, std::span<const Array> arrays) {
@@ -250,11 +264,15 @@ Status writeNpy(std::span<const std::string> paths, std::span<const Array> array
     starts[i] = npyStart(array);
     if (starts[i].empty())
       return npyLacks(paths[i], array.dtype());
-    files.push_back({paths[i], {std::as_bytes(std::span(starts[i])), {static_cast<const std::byte *>(array.buffer.data()), array.numBytes()}}});
+    files.push_back({paths[i],
+                     {std::as_bytes(std::span(starts[i])),
+                      {static_cast<const std::byte *>(array.buffer.data()), array.numBytes()}}});
   }
   return writeFiles(files);
 }
 
-Status writeNpy(const std::string &path, const Array &array) { return writeNpy(std::span(&path, 1), std::span(&array, 1)); }
+Status writeNpy(const std::string &path, const Array &array) {
+  return writeNpy(std::span(&path, 1), std::span(&array, 1));
+}
 
 } // namespace wg::runtime

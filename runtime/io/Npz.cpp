@@ -1,5 +1,6 @@
-// A zip archive is read from its end: a record with the place of the directory, the directory with the place and size of each entry, an entry with
-// a header of its own before its bytes. The directory says the sizes; NumPy leaves them out of the entries' headers.
+// A zip archive is read from its end: a record with the place of the directory, the directory with the place and
+// size of each entry, an entry with a header of its own before its bytes. The directory says the sizes; NumPy leaves
+// them out of the entries' headers.
 #include "runtime/io/Npz.h"
 
 #include "runtime/io/File.h"
@@ -42,7 +43,8 @@ struct Entry {
 };
 
 Failure zip64Failure(const InputFile &file) {
-  return file.error("is a zip64 archive: it has entries of 4 GiB or more than 65,534 of them, which are not read", "save each array as a .npy file");
+  return file.error("is a zip64 archive: it has entries of 4 GiB or more than 65,534 of them, which are not read",
+                    "save each array as a .npy file");
 }
 
 Failure entryError(const InputFile &file, const Entry &entry, const std::string &message, std::string remedy = {}) {
@@ -62,12 +64,15 @@ public:
       ::inflateEnd(&stream_);
   }
   uint64_t size() const override { return entry_.size; }
-  Failure error(const std::string &message, std::string remedy = {}) const override { return entryError(file_, entry_, message, std::move(remedy)); }
+  Failure error(const std::string &message, std::string remedy = {}) const override {
+    return entryError(file_, entry_, message, std::move(remedy));
+  }
 
   Status read(void *data, size_t size) override {
     if (size == 0)
       return {};
-    Status status = entry_.method == 8 ? inflate(static_cast<uint8_t *>(data), size) : file_.read(entry_.data + at_, data, size);
+    Status status =
+        entry_.method == 8 ? inflate(static_cast<uint8_t *>(data), size) : file_.read(entry_.data + at_, data, size);
     if (!status.ok())
       return status;
     if (entry_.method == 0)
@@ -120,7 +125,8 @@ private:
     if (code == Z_MEM_ERROR)
       throw std::bad_alloc();
     if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-      return error(std::string("damaged: ") + (stream_.msg ? stream_.msg : "the packed bytes are not as deflate writes them"));
+      return error(std::string("damaged: ") +
+                   (stream_.msg ? stream_.msg : "the packed bytes are not as deflate writes them"));
     ended_ = code == Z_STREAM_END;
     made = room - stream_.avail_out;
     return {};
@@ -155,7 +161,8 @@ Result<std::vector<Entry>> readDirectory(const InputFile &file, uint64_t &begin)
   if (number32(tail, record + 4) != 0 || number16(tail, record + 8) != count)
     return file.error("is one part of a zip archive of several");
   if (begin > end || size > end - begin)
-    return file.error("damaged: the directory begins at byte " + std::to_string(begin) + " and has " + std::to_string(size) + " bytes, it ends before byte " + std::to_string(end));
+    return file.error("damaged: the directory begins at byte " + std::to_string(begin) + " and has " +
+                      std::to_string(size) + " bytes, it ends before byte " + std::to_string(end));
   tail = {};
 
   std::string text(size, '\0');
@@ -165,7 +172,8 @@ Result<std::vector<Entry>> readDirectory(const InputFile &file, uint64_t &begin)
   uint64_t at = 0;
   for (uint64_t i = 0; i < count; ++i) {
     if (size - at < kDirectoryHeader || number32(text, at) != kDirectoryMark)
-      return file.error("damaged: " + std::to_string(count) + " entries should be in the directory, there is none at number " + std::to_string(i));
+      return file.error("damaged: " + std::to_string(count) +
+                        " entries should be in the directory, there is none at number " + std::to_string(i));
     uint64_t nameSize = number16(text, at + 28), rest = nameSize + number16(text, at + 30) + number16(text, at + 32);
     if (size - at - kDirectoryHeader < rest)
       return file.error("truncated: entry " + std::to_string(i) + " of the directory");
@@ -184,11 +192,14 @@ Result<std::vector<Entry>> readDirectory(const InputFile &file, uint64_t &begin)
     if (entry.flags & kEncrypted)
       return entryError(file, entry, "is encrypted");
     if (entry.method != 0 && entry.method != 8)
-      return entryError(file, entry, "is packed by method " + std::to_string(entry.method) + "; 0 (stored) and 8 (deflate) are read", "save it with numpy.savez or numpy.savez_compressed");
+      return entryError(file, entry,
+                        "is packed by method " + std::to_string(entry.method) + "; 0 (stored) and 8 (deflate) are read",
+                        "save it with numpy.savez or numpy.savez_compressed");
     if (!entry.name.ends_with(kSuffix))
       return entryError(file, entry, "is not a .npy file", "take it out of the archive");
     if (entry.method == 0 ? entry.packed != entry.size : entry.size > entry.packed * kMostPacked)
-      return entryError(file, entry, std::to_string(entry.size) + " bytes cannot be in " + std::to_string(entry.packed));
+      return entryError(file, entry,
+                        std::to_string(entry.size) + " bytes cannot be in " + std::to_string(entry.packed));
     entries.push_back(std::move(entry));
   }
   if (at != size)
@@ -196,7 +207,8 @@ Result<std::vector<Entry>> readDirectory(const InputFile &file, uint64_t &begin)
   return entries;
 }
 
-/// Where the bytes of each entry are, by its own header; entries and the directory, which begins at `end`, do not overlap.
+/// Where the bytes of each entry are, by its own header; entries and the directory, which
+/// begins at `end`, do not overlap.
 Status locate(const InputFile &file, std::vector<Entry> &entries, uint64_t end) {
   std::vector<Entry *> order;
   order.reserve(entries.size());
@@ -210,7 +222,8 @@ Status locate(const InputFile &file, std::vector<Entry> &entries, uint64_t end) 
   for (Entry *entry : order) {
     std::string header(kEntryHeader, '\0');
     if (end < kEntryHeader || entry->at > end - kEntryHeader)
-      return entryError(file, *entry, "begins at byte " + std::to_string(entry->at) + ", inside of another entry or the directory");
+      return entryError(file, *entry,
+                        "begins at byte " + std::to_string(entry->at) + ", inside of another entry or the directory");
     if (Status status = file.read(entry->at, header.data(), header.size()); !status.ok())
       return status;
     if (number32(header, 0) != kEntryMark)
@@ -218,7 +231,9 @@ Status locate(const InputFile &file, std::vector<Entry> &entries, uint64_t end) 
     uint64_t nameSize = number16(header, 26);
     entry->data = entry->at + kEntryHeader + nameSize + number16(header, 28);
     if (entry->data > end || entry->packed > end - entry->data)
-      return entryError(file, *entry, "truncated: its " + std::to_string(entry->packed) + " bytes run into another entry or the directory");
+      return entryError(file, *entry,
+                        "truncated: its " + std::to_string(entry->packed) +
+                            " bytes run into another entry or the directory");
     std::string name(nameSize, '\0');
     if (Status status = file.read(entry->at + kEntryHeader, name.data(), name.size()); !status.ok())
       return status;
@@ -284,7 +299,9 @@ Status writeNpz(const std::string &path, const std::vector<std::pair<std::string
     std::span elements(static_cast<const std::byte *>(array.buffer.data()), array.numBytes());
     uint64_t size = start.size() + elements.size();
     if (size >= kZip64 || at >= kZip64 - size)
-      return fileError(path, "array '" + name + "' makes the file 4 GiB or larger, which a zip archive without zip64 cannot be", "save it as a .npy file");
+      return fileError(
+          path, "array '" + name + "' makes the file 4 GiB or larger, which a zip archive without zip64 cannot be",
+          "save it as a .npy file");
     uLong checksum = ::crc32_z(0, reinterpret_cast<const Bytef *>(start.data()), start.size());
     if (!elements.empty()) // a null pointer would begin anew
       checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef *>(elements.data()), elements.size());
@@ -317,7 +334,8 @@ Status writeNpz(const std::string &path, const std::vector<std::pair<std::string
     pieces.push_back(elements);
   }
   if (at >= kZip64 || directory.size() >= kZip64 - at)
-    return fileError(path, "the file would be 4 GiB or larger, which a zip archive without zip64 cannot be", "write several files");
+    return fileError(path, "the file would be 4 GiB or larger, which a zip archive without zip64 cannot be",
+                     "write several files");
   uint64_t size = directory.size();
   append(directory, kEndMark, 4);
   append(directory, 0, 4);

@@ -23,12 +23,12 @@ struct Entry {
   std::string name;
   TensorType type;
   uint64_t begin, end;
-  bool ours = true;            ///< the dtype is one of ours; else `type` has no meaning
+  bool ours = true; ///< the dtype is one of ours; else `type` has no meaning
   std::string otherDType = {};
 };
 
-/// Takes the header's tokens as they are read, so that nothing but the entries is held; stops at the first that is wrong. Lists and objects nest
-/// three deep at most, so the stack of places is one of a few enumerators.
+/// Takes the header's tokens as they are read, so that nothing but the entries is held; stops at the first that is
+/// wrong. Lists and objects nest three deep at most, so the stack of places is one of a few enumerators.
 class HeaderReader : public nlohmann::json_sax<Json> {
 public:
   std::vector<Entry> entries;
@@ -128,19 +128,26 @@ private:
   enum Field : uint8_t { other = 0, dtype = 1, shape = 2, offsets = 4 };
 
   bool fail(const std::string &problem) {
-    wrong = place_ == Place::shape || place_ == Place::offsets || place_ == Place::entry ? "tensor '" + name_ + "': " + problem : problem;
+    wrong = place_ == Place::shape || place_ == Place::offsets || place_ == Place::entry
+                ? "tensor '" + name_ + "': " + problem
+                : problem;
     return false;
   }
-  static std::string rankMessage() { return "its shape is not a list of at most " + std::to_string(kMaxRank) + " sizes"; }
+  static std::string rankMessage() {
+    return "its shape is not a list of at most " + std::to_string(kMaxRank) + " sizes";
+  }
 
   /// A value where none of its kind may be.
   bool scalar(const std::string &value) {
     switch (place_) {
     case Place::header:
-      return fail(name_ == kMetadata ? "__metadata__ is not an object" : "tensor '" + name_ + "': is not an object of dtype, shape and data_offsets");
+      return fail(name_ == kMetadata ? "__metadata__ is not an object"
+                                     : "tensor '" + name_ + "': is not an object of dtype, shape and data_offsets");
     case Place::metadata: return fail("__metadata__ holds '" + name_ + "', which is not a string");
     case Place::entry:
-      return fail(field_ == dtype ? "its dtype is not a string" : field_ == shape ? rankMessage() : "its data_offsets are not a begin and an end: " + value);
+      return fail(field_ == dtype   ? "its dtype is not a string"
+                  : field_ == shape ? rankMessage()
+                                    : "its data_offsets are not a begin and an end: " + value);
     case Place::shape: return fail("has a size that is no natural number: " + value);
     case Place::offsets: return fail("its data_offsets are not a begin and an end: " + value);
     default: return fail("the header is not a JSON object");
@@ -161,9 +168,11 @@ private:
     if (entry.ours && !bytes)
       problem = toString(entry.type) + " is larger than any file";
     else if (entry.begin > entry.end)
-      problem = "its data_offsets are not a begin and an end: [" + std::to_string(entry.begin) + "," + std::to_string(entry.end) + "]";
+      problem = "its data_offsets are not a begin and an end: [" + std::to_string(entry.begin) + "," +
+                std::to_string(entry.end) + "]";
     else if (entry.ours && entry.end - entry.begin != *bytes)
-      problem = toString(entry.type) + " has " + std::to_string(*bytes) + " bytes, its data_offsets hold " + std::to_string(entry.end - entry.begin);
+      problem = toString(entry.type) + " has " + std::to_string(*bytes) + " bytes, its data_offsets hold " +
+                std::to_string(entry.end - entry.begin);
     if (!problem.empty())
       name_ = std::move(entry.name); // for the message
     else
@@ -173,8 +182,8 @@ private:
 
   Place place_ = Place::start;
   Field field_ = other;
-  uint8_t seen_ = 0;   ///< fields of the entry
-  size_t count_ = 0;   ///< of its offsets
+  uint8_t seen_ = 0; ///< fields of the entry
+  size_t count_ = 0; ///< of its offsets
   bool sawMetadata_ = false;
   std::string name_, dtype_;
   Shape shape_;
@@ -189,7 +198,8 @@ template <class List, class NameOf> const std::string *twice(const List &list, N
     names.push_back(&nameOf(each));
   auto less = [](const std::string *a, const std::string *b) { return *a < *b; };
   std::sort(names.begin(), names.end(), less);
-  auto found = std::adjacent_find(names.begin(), names.end(), [](const std::string *a, const std::string *b) { return *a == *b; });
+  auto found = std::adjacent_find(names.begin(), names.end(),
+                                  [](const std::string *a, const std::string *b) { return *a == *b; });
   return found == names.end() ? nullptr : *found;
 }
 
@@ -235,10 +245,11 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
   for (int i = 8; i-- > 0;)
     headerSize = headerSize << 8 | prefix[i];
   if (headerSize > file.size() - 8)
-    return file.error("is truncated or not a safetensors file: the header has " + std::to_string(headerSize) + " bytes, the file " +
-                      std::to_string(file.size()));
+    return file.error("is truncated or not a safetensors file: the header has " + std::to_string(headerSize) +
+                      " bytes, the file " + std::to_string(file.size()));
   if (headerSize > kLongestHeader)
-    return file.error("the header has " + std::to_string(headerSize) + " bytes; " + std::to_string(kLongestHeader) + " are the most");
+    return file.error("the header has " + std::to_string(headerSize) + " bytes; " + std::to_string(kLongestHeader) +
+                      " are the most");
 
   HeaderReader header;
   {
@@ -257,18 +268,23 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
 
   NamedArrays contents;
   contents.metadata = std::move(header.metadata);
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
   uint64_t at = 0, present = file.size() - 8 - headerSize;
   for (const Entry &entry : entries) {
     if (entry.begin != at)
-      return file.error("tensor '" + entry.name + "' begins at byte " + std::to_string(entry.begin) + (entry.begin < at ? " and overlaps" : " and leaves a gap after") +
+      return file.error("tensor '" + entry.name + "' begins at byte " + std::to_string(entry.begin) +
+                        (entry.begin < at ? " and overlaps" : " and leaves a gap after") +
                         " the one before, which ends at " + std::to_string(at));
     if (entry.end > present)
-      return file.error("truncated: tensor '" + entry.name + "' ends at byte " + std::to_string(entry.end) + ", the data at " + std::to_string(present));
+      return file.error("truncated: tensor '" + entry.name + "' ends at byte " + std::to_string(entry.end) +
+                        ", the data at " + std::to_string(present));
     at = entry.end;
   }
   if (at != present)
-    return file.error("bytes are left over: the tensors end at byte " + std::to_string(at) + ", the data at " + std::to_string(present));
+    return file.error("bytes are left over: the tensors end at byte " + std::to_string(at) + ", the data at " +
+                      std::to_string(present));
 
   contents.arrays.reserve(entries.size());
   for (Entry &entry : entries) {
@@ -277,7 +293,8 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
       continue;
     }
     Array array = Array::empty(entry.type.dtype, entry.type.shape);
-    if (Status status = file.read(8 + headerSize + entry.begin, array.buffer.data(), entry.end - entry.begin); !status.ok())
+    if (Status status = file.read(8 + headerSize + entry.begin, array.buffer.data(), entry.end - entry.begin);
+        !status.ok())
       return status;
     if (array.dtype() == DType::boolean)
       for (uint8_t &value : std::span(array.data<uint8_t>(), array.numBytes()))
@@ -288,7 +305,8 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
 }
 
 Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
-  if (const std::string *name = twice(contents.arrays, [](const auto &named) -> const std::string & { return named.first; }))
+  if (const std::string *name =
+          twice(contents.arrays, [](const auto &named) -> const std::string & { return named.first; }))
     return fileError(path, "name '" + *name + "' is that of two tensors", "give each tensor its own name");
   std::vector<const std::pair<std::string, Array> *> order;
   order.reserve(contents.arrays.size());
@@ -333,7 +351,8 @@ Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
   text.back() == ',' ? void(text.back() = '}') : void(text += '}');
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > kLongestHeader)
-    return fileError(path, "the header would have " + std::to_string(text.size()) + " bytes; " + std::to_string(kLongestHeader) + " are the most");
+    return fileError(path, "the header would have " + std::to_string(text.size()) + " bytes; " +
+                               std::to_string(kLongestHeader) + " are the most");
   uint8_t prefix[8];
   for (int i = 0; i < 8; ++i)
     prefix[i] = static_cast<uint8_t>(text.size() >> (8 * i));

@@ -1,4 +1,5 @@
-// safetensors: named arrays in one file. A u64 length, a JSON header {name: {dtype, shape, data_offsets}}, the elements.
+// safetensors: named arrays in one file. A u64 length, a JSON header {name: {dtype, shape, data_offsets}}, the
+// elements.
 #pragma once
 
 #include "runtime/Array.h"
@@ -21,8 +22,8 @@ struct NamedArrays {
 /// without overlap, gap or bytes left over. Bool bytes become 0 or 1. Arrays of a dtype that is not ours are `unread`.
 Result<NamedArrays> readSafetensors(const std::string &path);
 
-/// Writes through a temporary name, widest dtypes first so that each array is aligned to its elements. Names are distinct, valid UTF-8,
-/// and not `__metadata__`.
+/// Writes through a temporary name, widest dtypes first so that each array is aligned to its elements. Names are
+/// distinct, valid UTF-8, and not `__metadata__`.
 Status writeSafetensors(const std::string &path, const NamedArrays &contents);
 
 } // namespace wg::runtime

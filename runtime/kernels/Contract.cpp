@@ -1,8 +1,8 @@
 // Every product: c = sum of a * b over the letters that c lacks.
 //
-// A letter is of one of four groups: batch (in a, b and c), m (in a and c), n (in b and c), k (in a and b). Where each tensor
-// holds its groups side by side and in one order, it is a batch of plain matrices as it lies, perhaps transposed; else a
-// copy is brought into that form. The matrices go to Eigen's blocked product; thin ones to loops.
+// A letter is of one of four groups: batch (in a, b and c), m (in a and c), n (in b and c), k (in a and b). Where each
+// tensor holds its groups side by side and in one order, it is a batch of plain matrices as it lies, perhaps
+// transposed; else a copy is brought into that form. The matrices go to Eigen's blocked product; thin ones to loops.
 #include "runtime/kernels/Kernels.h"
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace wg::runtime {
 
-// ---- The equation ----------------------------------------------------------------------------------------------------------
+// ---- The equation ---------------------------------------------------------------------------------------------------
 namespace {
 struct Equation {
   std::string_view a, b, c;
@@ -34,10 +34,12 @@ static Result<Equation> parse(std::string_view text) {
       if (!((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')))
         return valueError(say("equation ", quoted(text), ": ", quoted({&letter, 1}), " is not a letter"));
       if (letters.find(letter, i + 1) != npos)
-        return valueError(say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands twice in one tensor"));
+        return valueError(
+            say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands twice in one tensor"));
       if (has(eq.a, letter) + has(eq.b, letter) + has(eq.c, letter) < 2)
-        return valueError(say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands in one tensor only"),
-                          "sum over it first: reduce_sum(x, axes)");
+        return valueError(
+            say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands in one tensor only"),
+            "sum over it first: reduce_sum(x, axes)");
     }
   return eq;
 }
@@ -49,16 +51,17 @@ static Status contractRule(TypeSpan operands, const Attrs &attrs, TypeList &resu
     return parsed.take();
   const Equation &eq = *parsed;
   if (a.dtype != b.dtype)
-    return typeError(say(a, " and ", b, " have different dtypes"), say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
+    return typeError(say(a, " and ", b, " have different dtypes"),
+                     say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
   if (eq.a.size() != a.shape.size() || eq.b.size() != b.shape.size())
-    return valueError(say("equation ", quoted(attrs.string(0)), " has ", int64_t(eq.a.size()), " and ", int64_t(eq.b.size()),
-                          " letters for a and b: a is ", a, ", b is ", b));
+    return valueError(say("equation ", quoted(attrs.string(0)), " has ", int64_t(eq.a.size()), " and ",
+                          int64_t(eq.b.size()), " letters for a and b: a is ", a, ", b is ", b));
   if (eq.c.size() > kMaxRank)
     return valueError(say("the result would have rank ", int64_t(eq.c.size()), "; the highest is ", int64_t(kMaxRank)));
   for (size_t i = 0; i < eq.a.size(); ++i)
     if (size_t j = eq.b.find(eq.a[i]); j != npos && !mayBeEqual(a.shape[i], b.shape[j]))
-      return valueError(say("sizes of letter ", std::string(1, eq.a[i]), " differ: a is ", a, ", b is ", b, " (", a.shape[i],
-                            " != ", b.shape[j], ")"),
+      return valueError(say("sizes of letter ", std::string(1, eq.a[i]), " differ: a is ", a, ", b is ", b, " (",
+                            a.shape[i], " != ", b.shape[j], ")"),
                         "transpose an operand, or change one of the sizes");
   TensorType c{a.dtype, {}};
   for (char letter : eq.c) {
@@ -69,7 +72,7 @@ static Status contractRule(TypeSpan operands, const Attrs &attrs, TypeList &resu
   return {};
 }
 
-// ---- One matrix product: c[m, n] = a b; a is [m, k] or, transposed, [k, m]; b is [k, n] or [n, k]; all row-major ---------------------
+// ---- One matrix product: c[m, n] = a b; a is [m, k] or, transposed, [k, m]; b is [k, n] or [n, k]; all row-major ----
 namespace {
 struct Sizes {
   int64_t m, n, k;
@@ -94,7 +97,8 @@ template <class T> static T dot(const T *a, const T *b, int64_t n) {
 /// Products with few rows, columns or steps, where packing costs more than it saves. Element (i, j) of an operand is at
 /// i * row + j * column, one of which is 1.
 template <class T>
-static void thinProduct(Sizes s, const T *a, int64_t aRow, int64_t aColumn, const T *b, int64_t bRow, int64_t bColumn, T *c, int64_t ldc) {
+static void thinProduct(Sizes s, const T *a, int64_t aRow, int64_t aColumn, const T *b, int64_t bRow, int64_t bColumn,
+                        T *c, int64_t ldc) {
   bool dots = aColumn == 1 && bRow == 1 && s.k >= 8;
   for (int64_t i = 0; i < s.m; ++i) {
     T *row = c + i * ldc;
@@ -120,7 +124,8 @@ static void thinProduct(Sizes s, const T *a, int64_t aRow, int64_t aColumn, cons
 }
 
 /// c[m] = a[m, k] b[k] with a stored as [k, m]: rows of a are added, scaled.
-template <class T> static void sumOfRows(int64_t m, int64_t k, const T *a, int64_t lda, const T *b, int64_t bStep, T *c) {
+template <class T>
+static void sumOfRows(int64_t m, int64_t k, const T *a, int64_t lda, const T *b, int64_t bStep, T *c) {
   std::fill_n(c, m, T(0));
   for (int64_t i = 0; i < k; ++i)
     for (int64_t j = 0; j < m; ++j)
@@ -140,9 +145,11 @@ template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, co
     if (s.m == 1)
       aRow = 1, aColumn = 1;
     // One thread's share is a block of rows; each element is computed the same way in any block.
-    return forChunks(s.m, std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, s.n * s.k)), [&](int64_t begin, int64_t end) {
-      thinProduct(Sizes{end - begin, s.n, s.k}, a + begin * aRow, aRow, aColumn, b, bRow, bColumn, c + begin * s.n, s.n);
-    });
+    return forChunks(s.m, std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, s.n * s.k)),
+                     [&](int64_t begin, int64_t end) {
+                       thinProduct(Sizes{end - begin, s.n, s.k}, a + begin * aRow, aRow, aColumn, b, bRow, bColumn,
+                                   c + begin * s.n, s.n);
+                     });
   }
   auto block = [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
     Sizes part{rows, columns, s.k};
@@ -150,7 +157,8 @@ template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, co
     T *c0 = c + row * s.n + column;
     blockedProduct(part.m, part.n, part.k, aT, a0, lda, bT, b0, ldb, c0, s.n);
   };
-  // Cut along the longer side at multiples of 256, by the shape alone: Eigen's edges round differently from its inner blocks.
+  // Cut along the longer side at multiples of 256, by the shape alone: Eigen's edges round
+  // differently from its inner blocks.
   constexpr int64_t kBlock = 256;
   if (work < (int64_t(1) << 25) || std::max(s.m, s.n) < 2 * kBlock)
     return block(0, s.m, 0, s.n);
@@ -162,7 +170,7 @@ template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, co
   });
 }
 
-// ---- From letters to matrices -----------------------------------------------------------------------------------------------------------------
+// ---- From letters to matrices ---------------------------------------------------------------------------------------
 static std::string select(std::string_view letters, auto wanted) {
   std::string out;
   for (char letter : letters)
@@ -194,7 +202,8 @@ static Status contractKernel(std::span<const Array> operands, const Attrs &attrs
   const Equation &eq = *parsed;
   // Orders within the groups: as in the result, and for k as in a.
   std::string batch = select(eq.c, [&](char l) { return has(eq.a, l) && has(eq.b, l); });
-  std::string m = select(eq.c, [&](char l) { return !has(eq.b, l); }), n = select(eq.c, [&](char l) { return !has(eq.a, l); });
+  std::string m = select(eq.c, [&](char l) { return !has(eq.b, l); }),
+              n = select(eq.c, [&](char l) { return !has(eq.a, l); });
   std::string k = select(eq.a, [&](char l) { return !has(eq.c, l); });
   bool aT = eq.a == batch + k + m && !m.empty() && !k.empty(), bT = eq.b == batch + n + k && !n.empty() && !k.empty();
   Array a = arranged(operands[0], eq.a, aT ? batch + k + m : batch + m + k);
@@ -224,17 +233,19 @@ static Status contractKernel(std::span<const Array> operands, const Attrs &attrs
       T *z = c.data<T>() + i * s.m * s.n;
       swapped ? product(Sizes{s.n, s.m, s.k}, !bT, y, !aT, x, z) : product(s, aT, x, bT, y, z);
     };
-    forChunks(batches, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(1, s.m * s.n * s.k)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        one(i);
-    });
+    forChunks(batches, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(1, s.m * s.n * s.k)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i)
+                  one(i);
+              });
     return {};
   });
   if (status.ok() && order != eq.c) {
     Ints strides = stridesOf(c.shape()), in;
     for (char letter : eq.c)
       in.push_back(strides[order.find(letter)]);
-    copyStrided(c.dtype(), results[0].shape(), c.buffer.data(), in, results[0].buffer.data(), stridesOf(results[0].shape()));
+    copyStrided(c.dtype(), results[0].shape(), c.buffer.data(), in, results[0].buffer.data(),
+                stridesOf(results[0].shape()));
   }
   return status;
 }

@@ -1,4 +1,5 @@
-// One element at a time. Functions of the standard library are called element by element, since Eigen's vector forms clamp
+// One element at a time. Functions of the standard library are called element by element,
+// since Eigen's vector forms clamp
 // (tanh, exp) and flush subnormals (log); arithmetic is left to the compiler's vectoriser.
 #include "runtime/kernels/Elements.h"
 
@@ -10,11 +11,12 @@ namespace wg::runtime {
 
 template <class T> static constexpr bool isReal = std::is_floating_point_v<T>;
 
-// ---- Shape rules ---------------------------------------------------------------------------------------------------------
+// ---- Shape rules ----------------------------------------------------------------------------------------------------
 /// `f32[2] and f64[2] have different dtypes`, `f32[2] and f32[3] have different shapes`
 static Status checkSameType(const TensorType &a, const TensorType &b) {
   if (a.dtype != b.dtype)
-    return typeError(say(a, " and ", b, " have different dtypes"), say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
+    return typeError(say(a, " and ", b, " have different dtypes"),
+                     say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
   if (!(a.shape == b.shape))
     return valueError(say(a, " and ", b, " have different shapes"), "broadcast or reshape one of them");
   return {};
@@ -43,12 +45,13 @@ static Status selectRule(TypeSpan operands, const Attrs &, TypeList &results) {
   if (Status status = checkSameType(a, b); !status.ok())
     return status;
   if (!(c.shape == a.shape))
-    return valueError(say("the condition ", c, " and the branches ", a, " have different shapes"), "broadcast one of them");
+    return valueError(say("the condition ", c, " and the branches ", a, " have different shapes"),
+                      "broadcast one of them");
   results.push_back(a);
   return {};
 }
 
-// ---- Integers ------------------------------------------------------------------------------------------------------------
+// ---- Integers -------------------------------------------------------------------------------------------------------
 /// Rounded down; x // 0 = -1, MIN // -1 = MIN.
 template <class T> static T floorDivInteger(T a, T b) {
   if (b == 0)
@@ -90,7 +93,7 @@ template <class T> static T powInteger(T a, T b) {
   return power;
 }
 
-// ---- Floats --------------------------------------------------------------------------------------------------------------
+// ---- Floats ---------------------------------------------------------------------------------------------------------
 /// a - b floor(a / b), exact: fmod, moved into the divisor's half. A zero has the divisor's sign.
 template <class T> static T remainderFloat(T a, T b) {
   T rest = std::fmod(a, b);
@@ -106,9 +109,11 @@ template <class T> static T sigmoidOf(T x) {
 }
 
 /// max(x, 0) + log(1 + e^-|x|)
-template <class T> static T softplusOf(T x) { return (x > 0 || x != x ? x : T(0)) + std::log1p(std::exp(-std::abs(x))); }
+template <class T> static T softplusOf(T x) {
+  return (x > 0 || x != x ? x : T(0)) + std::log1p(std::exp(-std::abs(x)));
+}
 
-// ---- Kernels of more than one dtype ----------------------------------------------------------------------------------------
+// ---- Kernels of more than one dtype ---------------------------------------------------------------------------------
 static Status selectKernel(std::span<const Array> operands, const Attrs &, std::span<Array> results) {
   const bool *c = operands[0].data<bool>();
   visitWidth(operands[1].dtype(), [&]<class B>(B) {
@@ -132,13 +137,17 @@ static Status copyKernel(std::span<const Array> operands, const Attrs &, std::sp
 std::span<const KernelRow> elementwiseKernels() {
   static constexpr KernelRow rows[] = {
       unary<Numbers>("neg", []<class T>(T x) { return isReal<T> ? -x : wrappedMul<T>(x, static_cast<T>(-1)); }),
-      unary<Numbers>("abs", []<class T>(T x) {
-        if constexpr (isReal<T>)
-          return std::abs(x);
-        else
-          return std::is_signed_v<T> && x < 0 ? wrappedMul<T>(x, static_cast<T>(-1)) : x;
-      }),
-      unary<Numbers>("sign", []<class T>(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x; }),
+      unary<Numbers>("abs",
+                     []<class T>(T x) {
+                       if constexpr (isReal<T>)
+                         return std::abs(x);
+                       else
+                         return std::is_signed_v<T> && x < 0 ? wrappedMul<T>(x, static_cast<T>(-1)) : x;
+                     }),
+      unary<Numbers>("sign", []<class T>(T x) { return x > 0    ? T(1)
+                                                       : x < 0  ? T(-1)
+                                                       : x == 0 ? T(0)
+                                                                : x; }),
       unary<Floats>("exp", [](auto x) { return std::exp(x); }),
       unary<Floats>("expm1", [](auto x) { return std::expm1(x); }),
       unary<Floats>("log", [](auto x) { return std::log(x); }),
@@ -148,7 +157,8 @@ std::span<const KernelRow> elementwiseKernels() {
       unary<Floats>("tanh", [](auto x) { return std::tanh(x); }),
       unary<Floats>("sigmoid", [](auto x) { return sigmoidOf(x); }),
       unary<Floats>("softplus", [](auto x) { return softplusOf(x); }),
-      unary<Floats>("softsign", []<class T>(T x) { return std::isinf(x) ? std::copysign(T(1), x) : x / (1 + std::fabs(x)); }),
+      unary<Floats>("softsign",
+                    []<class T>(T x) { return std::isinf(x) ? std::copysign(T(1), x) : x / (1 + std::fabs(x)); }),
       unary<Floats>("relu", []<class T>(T x) { return x > 0 || x != x ? x : T(0); }),
       unary<Floats>("sin", [](auto x) { return std::sin(x); }),
       unary<Floats>("cos", [](auto x) { return std::cos(x); }),
@@ -161,32 +171,36 @@ std::span<const KernelRow> elementwiseKernels() {
       unary<AllTypes>("ones_like", []<class T>(T) { return T(1); }),
       unary<AllTypes>("zeros_like", []<class T>(T) { return T(0); }),
       binary<Numbers>("add", []<class T>(T a, T b) { return wrappedAdd(a, b); }),
-      binary<Numbers>("sub", []<class T>(T a, T b) {
-        if constexpr (isReal<T>)
-          return a - b;
-        else
-          return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-      }),
+      binary<Numbers>("sub",
+                      []<class T>(T a, T b) {
+                        if constexpr (isReal<T>)
+                          return a - b;
+                        else
+                          return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+                      }),
       binary<Numbers>("mul", []<class T>(T a, T b) { return wrappedMul(a, b); }),
       binary<Floats>("div", [](auto a, auto b) { return a / b; }),
-      binary<Numbers>("floor_div", []<class T>(T a, T b) {
-        if constexpr (isReal<T>)
-          return std::floor(a / b);
-        else
-          return floorDivInteger(a, b);
-      }),
-      binary<Numbers>("remainder", []<class T>(T a, T b) {
-        if constexpr (isReal<T>)
-          return remainderFloat(a, b);
-        else
-          return remainderInteger(a, b);
-      }),
-      binary<Numbers>("pow", []<class T>(T a, T b) {
-        if constexpr (isReal<T>)
-          return std::pow(a, b);
-        else
-          return powInteger(a, b);
-      }),
+      binary<Numbers>("floor_div",
+                      []<class T>(T a, T b) {
+                        if constexpr (isReal<T>)
+                          return std::floor(a / b);
+                        else
+                          return floorDivInteger(a, b);
+                      }),
+      binary<Numbers>("remainder",
+                      []<class T>(T a, T b) {
+                        if constexpr (isReal<T>)
+                          return remainderFloat(a, b);
+                        else
+                          return remainderInteger(a, b);
+                      }),
+      binary<Numbers>("pow",
+                      []<class T>(T a, T b) {
+                        if constexpr (isReal<T>)
+                          return std::pow(a, b);
+                        else
+                          return powInteger(a, b);
+                      }),
       binary<Numbers>("maximum", [](auto a, auto b) { return maximumOf(a, b); }),
       binary<Numbers>("minimum", [](auto a, auto b) { return minimumOf(a, b); }),
       binary<Booleans>("logical_and", [](bool a, bool b) { return a & b; }),

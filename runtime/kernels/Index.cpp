@@ -17,13 +17,14 @@ template <class F> static Status withIndices(const Array &indices, int64_t size,
     std::span<const I> all = indices.span<I>();
     for (size_t i = 0; i < all.size(); ++i)
       if (all[i] < 0 || all[i] >= size)
-        return valueError(say("index ", int64_t(all[i]), " at position ", int64_t(i), " is out of range for ", what, " of size ", size));
+        return valueError(say("index ", int64_t(all[i]), " at position ", int64_t(i), " is out of range for ", what,
+                              " of size ", size));
     f(all);
     return {};
   });
 }
 
-// ---- one_hot -------------------------------------------------------------------------------------------------------------------
+// ---- one_hot --------------------------------------------------------------------------------------------------------
 static Status oneHotRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   OneHotAttrs oneHot{attrs};
   if (Status status = checkIndex("the indices", operands[0]); !status.ok())
@@ -31,7 +32,8 @@ static Status oneHotRule(TypeSpan operands, const Attrs &attrs, TypeList &result
   if (oneHot.depth() < 0)
     return valueError(say("depth is not negative, got ", oneHot.depth()));
   if (operands[0].shape.rank() == kMaxRank)
-    return valueError(say("the result of ", operands[0], " would have rank ", int64_t(kMaxRank + 1), "; the highest is ", int64_t(kMaxRank)));
+    return valueError(say("the result of ", operands[0], " would have rank ", int64_t(kMaxRank + 1),
+                          "; the highest is ", int64_t(kMaxRank)));
   TensorType y{oneHot.dtype(), operands[0].shape};
   y.shape.push_back(oneHot.depth());
   results.push_back(y);
@@ -53,7 +55,7 @@ static Status oneHotKernel(std::span<const Array> operands, const Attrs &attrs, 
   });
 }
 
-// ---- gather: y[i..., j...] = x[indices[i...], j...] -----------------------------------------------------------------------------
+// ---- gather: y[i..., j...] = x[indices[i...], j...] -----------------------------------------------------------------
 static Status gatherRule(TypeSpan operands, const Attrs &, TypeList &results) {
   const TensorType &x = operands[0], &indices = operands[1];
   if (x.shape.rank() == 0)
@@ -62,7 +64,8 @@ static Status gatherRule(TypeSpan operands, const Attrs &, TypeList &results) {
     return status;
   int rank = indices.shape.rank() + x.shape.rank() - 1;
   if (rank > kMaxRank)
-    return valueError(say("the result of ", x, " at ", indices, " would have rank ", int64_t(rank), "; the highest is ", int64_t(kMaxRank)));
+    return valueError(say("the result of ", x, " at ", indices, " would have rank ", int64_t(rank), "; the highest is ",
+                          int64_t(kMaxRank)));
   TensorType y{x.dtype, indices.shape};
   for (int axis = 1; axis < x.shape.rank(); ++axis)
     y.shape.push_back(x.shape.dim(axis));
@@ -76,14 +79,16 @@ static Status gatherKernel(std::span<const Array> operands, const Attrs &, std::
     auto *from = static_cast<const char *>(x.buffer.data());
     auto *to = static_cast<char *>(results[0].buffer.data());
     if (row != 0)
-      forChunks(static_cast<int64_t>(indices.size()), std::max<int64_t>(1, (1 << 18) / static_cast<int64_t>(row)), [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          std::memcpy(to + static_cast<size_t>(i) * row, from + static_cast<size_t>(indices[static_cast<size_t>(i)]) * row, row);
-      });
+      forChunks(static_cast<int64_t>(indices.size()), std::max<int64_t>(1, (1 << 18) / static_cast<int64_t>(row)),
+                [=](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i)
+                    std::memcpy(to + static_cast<size_t>(i) * row,
+                                from + static_cast<size_t>(indices[static_cast<size_t>(i)]) * row, row);
+                });
   });
 }
 
-// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...] -------------------------------------------------------------------
+// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...] -----------------------------------------------------
 static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &updates = operands[0], &indices = operands[1];
   if (Status status = checkIndex("the indices", indices); !status.ok())
@@ -123,8 +128,9 @@ static Status scatterAddKernel(std::span<const Array> operands, const Attrs &, s
 }
 
 std::span<const KernelRow> indexKernels() {
-  static constexpr KernelRow rows[] = {
-      {"one_hot", oneHotRule, oneHotKernel}, {"gather", gatherRule, gatherKernel}, {"scatter_add", scatterAddRule, scatterAddKernel}};
+  static constexpr KernelRow rows[] = {{"one_hot", oneHotRule, oneHotKernel},
+                                       {"gather", gatherRule, gatherKernel},
+                                       {"scatter_add", scatterAddRule, scatterAddKernel}};
   return rows;
 }
 

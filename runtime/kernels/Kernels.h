@@ -22,7 +22,7 @@ std::span<const KernelRow> shapeKernels();
 std::span<const KernelRow> indexKernels();
 std::span<const KernelRow> randomKernels();
 
-// ---- Dtypes ------------------------------------------------------------------------------------------------------------
+// ---- Dtypes ---------------------------------------------------------------------------------------------------------
 template <class... Ts> struct Types {};
 using Floats = Types<double, float>;
 using Indices = Types<int64_t, int32_t>;
@@ -56,7 +56,7 @@ template <class F> void visitWidth(DType dtype, F f) {
   }
 }
 
-// ---- Integers that wrap ----------------------------------------------------------------------------------------------
+// ---- Integers that wrap ---------------------------------------------------------------------------------------------
 /// The unsigned type in which arithmetic modulo 2^n is defined.
 template <class T> using Wrapping = std::make_unsigned_t<T>;
 template <class T> T wrappedAdd(T a, T b) {
@@ -72,10 +72,11 @@ template <class T> T wrappedMul(T a, T b) {
     return a * b;
 }
 
-// ---- The extremes, by the rules of docs/numbers.md ----------------------------------------------------------------------
+// ---- The extremes, by the rules of docs/numbers.md ------------------------------------------------------------------
 /// The bits of a float, for the signs of zeros.
 template <class T> using BitsOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-/// NaN if either is NaN; max(-0, 0) = 0. Of equal operands the bits are the same, or they are zeros: `and` clears the sign.
+/// NaN if either is NaN; max(-0, 0) = 0. Of equal operands the bits are the same, or they
+/// are zeros: `and` clears the sign.
 template <class T> T maximumOf(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     T equal = __builtin_bit_cast(T, __builtin_bit_cast(BitsOf<T>, a) & __builtin_bit_cast(BitsOf<T>, b));
@@ -93,7 +94,7 @@ template <class T> T minimumOf(T a, T b) {
   }
 }
 
-// ---- Words ---------------------------------------------------------------------------------------------------------------
+// ---- Words ----------------------------------------------------------------------------------------------------------
 inline std::string words(const char *text) { return text; }
 inline std::string words(const std::string &text) { return text; }
 inline std::string words(std::string_view text) { return std::string(text); }
@@ -102,7 +103,7 @@ inline std::string words(const Ints &values) { return toString(values); }
 inline std::string words(const TensorType &type) { return toString(type); }
 template <class... Ts> std::string say(const Ts &...parts) { return (words(parts) + ...); }
 
-// ---- Checks that many rules need ---------------------------------------------------------------------------------------
+// ---- Checks that many rules need ------------------------------------------------------------------------------------
 /// Equal sizes, as far as the types tell: `?` may be anything.
 inline bool mayBeEqual(int64_t a, int64_t b) { return a == b || a == kDynamic || b == kDynamic; }
 /// The static one of two sizes that must be equal.
@@ -116,7 +117,7 @@ Status checkSizes(const Ints &shape);
 /// `indices` is an integer tensor.
 Status checkIndex(const char *name, const TensorType &type);
 
-// ---- Shapes at run time --------------------------------------------------------------------------------------------------
+// ---- Shapes at run time ---------------------------------------------------------------------------------------------
 /// Distance in elements between neighbours along each axis of a contiguous tensor.
 inline Ints stridesOf(const Shape &shape) {
   Ints strides(shape.size(), 1);
@@ -132,14 +133,17 @@ inline int64_t product(std::span<const int64_t> sizes) {
 }
 
 /// out[sum i_a outStrides_a] = in[sum i_a inStrides_a] for every index i below `sizes`; strides in elements of `dtype`.
-void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inStrides, void *out, const Ints &outStrides);
+void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inStrides, void *out,
+                 const Ints &outStrides);
 
-/// c[m, n] = a b for float and double: a is [m, k] or, if aT, [k, m]; b is [k, n] or, if bT, [n, k]; all row-major, rows `ld` apart.
+/// c[m, n] = a b for float and double: a is [m, k] or, if aT, [k, m]; b is [k, n] or, if bT, [n, k];
+/// all row-major, rows `ld` apart.
 template <class T>
-void blockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b, int64_t ldb, T *c, int64_t ldc);
+void blockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b, int64_t ldb,
+                    T *c, int64_t ldc);
 
-/// f(begin, end) over [0, count) in chunks of at least `grain`, on the pool where the whole is worth it. The result must not
-/// depend on where the chunks end.
+/// f(begin, end) over [0, count) in chunks of at least `grain`, on the pool where the whole is worth it. The result
+/// must not depend on where the chunks end.
 template <class F> void forChunks(int64_t count, int64_t grain, F f) {
   if (count <= grain)
     return f(int64_t(0), count);

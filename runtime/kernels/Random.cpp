@@ -5,7 +5,8 @@
 namespace wg::runtime {
 
 /// key i64[2], attributes shape and dtype; what the result's dtype may be is `accepted`.
-static Status randomRule(TypeSpan operands, const Attrs &attrs, TypeList &results, DTypeSet accepted, const char *words) {
+static Status randomRule(TypeSpan operands, const Attrs &attrs, TypeList &results, DTypeSet accepted,
+                         const char *words) {
   if (!(operands[0] == TensorType{DType::i64, {2}}))
     return valueError(say("the key is i64[2], got ", operands[0]));
   if (Status status = checkSizes(attrs.ints(0)); !status.ok())
@@ -35,7 +36,8 @@ template <class T, class F> static Status fill(const Array &key, Array &y, F f) 
 
 static Status uniformKernel(std::span<const Array> operands, const Attrs &, std::span<Array> results) {
   return visit(Floats(), results[0].dtype(), [&]<class T>(T) {
-    return fill<T>(operands[0], results[0], [](int64_t k0, int64_t k1, int64_t i) { return randomUniform<T>(k0, k1, i); });
+    return fill<T>(operands[0], results[0],
+                   [](int64_t k0, int64_t k1, int64_t i) { return randomUniform<T>(k0, k1, i); });
   });
 }
 
@@ -46,7 +48,8 @@ static Status bitsKernel(std::span<const Array> operands, const Attrs &, std::sp
 }
 
 std::span<const KernelRow> randomKernels() {
-  static constexpr KernelRow rows[] = {{"random_uniform", uniformRule, uniformKernel}, {"random_bits", bitsRule, bitsKernel}};
+  static constexpr KernelRow rows[] = {{"random_uniform", uniformRule, uniformKernel},
+                                       {"random_bits", bitsRule, bitsKernel}};
   return rows;
 }
 

@@ -1,8 +1,8 @@
-// Many elements to one. A reduction over any axes is a sequence of plain ones, x [outer, reduced, inner] -> y [outer, inner],
-// the innermost group of neighbouring axes first. The order of a sum is fixed by the shape alone.
+// Many elements to one. A reduction over any axes is a sequence of plain ones, x [outer, reduced, inner] -> y [outer,
+// inner], the innermost group of neighbouring axes first. The order of a sum is fixed by the shape alone.
 //
-// f32 sums: groups of 8 terms are added in f32, the groups' sums in f64. The error is below 8 + 5 rounding errors of f32
-// whatever the length (10^7 equal terms: 1e-7 relative, where a running sum is off by percents).
+// f32 sums: groups of 8 terms are added in f32, the groups' sums in f64. The error is below 8 + 5 rounding errors of
+// f32 whatever the length (10^7 equal terms: 1e-7 relative, where a running sum is off by percents).
 #include "runtime/kernels/Kernels.h"
 
 #include <cstring>
@@ -23,7 +23,7 @@ static Status reduceRule(TypeSpan operands, const Attrs &attrs, TypeList &result
   return {};
 }
 
-// ---- What is combined: the identity, and a step; `Wide` holds a total ------------------------------------------------------------
+// ---- What is combined: the identity, and a step; `Wide` holds a total -----------------------------------------------
 struct Sum {
   template <class T> using Wide = std::conditional_t<std::is_same_v<T, float>, double, T>;
   template <class T> static constexpr T identity = 0;
@@ -37,13 +37,15 @@ struct Prod {
 struct Max {
   template <class T> using Wide = T;
   template <class T>
-  static constexpr T identity = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  static constexpr T identity =
+      std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   template <class T> static T combine(T a, T b) { return maximumOf(a, b); }
 };
 struct Min {
   template <class T> using Wide = T;
   template <class T>
-  static constexpr T identity = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  static constexpr T identity =
+      std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   template <class T> static T combine(T a, T b) { return minimumOf(a, b); }
 };
 struct Any {
@@ -57,13 +59,13 @@ struct All {
   template <class T> static T combine(T a, T b) { return a & b; }
 };
 
-// ---- Rows: the reduced axis is the innermost ---------------------------------------------------------------------------------------
+// ---- Rows: the reduced axis is the innermost ------------------------------------------------------------------------
 static constexpr int64_t kLanes = 32, kGroup = 8;
 /// Elements whose total is one partial result: a row's partials are combined in order, whichever thread made them.
 static constexpr int64_t kPart = 1 << 16;
 
-/// The combination of x[0 .. n): lane l takes elements l, l + 32, ...; then the lanes are combined as a tree. In short rows
-/// lane l takes l, l + 4, ...
+/// The combination of x[0 .. n): lane l takes elements l, l + 32, ...; then the lanes are combined as a tree. In short
+/// rows lane l takes l, l + 4, ...
 template <class R, class T> [[gnu::noinline]] static auto combineRow(const T *x, int64_t n) {
   using Wide = typename R::template Wide<T>;
   if constexpr (!std::is_floating_point_v<T>) { // exact in any order: the compiler finds its own lanes
@@ -126,10 +128,11 @@ template <class R, class T> static void reduceRows(const T *x, int64_t rows, int
   }
 }
 
-// ---- Columns: axes inside the reduced one stay -----------------------------------------------------------------------------------------
+// ---- Columns: axes inside the reduced one stay ----------------------------------------------------------------------
 /// y[j] = combination over i < n of x[i, j], for `width` <= kTile columns of rows that are `stride` apart.
 static constexpr int64_t kTile = 256;
-template <class R, class T> [[gnu::noinline]] static void combineColumns(const T *x, int64_t n, int64_t stride, int64_t width, T *y) {
+template <class R, class T>
+[[gnu::noinline]] static void combineColumns(const T *x, int64_t n, int64_t stride, int64_t width, T *y) {
   using Wide = typename R::template Wide<T>;
   Wide totals[kTile];
   T group[kTile];
@@ -157,12 +160,13 @@ template <class R, class T> static void reducePlain(const T *x, int64_t outer, i
   forChunks(outer * tiles, grain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t at = i / tiles, column = i % tiles * kTile;
-      combineColumns<R>(x + at * n * inner + column, n, inner, std::min(kTile, inner - column), y + at * inner + column);
+      combineColumns<R>(x + at * n * inner + column, n, inner, std::min(kTile, inner - column),
+                        y + at * inner + column);
     }
   });
 }
 
-// ---- Any axes ------------------------------------------------------------------------------------------------------------------------------
+// ---- Any axes -------------------------------------------------------------------------------------------------------
 /// Reduces the last group of neighbouring reduced axes, then the groups before it.
 template <class R, class T> static void reduceAxes(const T *x, Ints sizes, Ints axes, T *y) {
   if (axes.empty()) {
@@ -173,7 +177,8 @@ template <class R, class T> static void reduceAxes(const T *x, Ints sizes, Ints 
   while (groups > 0 && axes[groups - 1] == static_cast<int64_t>(first) - 1)
     --groups, --first;
   std::span<const int64_t> all = sizes;
-  int64_t outer = product(all.first(first)), n = product(all.subspan(first, last - first + 1)), inner = product(all.subspan(last + 1));
+  int64_t outer = product(all.first(first)), n = product(all.subspan(first, last - first + 1)),
+          inner = product(all.subspan(last + 1));
   if (groups == 0)
     return reducePlain<R>(x, outer, n, inner, y);
   Buffer buffer = Buffer::allocate(static_cast<size_t>(outer * inner) * sizeof(T));
@@ -185,14 +190,15 @@ template <class R, class T> static void reduceAxes(const T *x, Ints sizes, Ints 
   reduceAxes<R>(partial, restSizes, restAxes, y);
 }
 
-template <class R, class Set> static Status reduceKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
+template <class R, class Set>
+static Status reduceKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
   return visit(Set(), operands[0].dtype(), [&]<class T>(T) -> Status {
     reduceAxes<R>(operands[0].data<T>(), operands[0].shape(), attrs.ints(0), results[0].data<T>());
     return {};
   });
 }
 
-// ---- argmax ----------------------------------------------------------------------------------------------------------------------------------
+// ---- argmax ---------------------------------------------------------------------------------------------------------
 static Status argmaxRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &x = operands[0];
   int64_t axis = attrs.integer(0);
@@ -237,9 +243,12 @@ static Status argmaxKernel(std::span<const Array> operands, const Attrs &attrs, 
 
 std::span<const KernelRow> reduceKernels() {
   static constexpr KernelRow rows[] = {
-      {"reduce_sum", reduceRule, reduceKernel<Sum, Numbers>},   {"reduce_prod", reduceRule, reduceKernel<Prod, Numbers>},
-      {"reduce_max", reduceRule, reduceKernel<Max, Numbers>},   {"reduce_min", reduceRule, reduceKernel<Min, Numbers>},
-      {"reduce_any", reduceRule, reduceKernel<Any, Booleans>},  {"reduce_all", reduceRule, reduceKernel<All, Booleans>},
+      {"reduce_sum", reduceRule, reduceKernel<Sum, Numbers>},
+      {"reduce_prod", reduceRule, reduceKernel<Prod, Numbers>},
+      {"reduce_max", reduceRule, reduceKernel<Max, Numbers>},
+      {"reduce_min", reduceRule, reduceKernel<Min, Numbers>},
+      {"reduce_any", reduceRule, reduceKernel<Any, Booleans>},
+      {"reduce_all", reduceRule, reduceKernel<All, Booleans>},
       {"argmax", argmaxRule, argmaxKernel},
   };
   return rows;

@@ -8,7 +8,7 @@
 
 namespace wg::runtime {
 
-// ---- Checks and walks shared by the families (Kernels.h) ---------------------------------------------------------------------
+// ---- Checks and walks shared by the families (Kernels.h) ------------------------------------------------------------
 Status checkAxis(int64_t axis, const TensorType &x) {
   if (axis >= 0 && axis < x.shape.rank())
     return {};
@@ -54,8 +54,8 @@ static int mergeAxes(const Ints &sizes, const Ints &in, const Ints &out, Ints &s
 /// The two innermost axes: rows x columns. Where the columns are far apart in one tensor and the rows in the other (a
 /// transposition), square tiles keep both in cache.
 template <class B>
-static void copyPlane(int64_t rows, int64_t columns, const B *in, int64_t inRow, int64_t inColumn, B *out, int64_t outRow,
-                      int64_t outColumn) {
+static void copyPlane(int64_t rows, int64_t columns, const B *in, int64_t inRow, int64_t inColumn, B *out,
+                      int64_t outRow, int64_t outColumn) {
   if (inColumn == 1 && outColumn == 1) {
     for (int64_t r = 0; r < rows; ++r)
       std::memcpy(out + r * outRow, in + r * inRow, static_cast<size_t>(columns) * sizeof(B));
@@ -72,7 +72,8 @@ static void copyPlane(int64_t rows, int64_t columns, const B *in, int64_t inRow,
   }
 }
 
-void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inStrides, void *out, const Ints &outStrides) {
+void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inStrides, void *out,
+                 const Ints &outStrides) {
   if (product(sizes) == 0)
     return;
   Ints s, a, b;
@@ -100,8 +101,8 @@ void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inS
           from += rest % s[axis] * a[axis];
           to += rest % s[axis] * b[axis];
         }
-        copyPlane(s[row], s[column], static_cast<const B *>(in) + from, a[row], a[column], static_cast<B *>(out) + to, b[row],
-                  b[column]);
+        copyPlane(s[row], s[column], static_cast<const B *>(in) + from, a[row], a[column], static_cast<B *>(out) + to,
+                  b[row], b[column]);
       }
     };
     if (outer > 1)
@@ -118,7 +119,7 @@ static const char *at(const Array &array, int64_t element) {
 }
 static char *at(Array &array, int64_t element) { return const_cast<char *>(at(std::as_const(array), element)); }
 
-// ---- constant, dim, size, iota ---------------------------------------------------------------------------------------------------------
+// ---- constant, dim, size, iota --------------------------------------------------------------------------------------
 static Status constantRule(TypeSpan, const Attrs &attrs, TypeList &results) {
   results.push_back(attrs.array(0).type);
   return {};
@@ -185,7 +186,7 @@ static Status iotaKernel(std::span<const Array>, const Attrs &attrs, std::span<A
   });
 }
 
-// ---- broadcast, reshape, transpose -------------------------------------------------------------------------------------------------
+// ---- broadcast, reshape, transpose ----------------------------------------------------------------------------------
 static Status broadcastRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   BroadcastAttrs broadcast{attrs};
   const TensorType &x = operands[0];
@@ -200,8 +201,8 @@ static Status broadcastRule(TypeSpan operands, const Attrs &attrs, TypeList &res
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t size = y.shape[static_cast<size_t>(dims[i])];
     if (x.shape[i] != 1 && !mayBeEqual(x.shape[i], size))
-      return valueError(say("axis ", int64_t(i), " of ", x, " has size ", x.shape[i], " and cannot become axis ", dims[i], " of ", y,
-                            " (", x.shape[i], " != ", size, ")"),
+      return valueError(say("axis ", int64_t(i), " of ", x, " has size ", x.shape[i], " and cannot become axis ",
+                            dims[i], " of ", y, " (", x.shape[i], " != ", size, ")"),
                         "only a size of 1 is repeated");
   }
   results.push_back(y);
@@ -262,7 +263,7 @@ static Status transposeKernel(std::span<const Array> operands, const Attrs &attr
   return {};
 }
 
-// ---- slice, pad, concat -----------------------------------------------------------------------------------------------------------------
+// ---- slice, pad, concat ---------------------------------------------------------------------------------------------
 static Status sliceRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   SliceAttrs slice{attrs};
   const TensorType &x = operands[0];
@@ -272,16 +273,19 @@ static Status sliceRule(TypeSpan operands, const Attrs &attrs, TypeList &results
                           " have an entry for each axis of ", x));
   TensorType y{x.dtype, {}};
   for (size_t axis = 0; axis < rank; ++axis) {
-    int64_t start = slice.starts()[axis], stride = slice.strides()[axis], size = x.shape[axis], limit = slice.limits()[axis];
+    int64_t start = slice.starts()[axis], stride = slice.strides()[axis], size = x.shape[axis],
+            limit = slice.limits()[axis];
     if (stride < 1)
       return valueError(say("strides are positive, got ", slice.strides()));
     // What is `?` holds as far as it is known; the rest is checked when it runs.
     int64_t least = start == kDynamic ? 0 : start, end = known(limit, size);
     if ((start < 0 && start != kDynamic) || (limit < 0 && limit != kDynamic) || (end != kDynamic && least > end) ||
         (limit != kDynamic && size != kDynamic && limit > size))
-      return valueError(say("axis ", int64_t(axis), " of ", x, ": 0 <= start <= limit <= ", size, " does not hold for start ", start,
-                            " and limit ", limit));
-    y.shape.push_back(start == kDynamic || limit == kDynamic ? kDynamic : limit == start ? 0 : (limit - start - 1) / stride + 1);
+      return valueError(say("axis ", int64_t(axis), " of ", x, ": 0 <= start <= limit <= ", size,
+                            " does not hold for start ", start, " and limit ", limit));
+    y.shape.push_back(start == kDynamic || limit == kDynamic ? kDynamic
+                      : limit == start                       ? 0
+                                                             : (limit - start - 1) / stride + 1);
   }
   results.push_back(y);
   return {};
@@ -296,7 +300,10 @@ static Status sliceKernel(std::span<const Array> operands, const Attrs &attrs, s
   int64_t start = 0;
   for (size_t axis = 0; axis < strides.size(); ++axis) {
     start += slice.starts()[axis] * strides[axis];
-    from.push_back(y.shape()[axis] == 1 ? 0 : strides[axis] * slice.strides()[axis]); // of one element, any stride will do; it may be 2^63 - 1
+    from.push_back(y.shape()[axis] == 1
+                       ? 0
+                       : strides[axis] *
+                             slice.strides()[axis]); // of one element, any stride will do; it may be 2^63 - 1
   }
   copyStrided(x.dtype(), y.shape(), at(x, start), from, y.buffer.data(), stridesOf(y.shape()));
   return {};
@@ -307,21 +314,23 @@ static Status padRule(TypeSpan operands, const Attrs &attrs, TypeList &results) 
   const TensorType &x = operands[0];
   size_t rank = x.shape.size();
   if (pad.low().size() != rank || pad.high().size() != rank || pad.interior().size() != rank)
-    return valueError(say("low ", pad.low(), ", high ", pad.high(), " and interior ", pad.interior(), " have an entry for each axis of ", x));
+    return valueError(say("low ", pad.low(), ", high ", pad.high(), " and interior ", pad.interior(),
+                          " have an entry for each axis of ", x));
   TensorType y{x.dtype, {}};
   for (size_t axis = 0; axis < rank; ++axis) {
     int64_t low = pad.low()[axis], high = pad.high()[axis], interior = pad.interior()[axis], size = x.shape[axis];
     if ((low < 0 && low != kDynamic) || (high < 0 && high != kDynamic) || interior < 0)
-      return valueError(say("paddings are not negative, got low ", pad.low(), ", high ", pad.high(), ", interior ", pad.interior()),
-                        "use slice to cut");
+      return valueError(
+          say("paddings are not negative, got low ", pad.low(), ", high ", pad.high(), ", interior ", pad.interior()),
+          "use slice to cut");
     if (size == kDynamic || low == kDynamic || high == kDynamic) {
       y.shape.push_back(kDynamic);
       continue;
     }
     int64_t padded = size;
     if ((__builtin_mul_overflow(std::max<int64_t>(size - 1, 0), interior, &padded) ||
-                             __builtin_add_overflow(padded, size, &padded) || __builtin_add_overflow(padded, low, &padded) ||
-                             __builtin_add_overflow(padded, high, &padded)))
+         __builtin_add_overflow(padded, size, &padded) || __builtin_add_overflow(padded, low, &padded) ||
+         __builtin_add_overflow(padded, high, &padded)))
       return valueError(say("the padded size of axis ", int64_t(axis), " of ", x, " is beyond 64 bits"));
     y.shape.push_back(padded);
   }
@@ -340,7 +349,8 @@ static Status padKernel(std::span<const Array> operands, const Attrs &attrs, std
   int64_t start = 0;
   for (size_t axis = 0; axis < strides.size(); ++axis) {
     start += pad.low()[axis] * strides[axis];
-    to.push_back(x.shape()[axis] == 1 ? 0 : strides[axis] * (pad.interior()[axis] + 1)); // of one element, any stride will do
+    to.push_back(
+        x.shape()[axis] == 1 ? 0 : strides[axis] * (pad.interior()[axis] + 1)); // of one element, any stride will do
   }
   copyStrided(x.dtype(), x.shape(), x.buffer.data(), stridesOf(x.shape()), at(y, start), to);
   return {};
@@ -355,7 +365,8 @@ static Status concatRule(TypeSpan operands, const Attrs &attrs, TypeList &result
   size_t axis = static_cast<size_t>(attrs.integer(0));
   for (const TensorType &x : operands.subspan(1)) {
     if (x.dtype != y.dtype)
-      return typeError(say(operands[0], " and ", x, " have different dtypes"), say("cast one of them: cast(x, ", nameOf(y.dtype), ")"));
+      return typeError(say(operands[0], " and ", x, " have different dtypes"),
+                       say("cast one of them: cast(x, ", nameOf(y.dtype), ")"));
     bool ok = x.shape.size() == y.shape.size();
     for (size_t i = 0; ok && i < y.shape.size(); ++i)
       if (i != axis) {

@@ -55,7 +55,8 @@ void checkEqual(const runtime::Array &eager, const runtime::Array &interpreted) 
   EXPECT_TRUE(reduce_all(same).item<bool>()) << "eager " << a << "\ninterpreted " << b;
 }
 
-/// The dtypes in which a sample runs: those that the op accepts where its data are written in f64, else the one it is written in.
+/// The dtypes in which a sample runs: those that the op accepts where its data are written in f64,
+/// else the one it is written in.
 std::vector<DType> dtypesOf(const SampleText &sample) {
   std::string_view text = sample.text;
   if (text.find("f64[") == std::string_view::npos)
@@ -80,7 +81,8 @@ TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
     Sample sample = parseSample(GetParam().op, GetParam().text, 1, dtype);
     OwningOpRef<ModuleOp> module = moduleOf(sample);
     ASSERT_TRUE(module) << GetParam().text;
-    SCOPED_TRACE(std::string(recordOf(GetParam().op).name) + " " + GetParam().text + " in " + std::string(nameOf(dtype)));
+    SCOPED_TRACE(std::string(recordOf(GetParam().op).name) + " " + GetParam().text + " in " +
+                 std::string(nameOf(dtype)));
     checkAgreement(*module, "f", sample.operands, {.ulps = 8});
     if (HasFailure())
       return;
@@ -118,7 +120,8 @@ TEST_P(Composites, EagerTracedInterpretedAndCompiledAgree) {
 std::string nameOfComposite(const ::testing::TestParamInfo<Composite> &info) {
   return std::string(info.param.name) + "_" + std::to_string(info.index);
 }
-INSTANTIATE_TEST_SUITE_P(Every, Composites, ::testing::ValuesIn(allComposites().begin(), allComposites().end()), nameOfComposite);
+INSTANTIATE_TEST_SUITE_P(Every, Composites, ::testing::ValuesIn(allComposites().begin(), allComposites().end()),
+                         nameOfComposite);
 
 class Programs : public ::testing::TestWithParam<std::string> {};
 
@@ -137,7 +140,8 @@ TEST_P(Programs, InterpreterAndCompiledCodeAgree) {
     std::vector<runtime::Array> inputs;
     for (Type type : function.getArgumentTypes()) {
       runtime::TensorType t = ir::runtimeTypeOf(type);
-      inputs.push_back(randomArray(t, 100 + inputs.size(), runtime::isInteger(t.dtype) ? 0 : lo, runtime::isInteger(t.dtype) ? 4 : hi));
+      inputs.push_back(randomArray(t, 100 + inputs.size(), runtime::isInteger(t.dtype) ? 0 : lo,
+                                   runtime::isInteger(t.dtype) ? 4 : hi));
     }
     checkAgreement(*module, function.getName().str(), inputs, {.ulps = 64});
     if (HasFailure())
@@ -147,7 +151,8 @@ TEST_P(Programs, InterpreterAndCompiledCodeAgree) {
 
 std::vector<std::string> programFiles() {
   std::vector<std::string> names;
-  for (const auto &entry : std::filesystem::directory_iterator(std::string(WENGERT_SOURCE_DIR) + "/tests/agreement/programs"))
+  for (const auto &entry :
+       std::filesystem::directory_iterator(std::string(WENGERT_SOURCE_DIR) + "/tests/agreement/programs"))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;

@@ -32,7 +32,8 @@ public:
     mprotect(base + length - page, page, PROT_NONE);
     end = base + length - page;
   }
-  Guarded(Guarded &&other) noexcept : base(std::exchange(other.base, nullptr)), end(other.end), length(other.length), bytes(other.bytes) {}
+  Guarded(Guarded &&other) noexcept
+      : base(std::exchange(other.base, nullptr)), end(other.end), length(other.length), bytes(other.bytes) {}
   ~Guarded() {
     if (base)
       munmap(base, length);
@@ -107,7 +108,8 @@ Array randomArray(const runtime::TensorType &type, int64_t seed, double lo, doub
 namespace {
 
 /// Runs the executable on copies of the inputs; every buffer ends at a guard page.
-std::vector<Array> runGuarded(const codegen::Executable &executable, const std::vector<Array> &inputs, const std::vector<Array> &like) {
+std::vector<Array> runGuarded(const codegen::Executable &executable, const std::vector<Array> &inputs,
+                              const std::vector<Array> &like) {
   std::vector<Guarded> buffers;
   std::vector<void *> args;
   for (const Array &input : inputs) {
@@ -138,9 +140,11 @@ std::vector<Array> runGuarded(const codegen::Executable &executable, const std::
 }
 
 /// The lowered program goes through its text: the code made of what was read back gives the same bits.
-void checkLoweredText(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, const std::vector<Array> &compiled) {
+void checkLoweredText(ModuleOp module, const std::string &function, const std::vector<Array> &inputs,
+                      const std::vector<Array> &compiled) {
   OwningOpRef<ModuleOp> lowered = module.clone();
-  ASSERT_TRUE(succeeded(codegen::runPipeline(*lowered, function, codegen::Stage::traced, codegen::Stage::lowered, codegen::Target::host())));
+  ASSERT_TRUE(succeeded(codegen::runPipeline(*lowered, function, codegen::Stage::traced, codegen::Stage::lowered,
+                                             codegen::Target::host())));
   std::string text;
   llvm::raw_string_ostream stream(text);
   lowered->print(stream);
@@ -150,12 +154,15 @@ void checkLoweredText(ModuleOp module, const std::string &function, const std::v
   ASSERT_TRUE(executable.ok()) << toString(executable.failure()) << text;
   std::vector<Array> results = runGuarded(**executable, inputs, compiled);
   for (size_t r = 0; r < results.size(); ++r)
-    ASSERT_EQ(std::memcmp(results[r].buffer.data(), compiled[r].buffer.data(), results[r].numBytes()), 0) << "from the lowered text, result " << r << "\n" << text;
+    ASSERT_EQ(std::memcmp(results[r].buffer.data(), compiled[r].buffer.data(), results[r].numBytes()), 0)
+        << "from the lowered text, result " << r << "\n"
+        << text;
 }
 
 } // namespace
 
-void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, Tolerance tolerance, std::optional<uint64_t> turn) {
+void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, Tolerance tolerance,
+                    std::optional<uint64_t> turn) {
   double ulps = tolerance.ulps;
   std::vector<Array> expected = interpreted(module, function, inputs);
   if (::testing::Test::HasFailure())
@@ -170,7 +177,8 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
     OwningOpRef<ModuleOp> fused = module.clone();
     std::string text;
     llvm::raw_string_ostream stream(text);
-    ASSERT_TRUE(succeeded(codegen::runPipeline(*fused, function, codegen::Stage::simplified, codegen::Stage::fused, codegen::Target::host())));
+    ASSERT_TRUE(succeeded(codegen::runPipeline(*fused, function, codegen::Stage::simplified, codegen::Stage::fused,
+                                               codegen::Target::host())));
     fused->print(stream);
     ASSERT_TRUE(succeeded(verify(*fused))) << text;
     std::vector<Array> results = interpreted(*fused, function, inputs);
@@ -182,7 +190,8 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
       return thin;
     }();
     for (size_t r = 0; r < results.size(); ++r)
-      expectClose(expected[r], results[r], expanded ? ulps : 0, terms, "fused, result " + std::to_string(r) + "\n" + text);
+      expectClose(expected[r], results[r], expanded ? ulps : 0, terms,
+                  "fused, result " + std::to_string(r) + "\n" + text);
   }
   static constexpr const char *kCpus[] = {"native", "x86-64-v3", "x86-64-v2"};
   for (auto [level, cpu] : llvm::enumerate(kCpus)) {

@@ -1,5 +1,5 @@
-// One program on every engine: the interpreter before and after fusion, and compiled code for several CPUs, each buffer of
-// which ends at a guard page.
+// One program on every engine: the interpreter before and after fusion, and compiled code for several CPUs, each buffer
+// of which ends at a guard page.
 #pragma once
 
 #include "runtime/Array.h"
@@ -20,14 +20,16 @@ struct Tolerance {
   double atLeast = 0;
 };
 
-/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit, that compiled code agrees within docs/numbers.md (floats
-/// within `tolerance`, the rest exactly), and that the text of the lowered program, read back, compiles to code with the same bits. With a `turn`, the
-/// number of this program among many, it compiles for one level of CPU, each in turn, and reads the text of each twelfth back.
-void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs, Tolerance tolerance,
-                    std::optional<uint64_t> turn = {});
+/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit, that compiled code agrees
+/// within docs/numbers.md (floats within `tolerance`, the rest exactly), and that the text of the lowered program, read
+/// back, compiles to code with the same bits. With a `turn`, the number of this program among many, it compiles for one
+/// level of CPU, each in turn, and reads the text of each twelfth back.
+void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs,
+                    Tolerance tolerance, std::optional<uint64_t> turn = {});
 
 /// What the interpreter makes of `function`; a failure of the test and nothing where it fails.
-std::vector<runtime::Array> interpreted(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs);
+std::vector<runtime::Array> interpreted(mlir::ModuleOp module, const std::string &function,
+                                        const std::vector<runtime::Array> &inputs);
 
 /// The largest finite absolute value of a float array; 0 for other dtypes.
 double largest(const runtime::Array &array);

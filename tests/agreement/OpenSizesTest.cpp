@@ -1,8 +1,9 @@
-// Every sample of every op with its sizes opened to `?`: each axis alone, one axis of all operands, all axes, each entry of the attributes that
-// may be open, everything; run with the sample's own sizes, and with 0 and 1 in place of those that are open. Value, gradient and second
-// derivative of a trace with open sizes, interpreted and compiled, called by a tape and by another trace, are those of eager code on the same
-// arrays; where eager code fails, so do they, with an error that a user is meant to see. Only a broadcast may refuse more: a size that was left open is
-// not repeated.
+// Every sample of every op with its sizes opened to `?`: each axis alone, one axis of all operands, all axes,
+// each entry of the attributes that may be open, everything; run with the sample's own sizes, and with 0 and 1
+// in place of those that are open. Value, gradient and second derivative of a trace with open sizes, interpreted
+// and compiled, called by a tape and by another trace, are those of eager code on the same arrays; where eager
+// code fails, so do they, with an error that a user is meant to see. Only a broadcast may refuse more: a size
+// that was left open is not repeated.
 #include "frontend/ops/Operands.h"
 #include "tests/Samples.h"
 
@@ -17,8 +18,8 @@ namespace wg::tests {
 namespace {
 
 using runtime::Array;
-using runtime::AttrValue;
 using runtime::Attrs;
+using runtime::AttrValue;
 using runtime::Ints;
 using runtime::OpId;
 using runtime::OpRecord;
@@ -77,7 +78,8 @@ template <class F> std::vector<Tensor> derivatives(int order, const std::vector<
   results.push_back(y);
   if (order == 0 || y.dtype() != f64 || floats.empty())
     return results;
-  std::vector<Grad> first = inner.gradient(y, floats, GradientOptions{.output_gradients = y, .unconnected = Unconnected::zero});
+  std::vector<Grad> first =
+      inner.gradient(y, floats, GradientOptions{.output_gradients = y, .unconnected = Unconnected::zero});
   std::vector<Tensor> gradients;
   for (const Grad &grad : first)
     gradients.push_back(grad.value());
@@ -105,7 +107,8 @@ void expectSame(const Outcome &expected, const Outcome &actual, const std::strin
       scale = std::isfinite(value) ? std::max(scale, std::fabs(value)) : scale;
     for (size_t k = 0; k < x.size(); ++k)
       if (!(x[k] == y[k] || (std::isnan(x[k]) && std::isnan(y[k])))) {
-        ASSERT_LE(std::fabs(x[k] - y[k]), 1e-12 * scale) << what << ", result " << i << ", element " << k << ": " << x[k] << " and " << y[k];
+        ASSERT_LE(std::fabs(x[k] - y[k]), 1e-12 * scale)
+            << what << ", result " << i << ", element " << k << ": " << x[k] << " and " << y[k];
       }
   }
 }
@@ -195,7 +198,8 @@ std::vector<Tensor> Walk::operandsFor(const Opening &opening, int64_t size) cons
     Array array = Array::empty(own.dtype(), shape);
     size_t bytes = sizeOf(own.dtype());
     for (int64_t k = 0; k < array.numElements(); ++k)
-      std::memcpy(array.data<char>() + static_cast<size_t>(k) * bytes, own.data<char>() + static_cast<size_t>(k % std::max<int64_t>(1, own.numElements())) * bytes, bytes);
+      std::memcpy(array.data<char>() + static_cast<size_t>(k) * bytes,
+                  own.data<char>() + static_cast<size_t>(k % std::max<int64_t>(1, own.numElements())) * bytes, bytes);
     list.push_back(tensorOf(array));
   }
   return list;
@@ -207,7 +211,8 @@ const Outcome &Walk::eager(const Attrs &attrs, const std::vector<Tensor> &x) {
     key += toString(each.body()->type);
   auto [at, fresh] = eager_.try_emplace(key);
   if (fresh)
-    at->second = attempt([&] { return derivatives(2, x, [&](const std::vector<Tensor> &y) { return applied(sample_.op, attrs, y); }); });
+    at->second = attempt(
+        [&] { return derivatives(2, x, [&](const std::vector<Tensor> &y) { return applied(sample_.op, attrs, y); }); });
   return at->second;
 }
 
@@ -242,7 +247,8 @@ void Walk::walk(const Opening &opening) {
     })[0];
   };
   auto whole = [=](const std::vector<Tensor> &all) {
-    std::vector<Tensor> x(all.begin(), all.begin() + static_cast<ptrdiff_t>(numOperands)), rest(all.begin() + static_cast<ptrdiff_t>(numOperands), all.end());
+    std::vector<Tensor> x(all.begin(), all.begin() + static_cast<ptrdiff_t>(numOperands)),
+        rest(all.begin() + static_cast<ptrdiff_t>(numOperands), all.end());
     return derivatives(2, x, [&](const std::vector<Tensor> &y) {
       std::vector<Tensor> together = y;
       together.insert(together.end(), rest.begin(), rest.end());
@@ -292,14 +298,18 @@ void Walk::walk(const Opening &opening) {
       return valueMade->call_flat(together)[0];
     };
     expectSame(expected, attempt([&] { return derivatives(2, x, call); }), what + ", called under tapes");
-    auto around = wg::function("around", [&](const std::vector<Tensor> &outer) {
-      std::vector<Tensor> y(outer.begin(), outer.begin() + static_cast<ptrdiff_t>(numOperands)), rest(outer.begin() + static_cast<ptrdiff_t>(numOperands), outer.end());
-      return derivatives(2, y, [&](const std::vector<Tensor> &z) {
-        std::vector<Tensor> together = z;
-        together.insert(together.end(), rest.begin(), rest.end());
-        return valueMade->call_flat(together)[0];
-      });
-    }, {.interpret = true});
+    auto around =
+        wg::function("around",
+                     [&](const std::vector<Tensor> &outer) {
+                       std::vector<Tensor> y(outer.begin(), outer.begin() + static_cast<ptrdiff_t>(numOperands)),
+                           rest(outer.begin() + static_cast<ptrdiff_t>(numOperands), outer.end());
+                       return derivatives(2, y, [&](const std::vector<Tensor> &z) {
+                         std::vector<Tensor> together = z;
+                         together.insert(together.end(), rest.begin(), rest.end());
+                         return valueMade->call_flat(together)[0];
+                       });
+                     },
+                     {.interpret = true});
     expectSame(expected, attempt([&] { return around.trace(specs).call_flat(all); }), what + ", called in a trace");
   }
 }

@@ -65,7 +65,8 @@ private:
     Array scalar = Array::empty(typeOf(like).dtype, Shape());
     detail::store(scalar, 0, value);
     int constant = step(OpId::constant, ConstantAttrs::make(scalar), {}, true);
-    return shapeOf(like).empty() ? constant : step(OpId::broadcast, BroadcastAttrs::make(shapeOf(like), Ints()), {constant}, true);
+    return shapeOf(like).empty() ? constant
+                                 : step(OpId::broadcast, BroadcastAttrs::make(shapeOf(like), Ints()), {constant}, true);
   }
   template <class Wanted> Maybe pick(Wanted &&wanted) {
     std::vector<int> found;
@@ -135,7 +136,10 @@ int Generator::input(DType dtype, Shape shape, double lo, double hi) {
   uint64_t seed = next();
   for (int64_t i = 0; i < array.numElements(); ++i) {
     double u = randomUniform<double>(static_cast<int64_t>(seed >> 1), 0, i);
-    detail::store(array, i, dtype == DType::boolean ? u > 0.5 : isFloat(dtype) ? lo + (hi - lo) * u : std::floor(lo + (hi - lo) * u));
+    detail::store(array, i,
+                  dtype == DType::boolean ? u > 0.5
+                  : isFloat(dtype)        ? lo + (hi - lo) * u
+                                          : std::floor(lo + (hi - lo) * u));
   }
   program_.values.push_back(array);
   program_.steps.push_back({OpId::call, Attrs(), {}}); // stands for an input until the end
@@ -159,7 +163,8 @@ Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> o
     std::vector<TensorType> operandTypes;
     for (const Array &array : arrays)
       operandTypes.push_back(array.type);
-    if (!inferTypes(op, operandTypes, attrs, types).ok() || types[0].shape.numElements() > (options_.large ? 300000 : 6000))
+    if (!inferTypes(op, operandTypes, attrs, types).ok() ||
+        types[0].shape.numElements() > (options_.large ? 300000 : 6000))
       return -1;
     if (!execute(OpCall{op, attrs, arrays, {}}, std::span(&result, 1)).ok())
       return -1;
@@ -195,7 +200,8 @@ int Generator::ofType(TensorType type, bool raw) {
       size_t at = 0;
       for (int64_t n : type.shape)
         at += at < shape.size() && shape[at] == n;
-      return typeOf(v).dtype == type.dtype && at == shape.size() && shape.size() < type.shape.size() && (!raw || isRaw(v));
+      return typeOf(v).dtype == type.dtype && at == shape.size() && shape.size() < type.shape.size() &&
+             (!raw || isRaw(v));
     });
     if (found >= 0) {
       Ints dims;
@@ -206,13 +212,16 @@ int Generator::ofType(TensorType type, bool raw) {
         return wide;
     }
   }
-  return type.dtype == DType::boolean ? aCondition(type.shape) : input(type.dtype, type.shape, isFloat(type.dtype) ? -2 : -5, isFloat(type.dtype) ? 2 : 6);
+  return type.dtype == DType::boolean
+             ? aCondition(type.shape)
+             : input(type.dtype, type.shape, isFloat(type.dtype) ? -2 : -5, isFloat(type.dtype) ? 2 : 6);
 }
 
 int Generator::aCondition(Shape shape) {
   if (chance(0.3))
     return input(DType::boolean, shape);
-  static const OpId kCompare[] = {OpId::less, OpId::less_equal, OpId::greater, OpId::greater_equal, OpId::equal, OpId::not_equal};
+  static const OpId kCompare[] = {OpId::less,          OpId::less_equal, OpId::greater,
+                                  OpId::greater_equal, OpId::equal,      OpId::not_equal};
   TensorType type{chance(0.7) ? options_.dtype : DType::i32, shape};
   int a = ofType(type, true), b = ofType(type, true);
   Maybe found = step(kCompare[below(std::size(kCompare))], {a, b});
@@ -238,7 +247,8 @@ Generator::Maybe Generator::withUnitAxes(int x) {
   return result.size() > 5 ? -1 : step(OpId::reshape, ReshapeAttrs::make(result), {x}, true);
 }
 
-/// x, or as much of it as there is, as a value of this shape: by its axes of size 1, as part of it, padded, or reshaped.
+/// x, or as much of it as there is, as a value of this shape: by its axes of size 1, as
+/// part of it, padded, or reshaped.
 Generator::Maybe Generator::fitted(int x, Shape wanted) {
   if (x < 0 || shapeOf(x) == wanted)
     return x;
@@ -286,7 +296,9 @@ Generator::Maybe Generator::fitted(int x, Shape wanted) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     axes.push_back(axis);
   int sum = step(OpId::reduce_sum, ReduceSumAttrs::make(axes), {x});
-  return sum < 0 ? -1 : step(OpId::broadcast, BroadcastAttrs::make(wanted, Ints()), {step(OpId::mul, {sum, fill(sum, 0.1)})}, true);
+  return sum < 0 ? -1
+                 : step(OpId::broadcast, BroadcastAttrs::make(wanted, Ints()), {step(OpId::mul, {sum, fill(sum, 0.1)})},
+                        true);
 }
 
 /// x in another place, now and then twice over.
@@ -295,7 +307,8 @@ Generator::Maybe Generator::view(int x) {
     const Shape shape = shapeOf(x);
     size_t rank = shape.size();
     switch (below(5)) {
-    case 0: case 1: x = withUnitAxes(x); break;
+    case 0:
+    case 1: x = withUnitAxes(x); break;
     case 2: {
       Ints permutation;
       for (size_t axis = 0; axis < rank; ++axis)
@@ -335,8 +348,10 @@ Generator::Maybe Generator::shared() {
   const Shape shape = shapeOf(v);
   int read = -1;
   switch (below(5)) {
-  case 0: case 1: { // a product over its last axis
-    if (shape.empty() || shape.size() > 3 || shape.numElements() * shape[shape.size() - 1] > (options_.large ? 2000000 : 30000))
+  case 0:
+  case 1: { // a product over its last axis
+    if (shape.empty() || shape.size() > 3 ||
+        shape.numElements() * shape[shape.size() - 1] > (options_.large ? 2000000 : 30000))
       return -1;
     std::string a = std::string("abc").substr(0, shape.size()), c = a.substr(0, a.size() - 1) + "n";
     int64_t k = shape[shape.size() - 1], n = chance(0.6) ? k : size();
@@ -408,7 +423,8 @@ Generator::Maybe Generator::lookup() {
   std::string a = std::string("abcd").substr(0, shapeOf(hot).size());
   int64_t n = chance(0.2) ? depth : size();
   int table = ofType({options_.dtype, Shape{depth, n}});
-  int rows = step(OpId::contract, ContractAttrs::make(a + "," + a.back() + "n->" + a.substr(0, a.size() - 1) + "n"), {hot, table});
+  int rows = step(OpId::contract, ContractAttrs::make(a + "," + a.back() + "n->" + a.substr(0, a.size() - 1) + "n"),
+                  {hot, table});
   if (rows < 0)
     return -1;
   rows = step(OpId::mul, {rows, fill(rows, 0.1)});
@@ -416,7 +432,8 @@ Generator::Maybe Generator::lookup() {
 }
 
 Generator::Maybe Generator::unary() {
-  static const OpId kOps[] = {OpId::tanh, OpId::sigmoid, OpId::softplus, OpId::sin, OpId::cos, OpId::erf, OpId::softsign, OpId::neg, OpId::abs, OpId::relu, OpId::exp, OpId::expm1};
+  static const OpId kOps[] = {OpId::tanh,     OpId::sigmoid, OpId::softplus, OpId::sin,  OpId::cos, OpId::erf,
+                              OpId::softsign, OpId::neg,     OpId::abs,      OpId::relu, OpId::exp, OpId::expm1};
   OpId op = kOps[below(std::size(kOps))];
   int x = aFloat();
   if (op == OpId::exp || op == OpId::expm1)
@@ -503,7 +520,8 @@ Generator::Maybe Generator::place() {
   case 3: {
     Ints starts, limits, strides;
     for (int64_t n : shape) {
-      int64_t start = n == 0 || chance(0.5) ? 0 : below(static_cast<uint64_t>(n)), limit = n == 0 || chance(0.5) ? n : start + 1 + below(static_cast<uint64_t>(n - start));
+      int64_t start = n == 0 || chance(0.5) ? 0 : below(static_cast<uint64_t>(n)),
+              limit = n == 0 || chance(0.5) ? n : start + 1 + below(static_cast<uint64_t>(n - start));
       starts.push_back(start);
       limits.push_back(limit);
       strides.push_back(chance(0.6) ? 1 : 1 + below(3));
@@ -538,7 +556,9 @@ Generator::Maybe Generator::place() {
 Generator::Maybe Generator::reduction() {
   if (chance(0.15)) {
     Maybe condition = pick([&](int v) { return typeOf(v).dtype == DType::boolean; });
-    return condition < 0 ? -1 : step(chance(0.5) ? OpId::reduce_any : OpId::reduce_all, ReduceAnyAttrs::make(someAxes(shapeOf(condition).rank())), {condition});
+    return condition < 0 ? -1
+                         : step(chance(0.5) ? OpId::reduce_any : OpId::reduce_all,
+                                ReduceAnyAttrs::make(someAxes(shapeOf(condition).rank())), {condition});
   }
   int x = chance(0.85) ? aFloat() : anInteger();
   Ints axes = someAxes(shapeOf(x).rank(), true);
@@ -565,11 +585,13 @@ Generator::Maybe Generator::kept() {
   for (int64_t axis : axes)
     narrow[static_cast<size_t>(axis)] = 1;
   int sum = step(OpId::reduce_sum, ReduceSumAttrs::make(axes), {x});
-  int row = sum < 0 ? -1 : step(OpId::reshape, ReshapeAttrs::make(narrow), {step(OpId::mul, {sum, fill(sum, 0.1)})}, true);
+  int row =
+      sum < 0 ? -1 : step(OpId::reshape, ReshapeAttrs::make(narrow), {step(OpId::mul, {sum, fill(sum, 0.1)})}, true);
   if (row < 0 || chance(0.3))
     return row;
   int wide = fitted(row, shape);
-  return chance(0.5) ? step(OpId::sub, {x, wide}) : step(OpId::div, {x, step(OpId::add, {step(OpId::mul, {wide, wide}), fill(x, 0.5)})});
+  return chance(0.5) ? step(OpId::sub, {x, wide})
+                     : step(OpId::div, {x, step(OpId::add, {step(OpId::mul, {wide, wide}), fill(x, 0.5)})});
 }
 
 /// The pattern that fusion knows best: a row's maximum, exponentials, their sum, and the quotient.
@@ -685,8 +707,11 @@ Generator::Maybe Generator::integers() {
     static const OpId kOps[] = {OpId::add, OpId::sub, OpId::mul, OpId::maximum, OpId::minimum};
     return step(kOps[below(std::size(kOps))], {a, ofType(typeOf(a))});
   }
-  case 1: return step(chance(0.5) ? OpId::floor_div : OpId::remainder, {a, fill(a, static_cast<double>(chance(0.5) ? 3 : -2))});
-  case 2: return shapeOf(a).size() > 3 ? -1 : step(OpId::one_hot, OneHotAttrs::make(1 + below(9), options_.dtype), {a}, true);
+  case 1:
+    return step(chance(0.5) ? OpId::floor_div : OpId::remainder,
+                {a, fill(a, static_cast<double>(chance(0.5) ? 3 : -2))});
+  case 2:
+    return shapeOf(a).size() > 3 ? -1 : step(OpId::one_hot, OneHotAttrs::make(1 + below(9), options_.dtype), {a}, true);
   case 3: {
     int rest = step(OpId::remainder, {a, fill(a, 7)});
     int real = step(OpId::cast, CastAttrs::make(options_.dtype), {rest}, true);
@@ -725,31 +750,47 @@ Generator::Maybe Generator::numbers() {
   }
   default: {
     int a = aFloat();
-    return step(!options_.smooth && chance(0.5) ? OpId::stop_gradient : chance(0.5) ? OpId::ones_like : OpId::zeros_like, {a});
+    return step(!options_.smooth && chance(0.5) ? OpId::stop_gradient
+                : chance(0.5)                   ? OpId::ones_like
+                                                : OpId::zeros_like,
+                {a});
   }
   }
 }
 
 RandomProgram Generator::run() {
-  for (int attempt = 0; attempt < 20 * options_.steps && static_cast<int>(program_.steps.size()) < options_.steps; ++attempt) {
+  for (int attempt = 0; attempt < 20 * options_.steps && static_cast<int>(program_.steps.size()) < options_.steps;
+       ++attempt) {
     size_t before = program_.steps.size();
     Maybe made = -1;
     switch (int64_t idea = below(options_.smooth ? 23 : 29)) {
-    case 0: case 1: case 2: made = unary(); break;
-    case 3: case 4: case 5: made = binary(); break;
+    case 0:
+    case 1:
+    case 2: made = unary(); break;
+    case 3:
+    case 4:
+    case 5: made = binary(); break;
     case 6: made = guarded(); break;
     case 7: made = choice(); break;
-    case 8: case 9: case 10: made = place(); break;
-    case 11: case 12: made = reduction(); break;
+    case 8:
+    case 9:
+    case 10: made = place(); break;
+    case 11:
+    case 12: made = reduction(); break;
     case 13: made = softmax(); break;
-    case 14: case 15: made = product(); break;
+    case 14:
+    case 15: made = product(); break;
     case 16: made = index(); break;
     case 17: made = numbers(); break;
-    case 18: case 19: case 20: made = shared(); break;
+    case 18:
+    case 19:
+    case 20: made = shared(); break;
     case 21: made = lookup(); break;
     case 22: made = kept(); break;
-    case 23: case 24: made = integers(); break;
-    case 25: case 26: made = jumps(); break;
+    case 23:
+    case 24: made = integers(); break;
+    case 25:
+    case 26: made = jumps(); break;
     default: made = idea == 27 ? choice() : reduction(); break;
     }
     if (made < 0) { // as if it had not been tried
@@ -790,13 +831,16 @@ RandomProgram Generator::run() {
         program.outputs.push_back(number[v]);
   for (const Array &value : program.values)
     for (int64_t i = 0; isFloat(value.dtype()) && i < value.numElements(); ++i)
-      program.largest = std::max(program.largest, std::fabs(value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i]));
+      program.largest = std::max(
+          program.largest, std::fabs(value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i]));
   return program;
 }
 
 } // namespace
 
-RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options) { return Generator(seed, options).run(); }
+RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options) {
+  return Generator(seed, options).run();
+}
 
 RandomProgram partOf(const RandomProgram &program, const std::vector<int> &outputs, const std::set<int> &cuts) {
   int inputs = static_cast<int>(program.inputs.size()), count = static_cast<int>(program.values.size());

@@ -1,5 +1,5 @@
-// Programs that nobody would write: random ops on random shapes, drawn from a seed. A program is a list of calls of the runtime's records, so
-// every front end can run the same one.
+// Programs that nobody would write: random ops on random shapes, drawn from a seed. A program is a list of calls of the
+// runtime's records, so every front end can run the same one.
 #pragma once
 
 #include "runtime/Op.h"
@@ -14,8 +14,8 @@ struct RandomProgramOptions {
   runtime::DType dtype = runtime::DType::f64; ///< of the floats
   int steps = 12;                             ///< about how many ops
   bool smooth = false;                        ///< only ops whose derivative central differences can check
-  bool large = false;                         ///< sizes at which kernels are cut into pieces and products pack their operands
-  bool empty = false;                         ///< one of the sizes is 0
+  bool large = false; ///< sizes at which kernels are cut into pieces and products pack their operands
+  bool empty = false; ///< one of the sizes is 0
 };
 
 /// Values are numbered: the inputs first, then one for each step.
@@ -38,7 +38,8 @@ struct RandomProgram {
 /// The same program for the same seed and options, on every machine. All values are finite and below 1e4 in size.
 RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options);
 
-/// What of `program` computes `outputs`, the values `cuts` being inputs. Values that are left keep their order, not their numbers.
+/// What of `program` computes `outputs`, the values `cuts` being inputs. Values that are left keep
+/// their order, not their numbers.
 RandomProgram partOf(const RandomProgram &program, const std::vector<int> &outputs, const std::set<int> &cuts);
 
 /// One line for each input and step.

@@ -1,5 +1,6 @@
-// Random programs: compiled code against the interpreter, gradients against central differences, sizes `?` against those that are known.
-// WENGERT_RANDOM_PROGRAMS=N runs N of each kind instead of the usual number, WENGERT_RANDOM_SEED=S begins at seed S (RandomRun.h).
+// Random programs: compiled code against the interpreter, gradients against central differences, sizes `?` against
+// those that are known. WENGERT_RANDOM_PROGRAMS=N runs N of each kind instead of the usual number,
+// WENGERT_RANDOM_SEED=S begins at seed S (RandomRun.h).
 #include "autodiff/Reverse.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
@@ -25,14 +26,15 @@ using runtime::Array;
 using runtime::DType;
 using Arrays = std::vector<Array>;
 
-/// The program as `f`: results are its outputs, then, if `order` is 1, the gradients of the sum of its float outputs by the float inputs; with
-/// order 2 the gradients of <first order, directions> instead, the directions being more arguments.
+/// The program as `f`: results are its outputs, then, if `order` is 1, the gradients of the sum of its float
+/// outputs by the float inputs; with order 2 the gradients of <first order, directions> instead, the
+/// directions being more arguments.
 struct Emitted {
   OwningOpRef<ModuleOp> module;
-  std::vector<size_t> sources;      ///< the float inputs that have a gradient, by place
-  std::vector<size_t> values;       ///< which results are the loss's terms
-  size_t firstGradient = 0;         ///< place of the first gradient among the results
-  std::vector<size_t> twice;        ///< of `sources`: those with a second gradient
+  std::vector<size_t> sources; ///< the float inputs that have a gradient, by place
+  std::vector<size_t> values;  ///< which results are the loss's terms
+  size_t firstGradient = 0;    ///< place of the first gradient among the results
+  std::vector<size_t> twice;   ///< of `sources`: those with a second gradient
 };
 
 /// A program with sizes that are not known: the axes of this size of the inputs are `?`, and what follows from them.
@@ -53,11 +55,14 @@ public:
   }
   bool opens(int input) const { return typeOfInput(input).shape.contains(runtime::kDynamic); }
 
-  /// The attributes of a step for operands of these types; sizes that are not known are operands too. Nothing where a `?` that is 1 would have to
-  /// be repeated, which only a size that is known to be 1 is.
-  std::optional<std::pair<runtime::Attrs, SmallVector<Value>>> step(OpBuilder &b, Location loc, const RandomProgram::Step &step, SmallVector<Value> operands, Block *body) const {
+  /// The attributes of a step for operands of these types; sizes that are not known are operands too. Nothing where a
+  /// `?` that is 1 would have to be repeated, which only a size that is known to be 1 is.
+  std::optional<std::pair<runtime::Attrs, SmallVector<Value>>>
+  step(OpBuilder &b, Location loc, const RandomProgram::Step &step, SmallVector<Value> operands, Block *body) const {
     std::span<const runtime::AttrRecord> records = runtime::recordOf(step.op).attrs;
-    auto shapeAt = std::find_if(records.begin(), records.end(), [](const auto &attr) { return std::string_view(attr.name) == "shape"; }) - records.begin();
+    auto shapeAt = std::find_if(records.begin(), records.end(),
+                                [](const auto &attr) { return std::string_view(attr.name) == "shape"; }) -
+                   records.begin();
     bool slices = step.op == runtime::OpId::slice;
     if (shapeAt == static_cast<ptrdiff_t>(records.size()) && !slices)
       return std::pair(step.attrs, operands);
@@ -88,7 +93,9 @@ public:
         if (ShapedType::isDynamic(from[axis]) && repeated)
           return std::nullopt;
         if (!repeated) // an axis that is there keeps what is known of it
-          sizes[at] = ShapedType::isDynamic(from[axis]) ? Value(ir::DimOp::create(b, loc, operands[0], static_cast<int64_t>(axis))) : Value();
+          sizes[at] = ShapedType::isDynamic(from[axis])
+                          ? Value(ir::DimOp::create(b, loc, operands[0], static_cast<int64_t>(axis)))
+                          : Value();
       }
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (sizes[axis]) {
@@ -135,7 +142,8 @@ std::optional<Emitted> emit(const RandomProgram &program, int order, const Opene
   b.setInsertionPointToStart(body);
   SmallVector<Value> values, results, targets, sources;
   for (auto [i, input] : llvm::enumerate(program.inputs))
-    values.push_back(body->addArgument(ir::tensorTypeOf(context, opened ? opened->typeOfInput(static_cast<int>(i)) : input.type), loc));
+    values.push_back(body->addArgument(
+        ir::tensorTypeOf(context, opened ? opened->typeOfInput(static_cast<int>(i)) : input.type), loc));
   size_t numInputs = values.size();
   for (const RandomProgram::Step &step : program.steps) {
     SmallVector<Value> operands;
@@ -217,7 +225,8 @@ void donate(ModuleOp module, uint64_t seed) {
   for (auto [r, type] : llvm::enumerate(function.getResultTypes())) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     for (unsigned i = 0; (seed >> 40) % 3 == 0 && i < function.getNumArguments(); ++i)
-      if (unsigned argument = static_cast<unsigned>(i + (seed >> 50)) % function.getNumArguments(); function.getArgument(argument).getType() == type && taken.insert(argument).second) {
+      if (unsigned argument = static_cast<unsigned>(i + (seed >> 50)) % function.getNumArguments();
+          function.getArgument(argument).getType() == type && taken.insert(argument).second) {
         function.setArgAttr(argument, "wg.result", b.getI64IntegerAttr(static_cast<int64_t>(r)));
         break;
       }
@@ -281,8 +290,10 @@ void expectSame(const Arrays &expected, const Arrays &actual, double ulps, doubl
     ASSERT_TRUE(ulps > 0 && runtime::isFloat(expected[r].dtype())) << what << ", result " << r << " differs";
     bool single = expected[r].dtype() == DType::f32;
     for (int64_t i = 0; i < expected[r].numElements(); ++i) {
-      double e = single ? expected[r].data<float>()[i] : expected[r].data<double>()[i], a = single ? actual[r].data<float>()[i] : actual[r].data<double>()[i];
-      ASSERT_LE(std::fabs(e - a), ulps * (single ? 0x1p-23 : 0x1p-52) * scale) << what << ", result " << r << ", element " << i << ": " << e << " against " << a;
+      double e = single ? expected[r].data<float>()[i] : expected[r].data<double>()[i],
+             a = single ? actual[r].data<float>()[i] : actual[r].data<double>()[i];
+      ASSERT_LE(std::fabs(e - a), ulps * (single ? 0x1p-23 : 0x1p-52) * scale)
+          << what << ", result " << r << ", element " << i << ": " << e << " against " << a;
     }
   }
 }
@@ -294,11 +305,18 @@ void explain(ModuleOp module) {
 }
 
 RandomProgramOptions anyProgram(uint64_t seed) {
-  return {.dtype = seed % 2 ? DType::f32 : DType::f64, .steps = 6 + static_cast<int>(seed % 23), .large = seed % 10 == 3, .empty = seed % 10 == 6};
+  return {.dtype = seed % 2 ? DType::f32 : DType::f64,
+          .steps = 6 + static_cast<int>(seed % 23),
+          .large = seed % 10 == 3,
+          .empty = seed % 10 == 6};
 }
 RandomProgramOptions smoothProgram(uint64_t seed) {
   bool large = seed % 10 == 3, single = seed % 2 && !large; // long sums that cancel say little in f32
-  return {.dtype = single ? DType::f32 : DType::f64, .steps = 6 + static_cast<int>(seed % 19), .smooth = true, .large = large, .empty = seed % 10 == 6};
+  return {.dtype = single ? DType::f32 : DType::f64,
+          .steps = 6 + static_cast<int>(seed % 19),
+          .smooth = true,
+          .large = large,
+          .empty = seed % 10 == 6};
 }
 
 TEST(RandomPrograms, CompiledCodeAgreesWithTheInterpreter) {
@@ -311,7 +329,9 @@ TEST(RandomPrograms, CompiledCodeAgreesWithTheInterpreter) {
 }
 
 TEST(RandomPrograms, GradientsAreTheSlopes) {
-  auto optionsOf = [](uint64_t seed) { return RandomProgramOptions{.steps = 6 + static_cast<int>(seed % 19), .smooth = true}; };
+  auto optionsOf = [](uint64_t seed) {
+    return RandomProgramOptions{.steps = 6 + static_cast<int>(seed % 19), .smooth = true};
+  };
   forPrograms(90, optionsOf, [](const RandomProgram &program) {
     Emitted value = emit(program, 0), first = emit(program, 1), second = emit(program, 2);
     Arrays v, u;
@@ -387,7 +407,8 @@ void checkOpened(const RandomProgram &program, int order, const Opened &opened) 
   for (const Array &input : program.inputs)
     types.push_back(ir::tensorTypeOf(ir::context(), input.type));
   ASSERT_TRUE(succeeded(passes::inferShapes(function, types)));
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front()))) // sizes that have become attributes
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(function.getBody().front()))) // sizes that have become attributes
     if (isa<arith::ConstantOp>(op) && op.use_empty())
       op.erase();
   EXPECT_TRUE(succeeded(verify(*specialised)));
@@ -406,7 +427,9 @@ TEST(RandomPrograms, SizesThatAreNotKnownChangeNothing) {
     for (const Array &input : program.inputs)
       sizes.insert(input.shape().begin(), input.shape().end());
     std::vector<int64_t> order(sizes.begin(), sizes.end());
-    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(order.empty() ? 0 : program.seed / 7 % order.size()), order.end());
+    std::rotate(order.begin(),
+                order.begin() + static_cast<std::ptrdiff_t>(order.empty() ? 0 : program.seed / 7 % order.size()),
+                order.end());
     for (int64_t size : order) {
       Opened opened(program, size);
       bool opens = false;

@@ -25,8 +25,9 @@ constexpr int kMaxReported = 10;  ///< failures after which a run ends
 constexpr int kMaxAttempts = 150; ///< processes that reduce one failing program
 
 /// What a child does: set by its parent, or by the person who repeats one failure.
-constexpr const char *kProgress = "WENGERT_RANDOM_PROGRESS", *kOutputs = "WENGERT_RANDOM_OUTPUTS", *kCuts = "WENGERT_RANDOM_CUTS",
-                     *kSeed = "WENGERT_RANDOM_SEED", *kPrograms = "WENGERT_RANDOM_PROGRAMS";
+constexpr const char *kProgress = "WENGERT_RANDOM_PROGRESS", *kOutputs = "WENGERT_RANDOM_OUTPUTS",
+                     *kCuts = "WENGERT_RANDOM_CUTS", *kSeed = "WENGERT_RANDOM_SEED",
+                     *kPrograms = "WENGERT_RANDOM_PROGRAMS";
 
 std::map<std::string, uint64_t> tallies;
 
@@ -76,16 +77,19 @@ public:
   std::string progressFile() const { return base + ".progress"; }
   std::string outputFile() const { return base + ".out"; }
 
-  /// Exit status of a child that checks `count` programs from `seed` on: 0, the number of a failing exit, or minus a signal's.
+  /// Exit status of a child that checks `count` programs from `seed` on: 0, the number of a
+  /// failing exit, or minus a signal's.
   int run(uint64_t seed, uint64_t count, const Part *part = nullptr) {
-    std::vector<std::string> environment{std::string(kProgress) + "=" + progressFile(), std::string(kSeed) + "=" + std::to_string(seed),
+    std::vector<std::string> environment{std::string(kProgress) + "=" + progressFile(),
+                                         std::string(kSeed) + "=" + std::to_string(seed),
                                          std::string(kPrograms) + "=" + std::to_string(count)};
     if (part) {
       environment.push_back(std::string(kOutputs) + "=" + joined(part->outputs));
       environment.push_back(std::string(kCuts) + "=" + joined(part->cuts));
     }
     for (char **entry = environ; *entry; ++entry)
-      if (std::strncmp(*entry, "WENGERT_RANDOM_", 15) != 0 && std::strncmp(*entry, "GTEST_", 6) != 0 && std::strncmp(*entry, "XML_OUTPUT_FILE=", 16) != 0)
+      if (std::strncmp(*entry, "WENGERT_RANDOM_", 15) != 0 && std::strncmp(*entry, "GTEST_", 6) != 0 &&
+          std::strncmp(*entry, "XML_OUTPUT_FILE=", 16) != 0)
         environment.push_back(*entry);
     std::vector<char *> env;
     for (std::string &entry : environment)
@@ -120,7 +124,8 @@ public:
     return seed;
   }
 
-  /// A smaller part of `program` that ends as the whole one does: one output if that is enough, from operands that are given, not computed.
+  /// A smaller part of `program` that ends as the whole one does: one output if that is enough, from
+  /// operands that are given, not computed.
   Part reduce(const RandomProgram &program, uint64_t seed, int status) {
     Part part{program.outputs, {}};
     int inputs = static_cast<int>(program.inputs.size()), attempts = 0;
@@ -177,13 +182,15 @@ public:
     std::string whole = contentOf(outputFile());
     Part part = reduce(program, seed, status);
     run(seed, 1, &part);
-    std::string output = contentOf(outputFile()), how = status < 0 ? std::string("signal ") + strsignal(-status) : "failure";
+    std::string output = contentOf(outputFile()),
+                how = status < 0 ? std::string("signal ") + strsignal(-status) : "failure";
     auto shortened = [](std::string text) { return text.size() > 8000 ? text.substr(0, 8000) + "\n...\n" : text; };
     ADD_FAILURE() << "seed " << seed << ": " << how << "\n"
                   << shortened(whole) << "reduced to\n"
                   << toString(partOf(program, part.outputs, part.cuts)) << "which alone gives\n"
-                  << shortened(output) << "repeat: " << kSeed << "=" << seed << " " << kPrograms << "=1 " << kOutputs << "=" << joined(part.outputs) << " " << kCuts << "="
-                  << joined(part.cuts) << " PROGRAM --gtest_filter=" << test;
+                  << shortened(output) << "repeat: " << kSeed << "=" << seed << " " << kPrograms << "=1 " << kOutputs
+                  << "=" << joined(part.outputs) << " " << kCuts << "=" << joined(part.cuts)
+                  << " PROGRAM --gtest_filter=" << test;
   }
 
   std::map<std::string, uint64_t> found;
@@ -208,7 +215,8 @@ void tally(const std::string &what) { ++tallies[what]; }
 
 bool isChild() { return std::getenv(kProgress) != nullptr; }
 
-std::map<std::string, uint64_t> forPrograms(uint64_t usual, const std::function<RandomProgramOptions(uint64_t seed)> &optionsOf,
+std::map<std::string, uint64_t> forPrograms(uint64_t usual,
+                                            const std::function<RandomProgramOptions(uint64_t seed)> &optionsOf,
                                             const std::function<void(const RandomProgram &)> &check) {
   uint64_t first = numberFrom(kSeed, 1), count = numberFrom(kPrograms, usual);
   if (isChild() || std::getenv(kOutputs)) {
@@ -240,7 +248,9 @@ std::map<std::string, uint64_t> forPrograms(uint64_t usual, const std::function<
     uint64_t last = parent.lastSeed();
     if (status != 0) {
       if (last < next || last >= next + batch) {
-        ADD_FAILURE() << "the process that checks seeds from " << next << " on ended with " << status << " before the first\n" << contentOf(parent.outputFile());
+        ADD_FAILURE() << "the process that checks seeds from " << next << " on ended with " << status
+                      << " before the first\n"
+                      << contentOf(parent.outputFile());
         break;
       }
       parent.report(nameOfTest(), last, status, randomProgram(last, optionsOf(last)));
@@ -249,7 +259,8 @@ std::map<std::string, uint64_t> forPrograms(uint64_t usual, const std::function<
     next = last + 1;
   }
   if (std::getenv(kPrograms)) {
-    std::cerr << nameOfTest() << ": " << next - first << " programs from seed " << first << " on, " << reported << " failed";
+    std::cerr << nameOfTest() << ": " << next - first << " programs from seed " << first << " on, " << reported
+              << " failed";
     for (auto &[what, times] : parent.found)
       std::cerr << ", " << times << " " << what;
     std::cerr << std::endl;

@@ -1,9 +1,10 @@
-// Calls that nest deeper than a thread's stack, and programs whose calls multiply: every walk over calls ends in a result or in an error at a place.
+// Calls that nest deeper than a thread's stack, and programs whose calls multiply: every walk over calls ends in a
+// result or in an error at a place.
+#include "ir/Calls.h"
 #include "autodiff/Reverse.h"
 #include "codegen/Compile.h"
 #include "codegen/Interpret.h"
 #include "ir/Bridge.h"
-#include "ir/Calls.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -20,10 +21,12 @@ namespace {
 OwningOpRef<ModuleOp> chain(int depth, int calls, const std::string &op, const std::string &type) {
   std::string text, signature = "(" + type + ") -> " + type;
   for (int i = 0; i < depth; ++i) {
-    text += "func.func " + std::string(i ? "private " : "") + "@f" + std::to_string(i) + "(%x: " + type + ") -> " + type + " {\n  %0 = " + op + " %x : " + type + "\n";
+    text += "func.func " + std::string(i ? "private " : "") + "@f" + std::to_string(i) + "(%x: " + type + ") -> " +
+            type + " {\n  %0 = " + op + " %x : " + type + "\n";
     int last = 0;
     for (; last < calls && i + 1 < depth; ++last)
-      text += "  %" + std::to_string(last + 1) + " = wg.call @f" + std::to_string(i + 1) + "(%" + std::to_string(last) + ") : " + signature + "\n";
+      text += "  %" + std::to_string(last + 1) + " = wg.call @f" + std::to_string(i + 1) + "(%" + std::to_string(last) +
+              ") : " + signature + "\n";
     text += "  return %" + std::to_string(last) + " : " + type + "\n}\n";
   }
   return parseSourceString<ModuleOp>(text, ParserConfig(ir::context()));
@@ -57,9 +60,13 @@ TEST(CallsTest, DeepCallsAreFlattenedInlinedAndSpecialised) {
   EXPECT_TRUE(succeeded(codegen::inlineCalls(first(*module))));
   EXPECT_EQ(llvm::range_size(first(*module).getBody().front()), size_t(kDeep) + 1);
   module = chain(kDeep, 1, "wg.neg", "tensor<?xf64>");
-  EXPECT_TRUE(succeeded(passes::inferShapes(first(*module), {RankedTensorType::get({4}, Float64Type::get(ir::context()))})));
+  EXPECT_TRUE(
+      succeeded(passes::inferShapes(first(*module), {RankedTensorType::get({4}, Float64Type::get(ir::context()))})));
   int dynamic = 0;
-  module->walk([&](Operation *op) { dynamic += llvm::count_if(op->getResultTypes(), [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); }); });
+  module->walk([&](Operation *op) {
+    dynamic +=
+        llvm::count_if(op->getResultTypes(), [](Type type) { return !cast<RankedTensorType>(type).hasStaticShape(); });
+  });
   EXPECT_EQ(dynamic, 0);
 }
 
@@ -71,7 +78,10 @@ TEST(CallsTest, TheDerivativeOfDeepCallsIsFoundOrAnErrorAtACall) {
   EXPECT_EQ(resultOf(pair->backward, 5.0), 5.0);
   // Each level returns what those below it keep.
   module = chain(kDeep, 1, "wg.tanh", "tensor<f64>");
-  EXPECT_NE(errorOf([&] { return LogicalResult(autodiff::functionPair(first(*module), {0}, {0})); }).find("have more than 4194304 ops and residuals"), std::string::npos);
+  EXPECT_NE(errorOf([&] {
+              return LogicalResult(autodiff::functionPair(first(*module), {0}, {0}));
+            }).find("have more than 4194304 ops and residuals"),
+            std::string::npos);
 }
 
 TEST(CallsTest, CallsThatMultiplyAreAnError) {
@@ -79,7 +89,9 @@ TEST(CallsTest, CallsThatMultiplyAreAnError) {
   auto says = [](const std::string &text) { return text.find("at most 4194304 can be run") != std::string::npos; };
   EXPECT_TRUE(says(errorOf([&] { return LogicalResult(codegen::flatten(first(*module))); })));
   EXPECT_TRUE(says(errorOf([&] { return codegen::inlineCalls(first(*module)); })));
-  EXPECT_TRUE(says(errorOf([&] { return passes::inferShapes(first(*module), {RankedTensorType::get({4}, Float64Type::get(ir::context()))}); })));
+  EXPECT_TRUE(says(errorOf([&] {
+    return passes::inferShapes(first(*module), {RankedTensorType::get({4}, Float64Type::get(ir::context()))});
+  })));
   EXPECT_TRUE(says(errorOf([&] { return LogicalResult(autodiff::functionPair(first(*module), {0}, {0})); })));
   OwningOpRef<ModuleOp> shallow = chain(10, 2, "wg.neg", "tensor<f64>");
   EXPECT_EQ(resultOf(first(*shallow), 3.0), -3.0); // 2^10 - 1 times negated

@@ -1,4 +1,5 @@
-// What the emitters rely on is checked before they run: a kernel that breaks it is an error at the user's line, not a crash.
+// What the emitters rely on is checked before they run: a kernel that breaks it is an error
+// at the user's line, not a crash.
 #include "codegen/Compile.h"
 #include "codegen/EmitProgram.h"
 #include "ir/Bridge.h"
@@ -15,7 +16,8 @@ namespace {
 
 /// Writes the loops of a fused program as a pass would have left it: no verifier has seen it.
 runtime::Failure failureOf(const std::string &text) {
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(ir::context(), /*verifyAfterParse=*/false), "user.mlir");
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(text, ParserConfig(ir::context(), /*verifyAfterParse=*/false), "user.mlir");
   if (!module) {
     ADD_FAILURE() << text;
     return {};
@@ -23,7 +25,9 @@ runtime::Failure failureOf(const std::string &text) {
   DiagnosticScope diagnostics(module->getContext());
   EntryInfo info;
   std::vector<KernelReport> kernels;
-  EXPECT_TRUE(failed(emitProgram(*module, module->lookupSymbol<func::FuncOp>("f"), Target::host(), /*threads=*/true, info, kernels))) << text;
+  EXPECT_TRUE(failed(
+      emitProgram(*module, module->lookupSymbol<func::FuncOp>("f"), Target::host(), /*threads=*/true, info, kernels)))
+      << text;
   return diagnostics.take("no message");
 }
 
@@ -37,7 +41,8 @@ TEST(KernelTest, AProductOfWhatIsNotInMemoryIsAnInternalErrorAtItsLine) {
     return %0 : tensor<5x7xf32>
   })");
   EXPECT_EQ(failure.kind, runtime::ErrorKind::internal);
-  EXPECT_EQ(failure.message, "emit: wg.contract stands in a kernel of kind contract, and reads the result of wg.reshape from memory, where only inputs of the kernel lie");
+  EXPECT_EQ(failure.message, "emit: wg.contract stands in a kernel of kind contract, and reads the result of "
+                             "wg.reshape from memory, where only inputs of the kernel lie");
   EXPECT_EQ(failure.where, "user.mlir:4");
 }
 
@@ -52,7 +57,8 @@ TEST(KernelTest, AValueReadInAnotherPlaceIsAnInternalErrorAtItsLine) {
     return %0 : tensor<4x4xf32>
   })");
   EXPECT_EQ(failure.kind, runtime::ErrorKind::internal);
-  EXPECT_EQ(failure.message, "emit: wg.sub stands in a kernel of kind reduce, and reads wg.reduce_sum in another place than its own");
+  EXPECT_EQ(failure.message,
+            "emit: wg.sub stands in a kernel of kind reduce, and reads wg.reduce_sum in another place than its own");
   EXPECT_EQ(failure.where, "user.mlir:5");
 }
 
@@ -63,11 +69,13 @@ TEST(KernelTest, SizesInAKernelAreAnError) {
       wg.yield %a : tensor<4xf32>
     }
     return %0 : tensor<4xf32>
-  })", ParserConfig(ir::context()), "user.mlir");
+  })",
+                                                             ParserConfig(ir::context()), "user.mlir");
   ASSERT_TRUE(module);
   auto executable = compile(module.release(), "f", {}, Stage::fused);
   ASSERT_FALSE(executable.ok());
-  EXPECT_NE(executable.failure().message.find("machine code is made of wg ops on tensors"), std::string::npos) << executable.failure().message;
+  EXPECT_NE(executable.failure().message.find("machine code is made of wg ops on tensors"), std::string::npos)
+      << executable.failure().message;
 }
 
 } // namespace

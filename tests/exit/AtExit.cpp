@@ -1,4 +1,5 @@
-// `AtExit MODE RUN`: uses the library while the process, or a thread of it, ends. The exit status is 0 if every number was right.
+// `AtExit MODE RUN`: uses the library while the process, or a thread of it, ends. The exit status
+// is 0 if every number was right.
 #include <wengert/wengert.h>
 
 #include <atomic>
@@ -35,12 +36,14 @@ static void computeSomething(double at) {
     {
       wg::GradientTape tape;
       tape.watch(x);
-      expect(tape.gradient(f(x) * 2.0, x).item<double>(), 2 * (std::cos(at) * at + std::sin(at)), "derivative of a call");
+      expect(tape.gradient(f(x) * 2.0, x).item<double>(), 2 * (std::cos(at) * at + std::sin(at)),
+             "derivative of a call");
     }
     auto g = wg::function("g", [&](const Tensor &y) {
       wg::GradientTape tape;
       tape.watch(y);
-      return tape.gradient(f(y) + wg::reduce_sum(wg::softmax(wg::stack({y, y * 2.0}, 0)) * Tensor{1.0, 1.0}), y).value();
+      return tape.gradient(f(y) + wg::reduce_sum(wg::softmax(wg::stack({y, y * 2.0}, 0)) * Tensor{1.0, 1.0}), y)
+          .value();
     });
     expect(g(x).item<double>(), std::cos(at) * at + std::sin(at), "traced gradient");
     f.report();
@@ -67,9 +70,7 @@ struct AtEnd {
 static AtEnd older; // than the library's first use
 static thread_local AtEnd ofThread;
 
-static void younger(std::function<void()> run) {
-  static AtEnd local{std::move(run)};
-}
+static void younger(std::function<void()> run) { static AtEnd local{std::move(run)}; }
 
 static void detached(const std::function<void(int)> &each, int threads, std::atomic<int> &started) {
   for (int t = 0; t < threads; ++t)
@@ -135,7 +136,8 @@ int main(int argc, char **argv) {
     detached(traces, 2, started);
     wait();
   } else if (mode == "detached-runs") { // compiled code, eager code and the pool
-    auto step = std::make_shared<wg::Function<Tensor(const Tensor &)>>("step", [](const Tensor &x) { return wg::matmul(x, x) + 1.0f; });
+    auto step = std::make_shared<wg::Function<Tensor(const Tensor &)>>(
+        "step", [](const Tensor &x) { return wg::matmul(x, x) + 1.0f; });
     detached([step](int) { (*step)(wg::matmul(wg::ones({96, 96}), wg::ones({96, 96})) * 0.5f); }, 2, started);
     wait();
   } else if (mode == "detached-and-static") {

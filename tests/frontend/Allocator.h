@@ -1,4 +1,5 @@
-// The C library's allocator with a wrapper in front of it, which counts calls and lets chosen ones fail. For the one source file of a test program.
+// The C library's allocator with a wrapper in front of it, which counts calls and lets chosen ones fail. For the one
+// source file of a test program.
 #pragma once
 
 #include <atomic>
@@ -67,15 +68,21 @@ static void *made(void *block) {
   return block;
 }
 void *malloc(size_t bytes) { return wg::tests::allocator::refuses() ? nullptr : made(__libc_malloc(bytes)); }
-void *calloc(size_t n, size_t bytes) { return wg::tests::allocator::refuses() ? nullptr : made(__libc_calloc(n, bytes)); }
+void *calloc(size_t n, size_t bytes) {
+  return wg::tests::allocator::refuses() ? nullptr : made(__libc_calloc(n, bytes));
+}
 void *realloc(void *old, size_t bytes) {
   if (wg::tests::allocator::refuses())
     return nullptr;
   return old ? __libc_realloc(old, bytes) : made(__libc_realloc(old, bytes));
 }
-void *memalign(size_t alignment, size_t bytes) { return wg::tests::allocator::refuses() ? nullptr : made(__libc_memalign(alignment, bytes)); }
+void *memalign(size_t alignment, size_t bytes) {
+  return wg::tests::allocator::refuses() ? nullptr : made(__libc_memalign(alignment, bytes));
+}
 void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
-int posix_memalign(void **block, size_t alignment, size_t bytes) { return (*block = memalign(alignment, bytes)) ? 0 : ENOMEM; }
+int posix_memalign(void **block, size_t alignment, size_t bytes) {
+  return (*block = memalign(alignment, bytes)) ? 0 : ENOMEM;
+}
 void free(void *block) {
   wg::tests::allocator::live.fetch_sub(block != nullptr, std::memory_order_relaxed);
   __libc_free(block);

@@ -1,4 +1,5 @@
-// The whole train step of the digits network as an object file: a C program without Wengert and LLVM gives the JIT's losses.
+// The whole train step of the digits network as an object file: a C program without Wengert
+// and LLVM gives the JIT's losses.
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@
 using namespace wg;
 namespace fs = std::filesystem;
 
-/// Reads the inputs and the sizes of the results from a file, runs the step ten times in place, prints each loss exactly.
+/// Reads the inputs and the sizes of the results from a file, runs the step ten times in
+/// place, prints each loss exactly.
 static const char kProgram[] = R"(
 #include "digits_step.h"
 #include <stdio.h>
@@ -42,20 +44,24 @@ int main(int argc, char **argv) {
 
 struct AotStepTest : testing::Test {
   fs::path folder = fs::temp_directory_path() / ("wengert_aot_" + std::to_string(::getpid()));
-  nn::Sequential model{nn::Dense(64, 32, relu, {.weight = nn::glorot_uniform(1)}), nn::Dense(32, 10, {}, {.weight = nn::glorot_uniform(2)})};
+  nn::Sequential model{nn::Dense(64, 32, relu, {.weight = nn::glorot_uniform(1)}),
+                       nn::Dense(32, 10, {}, {.weight = nn::glorot_uniform(2)})};
   optim::Adam adam{0.001};
   Function<Tensor(const Tensor &, const Tensor &)> step{"digits_step", [this](const Tensor &x, const Tensor &y) {
-    GradientTape tape;
-    Tensor loss = nn::cross_entropy(model(x), y);
-    adam.apply(tape.gradient(loss, model.trainable_variables()), model.trainable_variables());
-    return loss;
-  }};
+                                                          GradientTape tape;
+                                                          Tensor loss = nn::cross_entropy(model(x), y);
+                                                          adam.apply(tape.gradient(loss, model.trainable_variables()),
+                                                                     model.trainable_variables());
+                                                          return loss;
+                                                        }};
   data::Examples batch = *data::Dataset(data::digits().train).batch(32).begin();
 
   AotStepTest() { fs::create_directories(folder); }
   ~AotStepTest() override { fs::remove_all(folder); }
 
-  static void write(std::ofstream &out, const void *data, size_t bytes) { out.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes)); }
+  static void write(std::ofstream &out, const void *data, size_t bytes) {
+    out.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes));
+  }
   template <class T> static void put(std::ofstream &out, std::span<const T> data) {
     auto bytes = static_cast<int64_t>(data.size_bytes());
     write(out, &bytes, 8);
@@ -83,7 +89,10 @@ struct AotStepTest : testing::Test {
     }
     out.close();
     std::string path = folder.string();
-    EXPECT_EQ(std::system(("cc -O1 -Wall -Werror -I" + path + " " + path + "/main.c " + path + "/digits_step.o -lm -o " + path + "/main").c_str()), 0);
+    EXPECT_EQ(std::system(("cc -O1 -Wall -Werror -I" + path + " " + path + "/main.c " + path +
+                           "/digits_step.o -lm -o " + path + "/main")
+                              .c_str()),
+              0);
     EXPECT_EQ(std::system((path + "/main " + path + "/inputs.bin > " + path + "/losses").c_str()), 0);
     std::vector<float> losses;
     std::ifstream in(folder / "losses");

@@ -180,7 +180,8 @@ TEST(FunctionsOfOneName, EachGradientOfARecordedCallTakesTheResultsThatItsTarget
       double t = std::tanh(at), slope = 1 - t * t;
       Tensor whole = tape.gradient(parts[0] + parts[1] + parts[2], x);
       if (at > 0)
-        EXPECT_NEAR(whole.item<double>(), slope * at + t + 0.5 / std::sqrt(at) + std::exp(t * 0.3) * 0.3 * slope, 1e-12);
+        EXPECT_NEAR(whole.item<double>(), slope * at + t + 0.5 / std::sqrt(at) + std::exp(t * 0.3) * 0.3 * slope,
+                    1e-12);
       else
         EXPECT_TRUE(std::isinf(whole.item<double>()));
       EXPECT_NEAR(Tensor(tape.gradient(parts[0], x)).item<double>(), slope * at + t, 1e-12);
@@ -234,8 +235,10 @@ TEST(FunctionsOfOneName, AModelThatReturnsWhatOnlyItsReportReadsTrains) {
 
 struct Affine {
   Variable w, b;
-  Affine(int64_t in, int64_t out) : w(reshape(sin(linspace(1.0, 7.0, in * out, f64)), {in, out})), b(linspace(0.1, 0.5, out, f64)) {}
-  Function<Tensor(const Tensor &)> call = Function<Tensor(const Tensor &)>("Affine", [this](const Tensor &x) { return matmul(x, w) + b; });
+  Affine(int64_t in, int64_t out)
+      : w(reshape(sin(linspace(1.0, 7.0, in * out, f64)), {in, out})), b(linspace(0.1, 0.5, out, f64)) {}
+  Function<Tensor(const Tensor &)> call =
+      Function<Tensor(const Tensor &)>("Affine", [this](const Tensor &x) { return matmul(x, w) + b; });
 };
 
 TEST(FunctionsOfOneName, TwoObjectsOfOneLayerWithWeightsOfDifferentShapesTrain) {
@@ -267,7 +270,8 @@ TEST(Import, AFunctionThatIsCalledTwiceIsThereOnceAndItsDerivativeToo) {
   auto outer = wg::function("outer", [&](const Tensor &x) { return middle(inner(x)) * inner(middle(x)); });
   std::string text = outer.trace(Tensor(1.0)).text(Stage::traced);
   EXPECT_EQ(count(text, "func.func"), 3) << text;
-  auto step = wg::function("step", [&](const Tensor &x) { return gradientOf([&](const Tensor &t) { return inner(inner(t)); }, x); });
+  auto step = wg::function(
+      "step", [&](const Tensor &x) { return gradientOf([&](const Tensor &t) { return inner(inner(t)); }, x); });
   text = step.trace(Tensor(1.0)).text(Stage::traced);
   EXPECT_EQ(count(text, "func.func"), 4) << text; // step, inner, forward, backward
   auto steps = wg::function("steps", [&](const Tensor &x) { return step(step(x)) + step(x); });
@@ -275,12 +279,14 @@ TEST(Import, AFunctionThatIsCalledTwiceIsThereOnceAndItsDerivativeToo) {
   EXPECT_EQ(count(text, "func.func"), 4) << text; // steps, step, forward, backward
 }
 
-// Each calls the two before it: without sharing, the module of the last holds as many functions as there are ways to the first.
+// Each calls the two before it: without sharing, the module of the last holds as many functions
+// as there are ways to the first.
 TEST(Import, WhatSeveralFunctionsShareIsThereOnce) {
   using F = Function<Tensor(const Tensor &)>;
   std::vector<F> chain{F("f", [](const Tensor &x) { return sin(x); }), F("f", [](const Tensor &x) { return cos(x); })};
   for (int i = 2; i < 40; ++i)
-    chain.emplace_back("f", [a = chain[chain.size() - 1], b = chain[chain.size() - 2]](const Tensor &x) { return a(x * 0.5) - b(x); });
+    chain.emplace_back(
+        "f", [a = chain[chain.size() - 1], b = chain[chain.size() - 2]](const Tensor &x) { return a(x * 0.5) - b(x); });
   for (F &f : chain)
     f.trace(TensorSpec{f64, {dynamic}}); // which traces and does not compile
   std::string text = chain.back().trace(TensorSpec{f64, {dynamic}}).text(Stage::traced);
@@ -290,7 +296,8 @@ TEST(Import, WhatSeveralFunctionsShareIsThereOnce) {
 TEST(Import, ACalleeIsNarrowedOnceForTheSameSizes) {
   auto inner = wg::function("inner", [](const Tensor &x) { return x * 2.0; });
   inner.trace(TensorSpec{f64, {dynamic}});
-  auto outer = wg::function("outer", [&](const Tensor &x, const Tensor &y) { return std::vector{inner(inner(x)) + inner(x), inner(y)}; });
+  auto outer = wg::function(
+      "outer", [&](const Tensor &x, const Tensor &y) { return std::vector{inner(inner(x)) + inner(x), inner(y)}; });
   ConcreteFunction traced = outer.trace(Tensor{1.0, 2.0}, Tensor{1.0, 2.0, 3.0});
   EXPECT_EQ(count(traced.text(Stage::traced), "func.func"), 3) << traced.text(Stage::traced);
   EXPECT_EQ(inner.trace_count(), 1);
@@ -309,7 +316,8 @@ TEST(Import, NarrowedCalleesOfOneNameAreNotMixed) {
     f->trace(TensorSpec{f64, {dynamic}});
   auto both = wg::function("f", [&](const Tensor &x) {
     Tensor loss = reduce_sum(ofA(x)) + reduce_sum(ofB(x));
-    return std::vector{loss, gradientOf([&](const Tensor &t) { return reduce_sum(ofA(t)); }, x), gradientOf([&](const Tensor &t) { return reduce_sum(ofB(t)); }, x),
+    return std::vector{loss, gradientOf([&](const Tensor &t) { return reduce_sum(ofA(t)); }, x),
+                       gradientOf([&](const Tensor &t) { return reduce_sum(ofB(t)); }, x),
                        gradientOf([&](const Tensor &t) { return reduce_sum(b(t)); }, x)};
   });
   std::vector<Tensor> results = both(Tensor{2.0, 2.0});
@@ -322,7 +330,9 @@ TEST(Import, NarrowedCalleesOfOneNameAreNotMixed) {
 TEST(Import, EqualProgramsHaveEqualText) {
   auto text = [] {
     auto inner = wg::function("inner", [](const Tensor &x) { return sin(x); });
-    auto outer = wg::function("outer", [&](const Tensor &x) { return gradientOf([&](const Tensor &t) { return inner(inner(t)); }, x) + inner(x); });
+    auto outer = wg::function("outer", [&](const Tensor &x) {
+      return gradientOf([&](const Tensor &t) { return inner(inner(t)); }, x) + inner(x);
+    });
     return outer.trace(Tensor(1.0)).text(Stage::traced);
   };
   EXPECT_EQ(text(), text());
@@ -337,23 +347,34 @@ TEST(Names, AnObjectMayHaveTheNameOfAFunctionThatItCalls) {
   auto directory = std::filesystem::temp_directory_path() / ("wengert_names_test_" + std::to_string(getpid()));
   for (std::string name : {"inner", "outer", "outer_0", "outer_k0_map", "outer_c0", "outer_entry"}) {
     outer.trace(Tensor(1.0)).write_object(directory.string(), {.name = name});
-    std::ofstream(directory / "main.c") << "#include \"" << name << ".h\"\n#include <math.h>\nint main(void) { double x = 1, y = 0; void *args[] = {&x, &y}; return " << name
-                                        << "(args, 0) || fabs(y - 3 * sin(1.0)) > 1e-12; }\n";
+    std::ofstream(directory / "main.c")
+        << "#include \"" << name
+        << ".h\"\n#include <math.h>\nint main(void) { double x = 1, y = 0; void *args[] = {&x, &y}; return " << name
+        << "(args, 0) || fabs(y - 3 * sin(1.0)) > 1e-12; }\n";
     std::string program = (directory / "main").string();
-    EXPECT_EQ(std::system(("cc -o " + program + " " + (directory / "main.c").string() + " " + (directory / (name + ".o")).string() + " -lm && " + program).c_str()), 0) << name;
+    EXPECT_EQ(std::system(("cc -o " + program + " " + (directory / "main.c").string() + " " +
+                           (directory / (name + ".o")).string() + " -lm && " + program)
+                              .c_str()),
+              0)
+        << name;
   }
   std::filesystem::remove_all(directory);
 }
 
 TEST(Names, FunctionsAreCalledAsTheLibrarysOwnSymbolsAre) {
-  for (std::string name : {"main", "memcpy", "exp", "sin", "sinf", "wg_parallel_for", "f_k0_map", "f_entry", "", "1", "ü", "a b"}) {
+  for (std::string name :
+       {"main", "memcpy", "exp", "sin", "sinf", "wg_parallel_for", "f_k0_map", "f_entry", "", "1", "ü", "a b"}) {
     auto inner = wg::function(name, [](const Tensor &x) { return sin(x) * exp(x); });
     auto outer = wg::function(name, [&](const Tensor &x) { return inner(x) + pow(inner(x), 2.0); });
     auto plain = [](const Tensor &x) { return sin(x) * exp(x) + pow(sin(x) * exp(x), 2.0); };
     Tensor x{0.5, 1.5};
-    auto step = wg::function(name, [&](const Tensor &t) { return gradientOf([&](const Tensor &u) { return reduce_sum(outer(u)); }, t); });
-    std::vector<double> expected = gradientOf([&](const Tensor &u) { return reduce_sum(plain(u)); }, x).to_vector<double>();
-    std::vector<double> found = step(x).to_vector<double>(), eager = gradientOf([&](const Tensor &u) { return reduce_sum(outer(u)); }, x).to_vector<double>();
+    auto step = wg::function(
+        name, [&](const Tensor &t) { return gradientOf([&](const Tensor &u) { return reduce_sum(outer(u)); }, t); });
+    std::vector<double> expected =
+        gradientOf([&](const Tensor &u) { return reduce_sum(plain(u)); }, x).to_vector<double>();
+    std::vector<double> found = step(x).to_vector<double>(),
+                        eager =
+                            gradientOf([&](const Tensor &u) { return reduce_sum(outer(u)); }, x).to_vector<double>();
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(found[i], expected[i], 1e-11 * std::fabs(expected[i])) << name;
       EXPECT_NEAR(eager[i], expected[i], 1e-11 * std::fabs(expected[i])) << name;

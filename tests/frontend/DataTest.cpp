@@ -75,7 +75,8 @@ TEST(DataTest, UnequalCountsAreAnError) {
     data::Dataset(zeros({3, 2}), zeros({4}));
     FAIL();
   } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("different numbers of examples: 3 and 4"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("different numbers of examples: 3 and 4"), std::string::npos)
+        << error.what();
     EXPECT_NE(error.where().find("DataTest.cpp"), std::string::npos);
   }
 }
@@ -96,7 +97,8 @@ TEST(DataTest, DigitsAreThoseOfUci) {
 }
 
 struct MnistTest : testing::Test {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("wengert_mnist_" + std::to_string(::getpid()));
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("wengert_mnist_" + std::to_string(::getpid()));
   MnistTest() { std::filesystem::create_directories(folder); }
   ~MnistTest() override { std::filesystem::remove_all(folder); }
   void write(const char *name, std::initializer_list<int> bytes) {
@@ -116,7 +118,8 @@ struct MnistTest : testing::Test {
 
 TEST_F(MnistTest, ReadsTwoByTwoImages) {
   for (const char *prefix : {"train", "t10k"}) {
-    write((std::string(prefix) + "-images-idx3-ubyte").c_str(), {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 51, 102, 153, 204, 255, 0, 51});
+    write((std::string(prefix) + "-images-idx3-ubyte").c_str(),
+          {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 51, 102, 153, 204, 255, 0, 51});
     write((std::string(prefix) + "-labels-idx1-ubyte").c_str(), {0, 0, 8, 1, 0, 0, 0, 2, 7, 9});
   }
   data::Split split = data::load_mnist(folder.string());

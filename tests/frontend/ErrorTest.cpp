@@ -136,7 +136,8 @@ TEST(Error, AnIndexOutOfRangeIsNamed) {
     EXPECT_EQ(error.message(), "index 7 at position 1 is out of range for an axis of size 2");
     EXPECT_EQ(error.where().rfind("ErrorTest.cpp:", 0), 0u) << error.where();
   }
-  EXPECT_EQ(errorOf([&] { compiled(x, Tensor{0, 1, -1}); }).message(), "index -1 at position 2 is out of range for an axis of size 2");
+  EXPECT_EQ(errorOf([&] { compiled(x, Tensor{0, 1, -1}); }).message(),
+            "index -1 at position 2 is out of range for an axis of size 2");
   EXPECT_EQ(compiled(x, Tensor{1, 0}).to_vector<float>(), (std::vector<float>{4, 2}));
 }
 
@@ -144,25 +145,32 @@ TEST(Error, ResultsBeyondAllMemory) {
   Tensor x = zeros({int64_t(1) << 22}), tall = zeros({int64_t(1) << 22, 1});
   auto product = function("product", [](const Tensor &a, const Tensor &b) { return a * b; });
   EXPECT_NE(errorOf([&] { product(tall, x); }).message().find("out of memory"), std::string::npos);
-  auto larger = function("larger", [](const Tensor &a, const Tensor &b) { return broadcast_to(expand_dims(a * b, 0), {1 << 30, 1 << 22, 1 << 22}); });
-  EXPECT_NE(errorOf([&] { larger(tall, x); }).message().find("2^56 bytes"), std::string::npos) << errorOf([&] { larger(tall, x); }).message();
+  auto larger = function("larger", [](const Tensor &a, const Tensor &b) {
+    return broadcast_to(expand_dims(a * b, 0), {1 << 30, 1 << 22, 1 << 22});
+  });
+  EXPECT_NE(errorOf([&] { larger(tall, x); }).message().find("2^56 bytes"), std::string::npos)
+      << errorOf([&] { larger(tall, x); }).message();
 }
 
 TEST(Error, MoreSizesThanAShapeHolds) {
   Shape nine{1, 1, 1, 1, 1, 1, 1, 1, 1};
-  for (Error error : {errorOf([&] { zeros(nine); }), errorOf([&] { reshape(ones({1}), nine); }), errorOf([&] { broadcast_to(ones({1}), nine); }),
-                      errorOf([&] { Tensor::from(std::vector<float>(1), nine); }), errorOf([&] { random_uniform(random::key(1), nine); }),
-                      errorOf([&] { expand_dims(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0); }),
-                      errorOf([&] { stack({zeros({1, 1, 1, 1, 1, 1, 1, 1}), zeros({1, 1, 1, 1, 1, 1, 1, 1})}, 8); })})
+  for (Error error :
+       {errorOf([&] { zeros(nine); }), errorOf([&] { reshape(ones({1}), nine); }),
+        errorOf([&] { broadcast_to(ones({1}), nine); }), errorOf([&] { Tensor::from(std::vector<float>(1), nine); }),
+        errorOf([&] { random_uniform(random::key(1), nine); }),
+        errorOf([&] { expand_dims(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0); }),
+        errorOf([&] { stack({zeros({1, 1, 1, 1, 1, 1, 1, 1}), zeros({1, 1, 1, 1, 1, 1, 1, 1})}, 8); })})
     EXPECT_NE(std::string(error.what()).find("9"), std::string::npos) << error.what();
-  EXPECT_NE(std::string(errorOf([&] { Tensor(TensorSpec{f32, nine}); }).what()).find("the highest is 8"), std::string::npos);
+  EXPECT_NE(std::string(errorOf([&] { Tensor(TensorSpec{f32, nine}); }).what()).find("the highest is 8"),
+            std::string::npos);
 }
 
 TEST(Error, ASpecificationHasNoValue) {
   Tensor spec(TensorSpec{f32, {2}});
   Variable w(zeros({2}));
   GradientTape tape;
-  for (Error error : {errorOf([&] { tape.watch(spec); }), errorOf([&] { w.assign(spec); }), errorOf([&] { spec + 1.0f; })})
+  for (Error error :
+       {errorOf([&] { tape.watch(spec); }), errorOf([&] { w.assign(spec); }), errorOf([&] { spec + 1.0f; })})
     EXPECT_NE(error.message().find("specification"), std::string::npos) << error.what();
 }
 

@@ -537,18 +537,43 @@ TEST(Function, IntegerResultsHaveNoGradient) {
 }
 
 // T-15 inside of a trace
-// All reads of a variable count, also those after an assignment: the tape may be inside of the function, outside, or around a call in a trace.
+// All reads of a variable count, also those after an assignment: the tape may be inside of the function,
+// outside, or around a call in a trace.
 TEST(Function, EveryReadOfAVariableCountsWhereverTheTapeStands) {
   struct Case {
     double expected;
     std::function<Tensor(Variable, Variable)> body;
   };
   const Case cases[] = {
-      {304, [](Variable v, Variable) { Tensor y = v * v; v.assign(Tensor(10.0)); return y + v * v * v; }},
-      {12, [](Variable v, Variable) { v.assign(v * 3.0); return v * v; }},
-      {3, [](Variable v, Variable u) { v.assign_add(1.0); return v * u; }},
-      {252, [](Variable v, Variable u) { Tensor y = v * v * u; v.assign(v * 10.0); return y + v * u * v * 2.0; }},
-      {9, [](Variable v, Variable u) { Tensor old = v.value(); v.assign(u); u.assign(old); return v * v + u * 3.0 + v * 3.0; }},
+      {304,
+       [](Variable v, Variable) {
+         Tensor y = v * v;
+         v.assign(Tensor(10.0));
+         return y + v * v * v;
+       }},
+      {12,
+       [](Variable v, Variable) {
+         v.assign(v * 3.0);
+         return v * v;
+       }},
+      {3,
+       [](Variable v, Variable u) {
+         v.assign_add(1.0);
+         return v * u;
+       }},
+      {252,
+       [](Variable v, Variable u) {
+         Tensor y = v * v * u;
+         v.assign(v * 10.0);
+         return y + v * u * v * 2.0;
+       }},
+      {9,
+       [](Variable v, Variable u) {
+         Tensor old = v.value();
+         v.assign(u);
+         u.assign(old);
+         return v * v + u * 3.0 + v * 3.0;
+       }},
   };
   for (const Case &each : cases) {
     auto with = [&](auto &&gradientOf) {
@@ -583,15 +608,20 @@ TEST(Function, EveryReadOfAVariableCountsWhereverTheTapeStands) {
 
 // docs/numbers.md: (sqrt k + 16) 2^-24 of the sum of |a b|, however long the sum.
 TEST(Function, LongProductsKeepTheirDigits) {
-  auto product = function("product", [](const Tensor &a, const Tensor &b) { return matmul(a, b, {.transpose_b = true}); });
-  auto gradient = function("gradient", [](const Tensor &a, const Tensor &b) { return matmul(a, b, {.transpose_a = true}); });
+  auto product =
+      function("product", [](const Tensor &a, const Tensor &b) { return matmul(a, b, {.transpose_b = true}); });
+  auto gradient =
+      function("gradient", [](const Tensor &a, const Tensor &b) { return matmul(a, b, {.transpose_a = true}); });
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1000000}, {2, 3, 300000}, {5, 40, 20000}}) {
-    Tensor a = random_uniform(random::key(1), {m, k}, 0.0, 1.0, f32), b = random_uniform(random::key(2), {n, k}, 0.0, 1.0, f32);
+    Tensor a = random_uniform(random::key(1), {m, k}, 0.0, 1.0, f32),
+           b = random_uniform(random::key(2), {n, k}, 0.0, 1.0, f32);
     Tensor exact = matmul(cast(a, f64), cast(b, f64), {.transpose_b = true});
     double bound = (std::sqrt(static_cast<double>(k)) + 16) * 0x1p-24;
     Tensor cube = reshape(b, {n, k / 2, 2}), lumps = reshape(transpose(cube, {2, 1, 0}), {2, k / 2, n});
-    auto twoLetters = function("two_letters", [](const Tensor &a, const Tensor &b) { return einsum("mkl,lkn->mn", a, b); });
-    for (const Tensor &c : {product(a, b), gradient(transpose(a), transpose(b)), matmul(a, b, {.transpose_b = true}), twoLetters(reshape(a, {m, k / 2, 2}), lumps)})
+    auto twoLetters =
+        function("two_letters", [](const Tensor &a, const Tensor &b) { return einsum("mkl,lkn->mn", a, b); });
+    for (const Tensor &c : {product(a, b), gradient(transpose(a), transpose(b)), matmul(a, b, {.transpose_b = true}),
+                            twoLetters(reshape(a, {m, k / 2, 2}), lumps)})
       EXPECT_LE(reduce_max(abs(cast(c, f64) / exact - 1.0)).item<double>(), bound) << m << " x " << n << " of " << k;
   }
 }
@@ -635,7 +665,8 @@ TEST(Function, AVariableMayBeArgumentAndCapture) {
   EXPECT_EQ(w.value().item<double>(), 24);
 }
 
-// The same where the argument comes from a trace around it, among a hundred captures, and after a trace that captured nothing.
+// The same where the argument comes from a trace around it, among a hundred captures, and after
+// a trace that captured nothing.
 TEST(Function, ACapturedArgumentIsKnownInEveryPlace) {
   Variable w(0.0), u(5.0);
   auto f = function("f", [&](const Variable &v) {
@@ -663,7 +694,8 @@ TEST(Function, ACapturedArgumentIsKnownInEveryPlace) {
   EXPECT_EQ(sum(many[99]).item<double>(), 2);
 
   Variable a(1.0);
-  auto sometimes = function("sometimes", [&](const Variable &v, int n) { return n ? v + a : v * 2.0; }, {.max_traces = 2});
+  auto sometimes =
+      function("sometimes", [&](const Variable &v, int n) { return n ? v + a : v * 2.0; }, {.max_traces = 2});
   EXPECT_EQ(sometimes(a, 0).item<double>(), 2);
   EXPECT_EQ(sometimes(u, 1).item<double>(), 8);
   EXPECT_EQ(sometimes(a, 0).item<double>(), 2);
@@ -894,7 +926,10 @@ TEST(Function, AVariableOfATraceDoesNotLeak) {
     return x * 2.0f;
   });
   f(v);
-  std::string where = "FunctionTest.cpp:", scope = "the parameter of a traced function is out of scope and cannot be used here; it was made for the call at ";
+  std::string
+      where = "FunctionTest.cpp:",
+      scope =
+          "the parameter of a traced function is out of scope and cannot be used here; it was made for the call at ";
   for (const auto &use : std::vector<std::function<void()>>{
            [&] { leaked.assign(7.0f); },
            [&] { leaked.assign_add(1.0f); },
@@ -918,7 +953,9 @@ TEST(Function, AVariableOfATraceDoesNotLeak) {
   }
   // At trace time, outside of the trace.
   auto g = wg::function("g", [&](const Variable &x) {
-    return at_trace_time([&] { return messageOf([&] { x.assign(1.0f); }).find(scope) != std::string::npos; }) ? x * 1.0f : x * 0.0f;
+    return at_trace_time([&] { return messageOf([&] { x.assign(1.0f); }).find(scope) != std::string::npos; })
+               ? x * 1.0f
+               : x * 0.0f;
   });
   EXPECT_EQ(g(w).item<float>(), 3.0f);
 }

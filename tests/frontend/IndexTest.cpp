@@ -1,4 +1,5 @@
-// Reading parts of a tensor: x[i], x[{...}], rows; against a reading of the elements one by one, eagerly, traced, and with sizes that are `?`.
+// Reading parts of a tensor: x[i], x[{...}], rows; against a reading of the elements one by one, eagerly,
+// traced, and with sizes that are `?`.
 #include "tests/frontend/Support.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ struct Part {
 };
 Part partOf(const Shape &shape, const std::vector<Index> &list) {
   std::vector<Index> each;
-  int64_t named = std::count_if(list.begin(), list.end(), [](const Index &i) { return i.kind == Index::place || i.kind == Index::range; });
+  int64_t named = std::count_if(list.begin(), list.end(),
+                                [](const Index &i) { return i.kind == Index::place || i.kind == Index::range; });
   for (const Index &index : list)
     if (index.kind == Index::rest)
       each.insert(each.end(), static_cast<size_t>(shape.rank() - named), Index(slice()));
@@ -41,7 +43,8 @@ Part partOf(const Shape &shape, const std::vector<Index> &list) {
     if (index.kind == Index::place)
       taken = {index.at < 0 ? index.at + size : index.at};
     else
-      for (int64_t i = bound(index.slice.start.value_or(0)); i < bound(index.slice.stop.value_or(size)); i += index.slice.step)
+      for (int64_t i = bound(index.slice.start.value_or(0)); i < bound(index.slice.stop.value_or(size));
+           i += index.slice.step)
         taken.push_back(i);
     if (index.kind == Index::range)
       part.shape.push_back(static_cast<int64_t>(taken.size()));
@@ -91,7 +94,8 @@ TEST(IndexTest, APartHasTheElementsAndTheShapeThatNumPyGives) {
 }
 
 // A part is a value: what would be assigned to it were lost.
-static_assert(!std::is_assignable_v<decltype(std::declval<Tensor &>()[0]), Tensor> && std::is_assignable_v<Tensor &, Tensor>);
+static_assert(!std::is_assignable_v<decltype(std::declval<Tensor &>()[0]), Tensor> &&
+              std::is_assignable_v<Tensor &, Tensor>);
 static_assert(std::forward_iterator<RowIterator>);
 
 TEST(IndexTest, TheReadingOfPlacesIsThatOfTheOps) {
@@ -125,12 +129,14 @@ TEST(IndexTest, ATraceWithOpenSizesReadsTheSame) {
   for (bool first : {false, true})
     for (size_t i = 0; i < kLists.size(); ++i) {
       SCOPED_TRACE(std::to_string(i) + (first ? " first" : " all"));
-      auto f = wg::function("f", [&](const Tensor &x) {
-        GradientTape tape;
-        tape.watch(x);
-        Tensor y = x[kLists[i]];
-        return std::vector<Tensor>{y, tape.gradient(reduce_sum(square(y)), x).value()};
-      }, {.interpret = true});
+      auto f = wg::function("f",
+                            [&](const Tensor &x) {
+                              GradientTape tape;
+                              tape.watch(x);
+                              Tensor y = x[kLists[i]];
+                              return std::vector<Tensor>{y, tape.gradient(reduce_sum(square(y)), x).value()};
+                            },
+                            {.interpret = true});
       ConcreteFunction open = f.trace(TensorSpec{f64, first ? Shape{dynamic, 3, 4} : Shape{dynamic, dynamic, dynamic}});
       Tensor x = counted(kShape);
       std::vector<Tensor> results = open.call_flat(std::vector<Tensor>{x});
@@ -168,16 +174,20 @@ TEST(IndexTest, WhatCannotBeReadIsAnErrorAtTheUsersLine) {
   EXPECT_NE((messageOf([&] { x[{ellipsis, 4}]; })).find("place 4 of axis 2"), std::string::npos);
   EXPECT_NE((messageOf([&] { x[{0, 0, 0, 0}]; })).find("4 places for a tensor of rank 3"), std::string::npos);
   EXPECT_NE((messageOf([&] { x[{ellipsis, 0, ellipsis}]; })).find("two ellipses"), std::string::npos);
-  EXPECT_NE((messageOf([&] { x[{0, slice({}, {}, -1)}]; })).find("stride -1 of axis 1 is not positive"), std::string::npos);
+  EXPECT_NE((messageOf([&] { x[{0, slice({}, {}, -1)}]; })).find("stride -1 of axis 1 is not positive"),
+            std::string::npos);
   EXPECT_NE((messageOf([&] { x[slice(0, 1, 0)]; })).find("stride 0 of axis 0"), std::string::npos);
-  EXPECT_NE((messageOf([&] { x[std::vector<Index>(7, newaxis)]; })).find("rank 10; the highest is 8"), std::string::npos);
+  EXPECT_NE((messageOf([&] { x[std::vector<Index>(7, newaxis)]; })).find("rank 10; the highest is 8"),
+            std::string::npos);
   EXPECT_NE((messageOf([&] { x[~uint64_t(0)]; })).find("place 9223372036854775807 of axis 0"), std::string::npos);
   EXPECT_NE((messageOf([&] { Tensor()[0]; })).find("undefined"), std::string::npos);
   EXPECT_NE((messageOf([&] { Tensor(1.0)[0]; })).find("1 place for a tensor of rank 0"), std::string::npos);
   // Beyond an open axis: when the function runs.
-  auto third = wg::function("third", [](const Tensor &t) { return t[2]; }, {.interpret = true}).trace(TensorSpec{f64, {dynamic}});
+  auto third = wg::function("third", [](const Tensor &t) { return t[2]; }, {.interpret = true})
+                   .trace(TensorSpec{f64, {dynamic}});
   EXPECT_EQ(third(counted({3}))[0].item<double>(), 2);
-  EXPECT_NE(messageOf([&] { third(counted({2})); }).find("IndexTest.cpp:"), std::string::npos) << messageOf([&] { third(counted({2})); });
+  EXPECT_NE(messageOf([&] { third(counted({2})); }).find("IndexTest.cpp:"), std::string::npos)
+      << messageOf([&] { third(counted({2})); });
 }
 
 TEST(IndexTest, RowsAreThoseOfTheFirstAxis) {
@@ -225,10 +235,11 @@ TEST(IndexTest, RowsOfAScalarAndOfAnOpenAxisAreErrors) {
   std::string message = messageOf([&] { wg::function("f", iterate).trace(TensorSpec{f64, {dynamic, 2}}); });
   EXPECT_NE(message.find("how many rows f64[?,2] has"), std::string::npos) << message;
   EXPECT_NE(message.find("IndexTest.cpp:"), std::string::npos) << message;
-  EXPECT_EQ(wg::function("f", iterate).trace(TensorSpec{f64, {2, dynamic}})(counted({2, 3}))[0].shape(), (Shape{3})) << "an open size behind the first is none";
+  EXPECT_EQ(wg::function("f", iterate).trace(TensorSpec{f64, {2, dynamic}})(counted({2, 3}))[0].shape(), (Shape{3}))
+      << "an open size behind the first is none";
 }
 
-// ---- shape_check --------------------------------------------------------------------------------------------------------------------
+// ---- shape_check ----------------------------------------------------------------------------------------------------
 
 TEST(ShapeCheckTest, ReturnsTheTensorOrSaysWhatIsWrongAndWhere) {
   Tensor x = zeros({2, 3});
@@ -237,27 +248,39 @@ TEST(ShapeCheckTest, ReturnsTheTensorOrSaysWhatIsWrongAndWhere) {
   EXPECT_TRUE(shape_check(x, {-1, -1}).is(x));
   EXPECT_EQ(shape_check(Variable(1.0f), {}).item<float>(), 1);
   std::string message = messageOf([&] { shape_check(x, {dynamic, 784}, "images"); });
-  EXPECT_NE(message.find("shape_check: `images` has the shape (2, 3), wanted (?, 784): axis 1 has 3 places, not 784"), std::string::npos) << message;
+  EXPECT_NE(message.find("shape_check: `images` has the shape (2, 3), wanted (?, 784): axis 1 has 3 places, not 784"),
+            std::string::npos)
+      << message;
   EXPECT_NE(message.find("IndexTest.cpp:"), std::string::npos) << message;
-  EXPECT_NE(messageOf([&] { shape_check(x, {6}); }).find("the tensor has the shape (2, 3), wanted (6,): the rank is 2, not 1"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              shape_check(x, {6});
+            }).find("the tensor has the shape (2, 3), wanted (6,): the rank is 2, not 1"),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { shape_check(x, {-2, 3}); }).find("the size -2"), std::string::npos);
   EXPECT_NE(messageOf([&] { shape_check(Tensor(), {}); }).find("undefined"), std::string::npos);
 }
 
 TEST(ShapeCheckTest, AnOpenSizeIsCheckedWhenTheFunctionRuns) {
   for (bool interpret : {true, false}) {
-    auto f = wg::function("f", [](const Tensor &x) {
-      Tensor y = shape_check(x, {2, 3}, "x");
-      EXPECT_EQ(y.shape(), (Shape{2, 3}));
-      return y * 2.0;
-    }, {.interpret = interpret}).trace(TensorSpec{f64, {dynamic, dynamic}});
+    auto f = wg::function("f",
+                          [](const Tensor &x) {
+                            Tensor y = shape_check(x, {2, 3}, "x");
+                            EXPECT_EQ(y.shape(), (Shape{2, 3}));
+                            return y * 2.0;
+                          },
+                          {.interpret = interpret})
+                 .trace(TensorSpec{f64, {dynamic, dynamic}});
     EXPECT_EQ(f(counted({2, 3}))[0].to_vector<double>(), (std::vector<double>{0, 2, 4, 6, 8, 10}));
     for (Shape wrong : {Shape{3, 2}, Shape{1, 3}, Shape{2, 2}, Shape{6, 1}, Shape{0, 3}}) {
       std::string message = messageOf([&] { f(counted(wrong)); });
       EXPECT_NE(message.find("IndexTest.cpp:"), std::string::npos) << toString(wrong) << ": " << message;
     }
   }
-  std::string message = messageOf([] { wg::function("f", [](const Tensor &x) { return shape_check(x, {dynamic, 784}, "images"); }).trace(TensorSpec{f32, {dynamic, 10}}); });
+  std::string message = messageOf([] {
+    wg::function("f", [](const Tensor &x) {
+      return shape_check(x, {dynamic, 784}, "images");
+    }).trace(TensorSpec{f32, {dynamic, 10}});
+  });
   EXPECT_NE(message.find("`images` has the shape (?, 10), wanted (?, 784)"), std::string::npos) << message;
   auto same = wg::function("f", [](const Tensor &x) {
     EXPECT_TRUE(shape_check(x, {dynamic, 10}).is(x));

@@ -21,11 +21,13 @@ namespace {
 
 using tests::messageOf;
 
-/// Read-only memory that ends where no memory is; the elements end at the last byte, so they are aligned to no more than their size.
+/// Read-only memory that ends where no memory is; the elements end at the last byte, so they are
+/// aligned to no more than their size.
 class ReadOnly {
 public:
   template <class T> explicit ReadOnly(const std::vector<T> &values) : bytes_(values.size() * sizeof(T)) {
-    mapped_ = static_cast<char *>(::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mapped_ =
+        static_cast<char *>(::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     EXPECT_NE(static_cast<void *>(mapped_), MAP_FAILED);
     std::memcpy(mapped_ + kPage - bytes_, values.data(), bytes_);
     EXPECT_EQ(::mprotect(mapped_, kPage, PROT_READ), 0);
@@ -48,7 +50,7 @@ std::vector<float> ramp(size_t count) {
   return values;
 }
 
-// ---- from_blob ----------------------------------------------------------------------------------------------------------------------
+// ---- from_blob ------------------------------------------------------------------------------------------------------
 
 TEST(BlobTest, TheTensorIsThatMemoryAndTheDeleterRunsOnceWithTheLastHandle) {
   float values[6] = {1, 2, 3, 4, 5, 6};
@@ -102,14 +104,29 @@ TEST(BlobTest, AnErrorCallsTheDeleterAndNamesTheRule) {
   alignas(8) char bytes[64] = {};
   int deleted = 0;
   auto count = [&] { ++deleted; };
-  EXPECT_NE(messageOf([&] { Tensor::from_blob(static_cast<float *>(nullptr), {2}, count); }).find("the pointer to the elements of f32[2] is null"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              Tensor::from_blob(static_cast<float *>(nullptr), {2}, count);
+            }).find("the pointer to the elements of f32[2] is null"),
+            std::string::npos);
   std::string message = messageOf([&] { Tensor::from_blob(reinterpret_cast<float *>(bytes + 2), {2}, count); });
   EXPECT_NE(message.find("not aligned to the 4 bytes of a f32"), std::string::npos) << message;
   EXPECT_NE(message.find("InteropTest.cpp:"), std::string::npos) << message;
-  EXPECT_NE(messageOf([&] { Tensor::from_blob(reinterpret_cast<float *>(bytes), {-1}, count); }).find("sizes are not negative"), std::string::npos);
-  EXPECT_NE(messageOf([&] { Tensor::from_blob(reinterpret_cast<float *>(bytes), {dynamic}, count); }).find("sizes are not negative"), std::string::npos);
-  EXPECT_NE(messageOf([&] { Tensor::from_blob(reinterpret_cast<float *>(bytes), {int64_t(1) << 60, 8}, count); }).find("2^56"), std::string::npos);
-  EXPECT_NE(messageOf([&] { Tensor::from_blob(reinterpret_cast<float *>(bytes), {1, 1, 1, 1, 1, 1, 1, 1, 1}, count); }).find("the highest is 8"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              Tensor::from_blob(reinterpret_cast<float *>(bytes), {-1}, count);
+            }).find("sizes are not negative"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              Tensor::from_blob(reinterpret_cast<float *>(bytes), {dynamic}, count);
+            }).find("sizes are not negative"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              Tensor::from_blob(reinterpret_cast<float *>(bytes), {int64_t(1) << 60, 8}, count);
+            }).find("2^56"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              Tensor::from_blob(reinterpret_cast<float *>(bytes), {1, 1, 1, 1, 1, 1, 1, 1, 1}, count);
+            }).find("the highest is 8"),
+            std::string::npos);
   EXPECT_EQ(deleted, 6);
 }
 
@@ -121,12 +138,14 @@ TEST(BlobTest, NothingWritesToSuchMemory) {
     auto train = [&](const Tensor &initial) {
       Variable w(initial);
       optim::Momentum sgd(0.1);
-      auto step = wg::function("step", [&](const Tensor &x) {
-        GradientTape tape;
-        Tensor loss = mean(square(matmul(x, w) - 1.0f));
-        sgd.apply(tape.gradient(loss, std::vector<Variable>{w}), std::vector<Variable>{w});
-        return loss;
-      }, {.interpret = interpret});
+      auto step = wg::function("step",
+                               [&](const Tensor &x) {
+                                 GradientTape tape;
+                                 Tensor loss = mean(square(matmul(x, w) - 1.0f));
+                                 sgd.apply(tape.gradient(loss, std::vector<Variable>{w}), std::vector<Variable>{w});
+                                 return loss;
+                               },
+                               {.interpret = interpret});
       std::vector<float> losses;
       for (int i = 0; i < 3; ++i)
         losses.push_back(step(initial).item<float>());
@@ -147,7 +166,10 @@ TEST(BlobTest, AVariableThatAloneHoldsSuchMemoryIsUpdatedInMemoryOfItsOwn) {
   ReadOnly memory(ramp(5));
   int deleted = 0;
   Variable v(Tensor::from_blob(memory.as<float>(), {5}, [&] { ++deleted; }));
-  auto add = wg::function("add", [&] { v.assign_add(Tensor(1.0f)); return Tensor(0.0f); });
+  auto add = wg::function("add", [&] {
+    v.assign_add(Tensor(1.0f));
+    return Tensor(0.0f);
+  });
   add();
   EXPECT_EQ(deleted, 1) << "the value was replaced";
   EXPECT_EQ(v.value().to_vector<float>(), (std::vector<float>{0, 0.25, 0.5, 0.75, 1}));
@@ -164,14 +186,28 @@ TEST(BlobTest, KernelsComputeTheSameBitsOnUnalignedElements) {
   std::vector<uint8_t> bytes(values.size(), 5);
   ReadOnly floats(values), wide(doubles), ints(integers), small(bytes);
   auto results = [](const Tensor &x, const Tensor &d, const Tensor &i, const Tensor &u) {
-    return std::vector<Tensor>{matmul(x, transpose(x)), matmul(transpose(d), d), softmax(x), reduce_sum(d, 0), reduce_max(x, 1), exp(x) + x, x * 0.5f, cast(i, f64), i + i,
-                               transpose(u), concat({u, u}, 1), x[{slice(1, {}, 2), slice({}, -1)}], gather(x, cast(i, i64)[0]), x < 0.0f, cast(x, boolean)};
+    return std::vector<Tensor>{matmul(x, transpose(x)),
+                               matmul(transpose(d), d),
+                               softmax(x),
+                               reduce_sum(d, 0),
+                               reduce_max(x, 1),
+                               exp(x) + x,
+                               x * 0.5f,
+                               cast(i, f64),
+                               i + i,
+                               transpose(u),
+                               concat({u, u}, 1),
+                               x[{slice(1, {}, 2), slice({}, -1)}],
+                               gather(x, cast(i, i64)[0]),
+                               x < 0.0f,
+                               cast(x, boolean)};
   };
   Shape shape{7, 11};
-  std::vector<Tensor> expected = results(Tensor::from(values, shape), Tensor::from(doubles, shape), Tensor::from(integers, shape), Tensor::from(bytes, shape));
+  std::vector<Tensor> expected = results(Tensor::from(values, shape), Tensor::from(doubles, shape),
+                                         Tensor::from(integers, shape), Tensor::from(bytes, shape));
   auto blobs = [&] {
-    return std::array{Tensor::from_blob(floats.as<float>(), shape), Tensor::from_blob(wide.as<double>(), shape), Tensor::from_blob(ints.as<int32_t>(), shape),
-                      Tensor::from_blob(small.as<uint8_t>(), shape)};
+    return std::array{Tensor::from_blob(floats.as<float>(), shape), Tensor::from_blob(wide.as<double>(), shape),
+                      Tensor::from_blob(ints.as<int32_t>(), shape), Tensor::from_blob(small.as<uint8_t>(), shape)};
   };
   auto [x, d, i, u] = blobs();
   std::vector<Tensor> eager = results(x, d, i, u), compiled = wg::function("results", results)(x, d, i, u);
@@ -195,7 +231,7 @@ TEST(BlobTest, AFunctionThatCapturedItKeepsIt) {
   EXPECT_EQ(deleted, 1);
 }
 
-// ---- Containers ---------------------------------------------------------------------------------------------------------------------
+// ---- Containers -----------------------------------------------------------------------------------------------------
 
 TEST(ContainerTest, TensorsAreMadeOfNumbersInARow) {
   std::array<float, 4> array{1, 2, 3, 4};
@@ -228,7 +264,7 @@ TEST(ContainerTest, ToGivesNumbersAndVectorsOfEveryDepth) {
   EXPECT_NE(messageOf([&] { x.to<float>(); }).find("6 elements"), std::string::npos);
 }
 
-// ---- DLPack -------------------------------------------------------------------------------------------------------------------------
+// ---- DLPack ---------------------------------------------------------------------------------------------------------
 
 /// What another library exports.
 struct Producer {
@@ -241,7 +277,9 @@ struct Producer {
   template <class Managed = DLManagedTensor> Managed *make(void *data, DLDataType dtype, bool withStrides = true) {
     auto *both = new Both<Managed>{.producer = this};
     DLTensor &tensor = both->managed.dl_tensor;
-    tensor = {data, {kDLCPU, 0}, static_cast<int32_t>(shape.size()), dtype, shape.data(), withStrides ? strides.data() : nullptr, 0};
+    tensor = {data,  {kDLCPU, 0},  static_cast<int32_t>(shape.size()),
+              dtype, shape.data(), withStrides ? strides.data() : nullptr,
+              0};
     both->managed.manager_ctx = both;
     both->managed.deleter = [](Managed *self) {
       auto *both = static_cast<Both<Managed> *>(self->manager_ctx);
@@ -301,7 +339,10 @@ TEST(DLPackTest, TheVersionedStructSaysThatItIsReadOnly) {
 
 TEST(DLPackTest, AnExportedValueStaysWhenItsVariableIsUpdated) {
   Variable v(ones({4}));
-  auto add = wg::function("add", [&] { v.assign_add(Tensor(1.0f)); return Tensor(0.0f); });
+  auto add = wg::function("add", [&] {
+    v.assign_add(Tensor(1.0f));
+    return Tensor(0.0f);
+  });
   add();
   DLManagedTensor *managed = to_dlpack(v.value());
   add();
@@ -322,7 +363,10 @@ TEST(DLPackTest, AnImportIsTheSameMemoryWhereItIsCompact) {
       Variable v(x);
       x = Tensor();
       EXPECT_EQ(producer.deleted, 0);
-      auto add = wg::function("add", [&] { v.assign_add(Tensor(1.0f)); return Tensor(0.0f); });
+      auto add = wg::function("add", [&] {
+        v.assign_add(Tensor(1.0f));
+        return Tensor(0.0f);
+      });
       add();
       EXPECT_EQ(v.value().to_vector<float>()[0], values[0] + 1);
     }
@@ -382,16 +426,20 @@ TEST(DLPackTest, WhatCannotBeTakenIsAnErrorAndIsGivenBack) {
     EXPECT_NE(message.find("InteropTest.cpp:"), std::string::npos) << message;
     return message;
   };
-  EXPECT_NE(refused([](DLTensor &t) { t.device.device_type = kDLCUDA; }).find("device of type 2, not on the CPU"), std::string::npos);
-  EXPECT_NE(refused([](DLTensor &t) { t.dtype = {kDLInt, 16, 1}; }).find("code 0, 16 bits and 1 lane:"), std::string::npos);
+  EXPECT_NE(refused([](DLTensor &t) { t.device.device_type = kDLCUDA; }).find("device of type 2, not on the CPU"),
+            std::string::npos);
+  EXPECT_NE(refused([](DLTensor &t) { t.dtype = {kDLInt, 16, 1}; }).find("code 0, 16 bits and 1 lane:"),
+            std::string::npos);
   EXPECT_NE(refused([](DLTensor &t) { t.dtype = {kDLComplex, 64, 1}; }).find("code 5"), std::string::npos);
   EXPECT_NE(refused([](DLTensor &t) { t.dtype.lanes = 4; }).find("4 lanes"), std::string::npos);
   EXPECT_NE(refused([](DLTensor &t) { t.ndim = 9; }).find("9 axes; 0 to 8"), std::string::npos);
   EXPECT_NE(refused([](DLTensor &t) { t.ndim = -1; }).find("-1 axes"), std::string::npos);
   EXPECT_NE(refused([](DLTensor &t) { t.shape[1] = -3; }).find("sizes are not negative"), std::string::npos);
   EXPECT_NE(refused([](DLTensor &t) { t.shape[1] = int64_t(1) << 62; }).find("2^56"), std::string::npos);
-  EXPECT_NE(refused([](DLTensor &t) { t.shape = nullptr; }).find("the pointer to the shape is null"), std::string::npos);
-  EXPECT_NE(refused([](DLTensor &t) { t.data = nullptr; }).find("the pointer to the elements of f32[2,3] is null"), std::string::npos);
+  EXPECT_NE(refused([](DLTensor &t) { t.shape = nullptr; }).find("the pointer to the shape is null"),
+            std::string::npos);
+  EXPECT_NE(refused([](DLTensor &t) { t.data = nullptr; }).find("the pointer to the elements of f32[2,3] is null"),
+            std::string::npos);
 
   EXPECT_NE(messageOf([] { from_dlpack(static_cast<DLManagedTensor *>(nullptr)); }).find("null"), std::string::npos);
   Producer versioned{{2, 3}, {3, 1}};
@@ -408,7 +456,7 @@ TEST(DLPackTest, WhatCannotBeTakenIsAnErrorAndIsGivenBack) {
   EXPECT_NE(messageOf([] { to_dlpack(Tensor()); }).find("undefined"), std::string::npos);
 }
 
-// ---- .npy and .npz ------------------------------------------------------------------------------------------------------------------
+// ---- .npy and .npz --------------------------------------------------------------------------------------------------
 
 class NumpyTest : public testing::Test {
 protected:
@@ -417,7 +465,8 @@ protected:
   std::string path(const char *name) const { return directory_ / name; }
   /// Runs Python in the directory with NumPy as `np`; false if there is no NumPy.
   bool python(const std::string &program, bool &works) const {
-    std::ofstream(path("program.py")) << "import os\nimport numpy as np\nos.chdir('" + directory_.string() + "')\n" + program;
+    std::ofstream(path("program.py")) << "import os\nimport numpy as np\nos.chdir('" + directory_.string() + "')\n" +
+                                             program;
     for (std::string interpreter : {"python3", "/usr/bin/python3"}) // Debian's package belongs to the latter
       if (std::system((interpreter + " -c 'import numpy' 2> /dev/null").c_str()) == 0) {
         works = std::system((interpreter + " " + path("program.py")).c_str()) == 0;
@@ -430,7 +479,11 @@ protected:
 };
 
 TEST_F(NumpyTest, WhatIsSavedIsLoaded) {
-  std::map<std::string, Tensor> saved = {{"x", Tensor{{1.5f, 2.5f}, {3.5f, -0.0f}}}, {"layer/0/w", Tensor{1, 2, 3}}, {"", Tensor(2.0)}, {"\xc3\xbc", Tensor{true, false}}, {"nothing", zeros({0, 3})}};
+  std::map<std::string, Tensor> saved = {{"x", Tensor{{1.5f, 2.5f}, {3.5f, -0.0f}}},
+                                         {"layer/0/w", Tensor{1, 2, 3}},
+                                         {"", Tensor(2.0)},
+                                         {"\xc3\xbc", Tensor{true, false}},
+                                         {"nothing", zeros({0, 3})}};
   save_npz(path("a.npz"), saved);
   std::map<std::string, Tensor> loaded = load_npz(path("a.npz"));
   ASSERT_EQ(loaded.size(), saved.size());
@@ -450,8 +503,12 @@ TEST_F(NumpyTest, WhatIsSavedIsLoaded) {
 
 TEST_F(NumpyTest, WhatCannotBeSavedOrLoadedIsAnErrorAndLeavesTheFile) {
   save_npz(path("a.npz"), {{"x", Tensor(1.0f)}});
-  EXPECT_NE(messageOf([&] { save_npz(path("a.npz"), {{"y", Tensor(2.0f)}, {std::string("a\0b", 3), Tensor(1.0f)}}); }).find("is not text in UTF-8"), std::string::npos);
-  EXPECT_NE(messageOf([&] { save_npz(path("a.npz"), {{"\xff", Tensor(1.0f)}}); }).find("is not text in UTF-8"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              save_npz(path("a.npz"), {{"y", Tensor(2.0f)}, {std::string("a\0b", 3), Tensor(1.0f)}});
+            }).find("is not text in UTF-8"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { save_npz(path("a.npz"), {{"\xff", Tensor(1.0f)}}); }).find("is not text in UTF-8"),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { save_npz(path("a.npz"), {{"x", Tensor()}}); }).find("undefined"), std::string::npos);
   EXPECT_EQ(load_npz(path("a.npz")).at("x").item<float>(), 1);
   std::string message = messageOf([&] { load_npz(path("b.npz")); });
@@ -461,15 +518,21 @@ TEST_F(NumpyTest, WhatCannotBeSavedOrLoadedIsAnErrorAndLeavesTheFile) {
   EXPECT_NE(messageOf([&] { load_npz(path("x.npy")); }).find("no zip directory"), std::string::npos);
   EXPECT_NE(messageOf([&] { load_npy(path("a.npz")); }).find("is not a .npy file"), std::string::npos);
   wg::function("f", [&](const Tensor &x) {
-    for (auto call : {std::function<void()>([&] { save_npz(path("a.npz"), {{"x", x}}); }), std::function<void()>([&] { load_npz(path("a.npz")); }),
-                      std::function<void()>([&] { save_npy(path("x.npy"), x); }), std::function<void()>([&] { load_npy(path("x.npy")); })})
+    for (auto call : {std::function<void()>([&] { save_npz(path("a.npz"), {{"x", x}}); }),
+                      std::function<void()>([&] { load_npz(path("a.npz")); }),
+                      std::function<void()>([&] { save_npy(path("x.npy"), x); }),
+                      std::function<void()>([&] { load_npy(path("x.npy")); })})
       EXPECT_NE(messageOf(call).find("a traced function cannot read or write files"), std::string::npos);
     return x;
   }).trace(TensorSpec{f32, {}});
 }
 
 TEST_F(NumpyTest, NumPyReadsWhatIsWritten) {
-  save_npz(path("a.npz"), {{"x", Tensor{{1.5, 2.5}, {3.5, 4.5}}}, {"n", arange(5)}, {"b", Tensor{true, false}}, {"\xc3\xbc", Tensor(7)}, {"e", zeros({0, 3})}});
+  save_npz(path("a.npz"), {{"x", Tensor{{1.5, 2.5}, {3.5, 4.5}}},
+                           {"n", arange(5)},
+                           {"b", Tensor{true, false}},
+                           {"\xc3\xbc", Tensor(7)},
+                           {"e", zeros({0, 3})}});
   save_npy(path("x.npy"), Tensor{1.0f, 2.0f});
   bool works = false;
   if (python(R"(
@@ -481,7 +544,8 @@ assert a['b'].dtype == np.bool_ and a['b'].tolist() == [True, False]
 assert a['\u00fc'].dtype == np.int32 and a['\u00fc'].tolist() == 7
 assert a['e'].shape == (0, 3)
 assert np.load('x.npy').tolist() == [1.0, 2.0]
-)", works))
+)",
+             works))
     EXPECT_TRUE(works);
 }
 
@@ -492,7 +556,8 @@ arrays = dict(x=np.arange(24.).reshape(2, 3, 4), t=np.asfortranarray(np.arange(6
 arrays['\u00fc'] = np.zeros(100000, 'u1')
 np.savez('plain.npz', **arrays)
 np.savez_compressed('packed.npz', **arrays)
-)", works))
+)",
+              works))
     return;
   ASSERT_TRUE(works);
   for (const char *file : {"plain.npz", "packed.npz"}) {

@@ -1,5 +1,5 @@
-// Data sets whose batches are mapped, and made ahead by threads: the same batches in the same order as without, whatever the loop does, and no thread left
-// behind. Part of what ThreadSanitizer runs.
+// Data sets whose batches are mapped, and made ahead by threads: the same batches in the same order as without,
+// whatever the loop does, and no thread left behind. Part of what ThreadSanitizer runs.
 #include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
@@ -107,7 +107,9 @@ TEST(LoaderTest, PositionsCountOverEpochs) {
   auto noisy = [](const data::Examples &batch, int64_t position) {
     return data::Examples{batch.x + random_normal(random::key(position), batch.x.shape()), batch.y + position};
   };
-  auto withPlace = [](const data::Examples &one, int64_t position) { return data::Examples{one.x, position + 0 * one.y}; };
+  auto withPlace = [](const data::Examples &one, int64_t position) {
+    return data::Examples{one.x, position + 0 * one.y};
+  };
   data::Dataset serial = numbers(20).batch(6).map(noisy), threaded = numbers(20).batch(6).map(noisy, {.workers = 4});
   Seen first = loop(serial), second = loop(serial);
   EXPECT_NE(first.x, second.x);
@@ -164,13 +166,18 @@ TEST(LoaderTest, TheLoopMayGoOnAfterAnException) {
 }
 
 TEST(LoaderTest, AnErrorNamesTheLoop) {
-  auto set = numbers(6).batch(2).map([](const data::Examples &batch) { return data::Examples{batch.x, slice(batch.y, {0}, {1})}; }, {.workers = 2});
+  auto set = numbers(6).batch(2).map(
+      [](const data::Examples &batch) { return data::Examples{batch.x, slice(batch.y, {0}, {1})}; }, {.workers = 2});
   uint32_t line = __LINE__ + 1;
   std::string message = messageOf([&] { set.begin().operator*(); });
   EXPECT_NE(message.find("a mapping of batches returned 2 inputs and 1 targets"), std::string::npos) << message;
   EXPECT_NE(message.find("LoaderTest.cpp:" + std::to_string(line)), std::string::npos) << message;
-  EXPECT_NE(messageOf([] { loop(numbers(3).map([](const data::Examples &) { return data::Examples(); })); }), "no error");
-  EXPECT_NE(messageOf([] { loop(numbers(3).map([](const data::Examples &b) { return data::Examples{reduce_sum(b.x), b.y}; })); }).find("use map_examples"), std::string::npos);
+  EXPECT_NE(messageOf([] { loop(numbers(3).map([](const data::Examples &) { return data::Examples(); })); }),
+            "no error");
+  EXPECT_NE(messageOf([] {
+              loop(numbers(3).map([](const data::Examples &b) { return data::Examples{reduce_sum(b.x), b.y}; }));
+            }).find("use map_examples"),
+            std::string::npos);
 }
 
 TEST(LoaderTest, ALoopThatEndsEarlyEndsItsWorkers) {
@@ -191,7 +198,9 @@ TEST(LoaderTest, ALoopThatEndsEarlyEndsItsWorkers) {
     EXPECT_GE(made, stop + 1);
     EXPECT_LE(made, stop + 5) << "four batches ahead of the loop's at most";
   }
-  { auto unread = set.begin(); }
+  {
+    auto unread = set.begin();
+  }
   for (auto it = set.begin(); it != set.end(); ++it) // nothing is read
     ;
   EXPECT_EQ(workersAlive(), 0);
@@ -245,7 +254,15 @@ TEST(LoaderTest, WhatWorkersReadMayBeDifferentiatedByTheLoop) {
     return loss;
   });
   auto scaled = function("scaled", [](const Tensor &x) { return x * 0.1f; }); // workers may call compiled code, too
-  auto set = numbers(64).shuffle(3).batch(8).map([&](const data::Examples &b) { return data::Examples{scaled(b.x), cast(reshape(b.y, {-1, 1}), f32) * 0.3f}; }, {.workers = 3}).prefetch(4);
+  auto set = numbers(64)
+                 .shuffle(3)
+                 .batch(8)
+                 .map(
+                     [&](const data::Examples &b) {
+                       return data::Examples{scaled(b.x), cast(reshape(b.y, {-1, 1}), f32) * 0.3f};
+                     },
+                     {.workers = 3})
+                 .prefetch(4);
   for (int epoch = 0; epoch < 12; ++epoch)
     for (const auto &[x, y] : set)
       step(x, y);
@@ -280,7 +297,8 @@ TEST(LoaderTest, AnEmptyDataSetHasNoBatches) {
 }
 
 TEST(LoaderTest, CountsInTheirRanges) {
-  EXPECT_NE(messageOf([] { numbers(3).map(doubled, {.workers = -1}); }).find("0 to 256 workers; got -1"), std::string::npos);
+  EXPECT_NE(messageOf([] { numbers(3).map(doubled, {.workers = -1}); }).find("0 to 256 workers; got -1"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { numbers(3).map(doubled, {.workers = 257}); }).find("got 257"), std::string::npos);
   EXPECT_NE(messageOf([] { numbers(3).prefetch(-2); }).find("made ahead is -2"), std::string::npos);
 }

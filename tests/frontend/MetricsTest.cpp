@@ -1,4 +1,5 @@
-// Each metric against its definition, on data with ties, however the examples are cut into batches, eagerly and compiled.
+// Each metric against its definition, on data with ties, however the examples are cut into
+// batches, eagerly and compiled.
 #include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
@@ -71,7 +72,10 @@ TEST(MetricsTest, AccuracyCountsHitsOverBatches) {
 
 TEST(MetricsTest, ResetForgets) {
   metrics::Accuracy accuracy;
-  EXPECT_NE(messageOf([&] { accuracy.result(); }).find("accuracy: there is no result: nothing was counted since the last reset"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              accuracy.result();
+            }).find("accuracy: there is no result: nothing was counted since the last reset"),
+            std::string::npos);
   accuracy.update(Tensor{1, 2, 3}, Tensor{1, 2, 0});
   EXPECT_EQ(accuracy.result(), 2.0 / 3);
   accuracy.reset();
@@ -157,9 +161,15 @@ TEST(MetricsTest, AClassThatIsNoneIsAnError) {
     auto tracedMatrix = function("matrix", [&](const Tensor &p, const Tensor &y) { matrix.update(p, y); });
     auto tracedTop = function("top", [&](const Tensor &x, const Tensor &y) { top.update(x, y); });
     for (auto [p, y] : {std::pair{0, 3}, {3, 0}, {-1, 2}, {2, -1}})
-      EXPECT_NE(messageOf([&] { compiled ? tracedMatrix(Tensor{p}, Tensor{y}) : matrix.update(Tensor{p}, Tensor{y}); }).find("out of range for an axis of size 3"), std::string::npos);
+      EXPECT_NE(messageOf([&] {
+                  compiled ? tracedMatrix(Tensor{p}, Tensor{y}) : matrix.update(Tensor{p}, Tensor{y});
+                }).find("out of range for an axis of size 3"),
+                std::string::npos);
     EXPECT_EQ(matrix.result().to_vector<int64_t>(), std::vector<int64_t>(9)) << "nothing was counted";
-    EXPECT_NE(messageOf([&] { compiled ? tracedTop(zeros({1, 3}), Tensor{3}) : top.update(zeros({1, 3}), Tensor{3}); }).find("out of range for an axis of size 3"), std::string::npos);
+    EXPECT_NE(messageOf([&] {
+                compiled ? tracedTop(zeros({1, 3}), Tensor{3}) : top.update(zeros({1, 3}), Tensor{3});
+              }).find("out of range for an axis of size 3"),
+              std::string::npos);
   }
 }
 
@@ -246,15 +256,23 @@ TEST(MetricsTest, RocAucOfKnownCases) {
 
 TEST(MetricsTest, RocAucNeedsBothClassesAndOrder) {
   metrics::RocAuc auc;
-  EXPECT_NE(messageOf([&] { auc.result(); }).find("the area is not defined: 0 positive and 0 negative"), std::string::npos);
+  EXPECT_NE(messageOf([&] { auc.result(); }).find("the area is not defined: 0 positive and 0 negative"),
+            std::string::npos);
   auc.update(Tensor{1.0, 2.0}, Tensor{1, 1});
   EXPECT_NE(messageOf([&] { auc.result(); }).find("2 positive and 0 negative"), std::string::npos);
-  EXPECT_NE(messageOf([&] { auc.update(Tensor{1.0, 2.0}, Tensor{0, 2}); }).find("the label of example 1 is 2"), std::string::npos);
-  EXPECT_NE(messageOf([&] { auc.update(Tensor{1.0, std::nan("")}, Tensor{0, 1}); }).find("the score of example 1 is NaN"), std::string::npos);
-  EXPECT_NE(messageOf([&] { auc.update(Tensor{1.0, 2.0}, Tensor{1}); }).find("the scores are f64[2], the labels i32[1]"), std::string::npos);
-  EXPECT_NE(messageOf([&] { auc.result(); }).find("2 positive and 0 negative"), std::string::npos) << "nothing was kept of what was refused";
+  EXPECT_NE(messageOf([&] { auc.update(Tensor{1.0, 2.0}, Tensor{0, 2}); }).find("the label of example 1 is 2"),
+            std::string::npos);
+  EXPECT_NE(
+      messageOf([&] { auc.update(Tensor{1.0, std::nan("")}, Tensor{0, 1}); }).find("the score of example 1 is NaN"),
+      std::string::npos);
+  EXPECT_NE(
+      messageOf([&] { auc.update(Tensor{1.0, 2.0}, Tensor{1}); }).find("the scores are f64[2], the labels i32[1]"),
+      std::string::npos);
+  EXPECT_NE(messageOf([&] { auc.result(); }).find("2 positive and 0 negative"), std::string::npos)
+      << "nothing was kept of what was refused";
   auto traced = function("auc", [&](const Tensor &x) { auc.update(x, x); });
-  EXPECT_NE(messageOf([&] { traced(Tensor{1.0}); }).find("a traced function has no scores to keep yet"), std::string::npos);
+  EXPECT_NE(messageOf([&] { traced(Tensor{1.0}); }).find("a traced function has no scores to keep yet"),
+            std::string::npos);
 }
 
 TEST(MetricsTest, ShapesThatDoNotFitAreErrors) {
@@ -265,16 +283,27 @@ TEST(MetricsTest, ShapesThatDoNotFitAreErrors) {
   std::string message = messageOf([&] { accuracy.update(logits, Tensor{1}); });
   EXPECT_NE(message.find("accuracy: the predictions are f32[2,3], the labels i32[1]"), std::string::npos) << message;
   EXPECT_NE(message.find("MetricsTest.cpp:" + std::to_string(line)), std::string::npos) << message;
-  EXPECT_NE(messageOf([&] { accuracy.update(zeros({2}), Tensor{1, 0}); }).find("for probabilities of one class, use metrics::BinaryAccuracy"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              accuracy.update(zeros({2}), Tensor{1, 0});
+            }).find("for probabilities of one class, use metrics::BinaryAccuracy"),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { accuracy.update(logits, zeros({2})); }).find("the labels f32[2]"), std::string::npos);
-  EXPECT_NE(messageOf([&] { matrix.update(Tensor{1, 0}, Tensor{{1, 0}}); }).find("confusion_matrix: the predictions are i32[2], the labels i32[1,2]"), std::string::npos);
-  EXPECT_NE(messageOf([&] { metrics::BinaryAccuracy().update(zeros({2}), zeros({2, 1})); }).find("binary_accuracy: the predictions are f32[2]"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              matrix.update(Tensor{1, 0}, Tensor{{1, 0}});
+            }).find("confusion_matrix: the predictions are i32[2], the labels i32[1,2]"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              metrics::BinaryAccuracy().update(zeros({2}), zeros({2, 1}));
+            }).find("binary_accuracy: the predictions are f32[2]"),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { metrics::TopKAccuracy(0); }).find("k is 0, which is not 1 or more"), std::string::npos);
   EXPECT_NE(messageOf([&] { metrics::ConfusionMatrix(0); }).find("the number of classes is 0"), std::string::npos);
 }
 
 TEST(MetricsTest, CountsAreSavedUnderTheMetricsName) {
-  std::string path = (std::filesystem::temp_directory_path() / ("wengert_metrics_" + std::to_string(::getpid()) + ".safetensors")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("wengert_metrics_" + std::to_string(::getpid()) + ".safetensors"))
+          .string();
   metrics::Accuracy a("train_accuracy"), b("train_accuracy");
   EXPECT_EQ(a.named_state()[0].first, "train_accuracy.correct");
   a.update(Tensor{1, 2}, Tensor{1, 0});

@@ -1,4 +1,5 @@
-// Handles that hold nothing usable, at every entry that takes one: a wg::Error that names no internal matter, and nothing changes.
+// Handles that hold nothing usable, at every entry that takes one: a wg::Error that names no
+// internal matter, and nothing changes.
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -24,9 +25,9 @@ struct Bench {
   Variable v{Tensor{1.0f, 2.0f}};
   Function<Tensor(const Tensor &)> f{"f", [](const Tensor &x) { return x * 2.0f; }};
   Function<Tensor(const Variable &, const Tensor &)> assigns{"assigns", [](const Variable &w, const Tensor &x) {
-                                                              w.assign(x);
-                                                              return w * 1.0f;
-                                                            }};
+                                                               w.assign(x);
+                                                               return w * 1.0f;
+                                                             }};
   ConcreteFunction cf = f.trace(TensorSpec{f32, {2}});
   optim::Adam adam;
   nn::Dense dense{2, 3};
@@ -46,7 +47,11 @@ struct Bench {
         {"-x", [](const Tensor &x) { -x; }},
         {"x == x", [](const Tensor &x) { (void)(x == x); }},
         {"x < good", [this](const Tensor &x) { (void)(x < good); }},
-        {"good += x", [this](const Tensor &x) { Tensor y = good; y += x; }},
+        {"good += x",
+         [this](const Tensor &x) {
+           Tensor y = good;
+           y += x;
+         }},
         {"exp", [](const Tensor &x) { exp(x); }},
         {"matmul", [this](const Tensor &x) { matmul(good, x); }},
         {"concat", [this](const Tensor &x) { concat({good, x}, 0); }},
@@ -79,61 +84,76 @@ struct Bench {
         {"assign_sub", [this](const Tensor &x) { v.assign_sub(x); }},
         {"watch", [](const Tensor &x) { GradientTape().watch(x); }},
         {"watch a structure", [this](const Tensor &x) { GradientTape().watch(std::vector{good, x}); }},
-        {"gradient of", [this](const Tensor &x) {
+        {"gradient of",
+         [this](const Tensor &x) {
            GradientTape tape;
            tape.gradient(x, v);
          }},
-        {"gradient by", [this](const Tensor &x) {
+        {"gradient by",
+         [this](const Tensor &x) {
            GradientTape tape;
            tape.gradient(v * 2.0f, x).value();
          }},
-        {"gradient by, zeros", [this](const Tensor &x) {
+        {"gradient by, zeros",
+         [this](const Tensor &x) {
            GradientTape tape;
            tape.gradient(v * 2.0f, x, GradientOptions{.unconnected = Unconnected::zero});
          }},
         {"gradient seed", [=](const Tensor &x) { x.dtype(), seeded(Seeds(x)); }},
         {"gradient seeds", [=](const Tensor &x) { x.dtype(), seeded(Seeds(std::vector{x})); }},
-        {"explain", [this](const Tensor &x) {
+        {"explain",
+         [this](const Tensor &x) {
            GradientTape tape;
            tape.explain(x, v);
          }},
-        {"value_and_grad", [](const Tensor &x) { value_and_grad([](const Tensor &y) { return reduce_sum(y * y); })(x); }},
-        {"value_and_grad, places", [this](const Tensor &x) {
+        {"value_and_grad",
+         [](const Tensor &x) { value_and_grad([](const Tensor &y) { return reduce_sum(y * y); })(x); }},
+        {"value_and_grad, places",
+         [this](const Tensor &x) {
            value_and_grad([](const Tensor &a, const Tensor &b) { return reduce_sum(a * b); }, {1})(good, x);
          }},
         {"grad, captured", [this](const Tensor &x) { grad([&](const Tensor &y) { return reduce_sum(y * x); })(good); }},
-        {"grad_wrt_variables", [this](const Tensor &x) { grad_wrt_variables([&](const Tensor &y) { return reduce_sum(y * v); })(x); }},
+        {"grad_wrt_variables",
+         [this](const Tensor &x) { grad_wrt_variables([&](const Tensor &y) { return reduce_sum(y * v); })(x); }},
         {"function", [this](const Tensor &x) { f(x); }},
-        {"function, captured", [this](const Tensor &x) { wg::function("g", [&](const Tensor &y) { return y * x; })(good); }},
+        {"function, captured",
+         [this](const Tensor &x) { wg::function("g", [&](const Tensor &y) { return y * x; })(good); }},
         {"function, returned", [this](const Tensor &x) { wg::function("g", [&](const Tensor &) { return x; })(good); }},
-        {"function, in a structure", [this](const Tensor &x) {
+        {"function, in a structure",
+         [this](const Tensor &x) {
            wg::function("g", [](const std::vector<Tensor> &list) { return list[0] * list[1]; })({good, x});
          }},
         {"function, assigned", [this](const Tensor &x) { assigns(v, x); }},
         {"generic function", [](const Tensor &x) { wg::function("g", [](const auto &y) { return y * 2.0f; })(x); }},
-        {"function under a tape", [this](const Tensor &x) {
+        {"function under a tape",
+         [this](const Tensor &x) {
            GradientTape tape;
            f(x * v);
          }},
         {"concrete function", [this](const Tensor &x) { cf(x); }},
         {"call_flat", [this](const Tensor &x) { cf.call_flat(std::vector{x}); }},
         {"optimizer", [this](const Tensor &x) { adam.apply(std::vector{Grad(x)}, std::vector{v}); }},
-        {"clip_by_global_norm", [this](const Tensor &x) { optim::clip_by_global_norm({Grad(good), Grad(x.defined() ? x : x * 1.0f)}, 1.0f); }},
+        {"clip_by_global_norm",
+         [this](const Tensor &x) { optim::clip_by_global_norm({Grad(good), Grad(x.defined() ? x : x * 1.0f)}, 1.0f); }},
         {"clip_by_global_norm to", [this](const Tensor &x) { optim::clip_by_global_norm({Grad(good)}, x); }},
         {"dense", [this](const Tensor &x) { dense(expand_dims(x, 0)); }},
         {"dropout", [this](const Tensor &x) { dropout(x, true); }},
-        {"sequential", [](const Tensor &x) {
+        {"sequential",
+         [](const Tensor &x) {
            nn::Sequential layers(nn::Dense(2, 3));
            layers(expand_dims(x, 0));
          }},
         {"sigmoid_cross_entropy", [this](const Tensor &x) { nn::sigmoid_cross_entropy(x, good); }},
         {"accuracy", [this](const Tensor &x) { nn::accuracy(expand_dims(good, 0), cast(x, i64)); }},
-        {"initializer", [](const Tensor &x) { nn::Dense(2, 2, {}, {.weight = [=](const Shape &, DType) { return x; }}); }},
-        {"Dataset", [this](const Tensor &x) {
+        {"initializer",
+         [](const Tensor &x) { nn::Dense(2, 2, {}, {.weight = [=](const Shape &, DType) { return x; }}); }},
+        {"Dataset",
+         [this](const Tensor &x) {
            for (auto [a, b] : data::Dataset(x, good))
              (void)a;
          }},
-        {"Dataset, targets", [this](const Tensor &x) {
+        {"Dataset, targets",
+         [this](const Tensor &x) {
            for (auto [a, b] : data::Dataset(good, x))
              (void)a;
          }},
@@ -162,7 +182,8 @@ struct Bench {
   void checkUnchanged(bool traced = false) {
     EXPECT_EQ(v.value().to_vector<float>(), (std::vector{1.0f, 2.0f}));
     EXPECT_EQ(f(good).to_vector<float>(), (std::vector{2.0f, 4.0f}));
-    // In a trace, whether a tensor is of use is known after the slots were made, once and outside of it: they are zeros.
+    // In a trace, whether a tensor is of use is known after the slots were made, once and
+    // outside of it: they are zeros.
     for (const auto &[name, slot] : adam.named_slots())
       EXPECT_TRUE(traced && cast(reduce_sum(abs(slot)), f64).item<double>() == 0) << name;
     GradientTape tape;

@@ -1,5 +1,5 @@
-// Every sample of every op inside two functions of one name, one called by the other, both on different things: value, gradient and second order are
-// those of the plain code, whichever of it is traced.
+// Every sample of every op inside two functions of one name, one called by the other, both on different things: value,
+// gradient and second order are those of the plain code, whichever of it is traced.
 #include "frontend/Apply.h"
 #include "tests/Samples.h"
 #include "tests/frontend/Support.h"
@@ -17,10 +17,12 @@ using Part = std::function<Tensor(const Tensors &)>;
 
 /// The gradients of the sum of the squares of the gradients.
 Tensors twice(const std::function<Tensors(const Tensors &)> &gradients, const Tensors &x) {
-  return gradientsOf([&](const Tensors &t) {
-    Tensors found = gradients(t);
-    return Tensors(found.begin() + 1, found.end());
-  }, x);
+  return gradientsOf(
+      [&](const Tensors &t) {
+        Tensors found = gradients(t);
+        return Tensors(found.begin() + 1, found.end());
+      },
+      x);
 }
 
 /// Equal to `tolerance` times the largest finite element among the expected; what is no number is none in both.
@@ -36,7 +38,8 @@ void expectSame(const Tensors &expected, const Tensors &actual, const std::strin
     std::vector<double> e = cast(expected[i], f64).to_vector<double>(), a = cast(actual[i], f64).to_vector<double>();
     for (size_t k = 0; k < e.size(); ++k)
       if (!(e[k] == a[k] || (std::isnan(e[k]) && std::isnan(a[k]))))
-        ASSERT_LE(std::fabs(e[k] - a[k]), tolerance * largest) << what << ", result " << i << ", element " << k << ": " << e[k] << " against " << a[k];
+        ASSERT_LE(std::fabs(e[k] - a[k]), tolerance * largest)
+            << what << ", result " << i << ", element " << k << ": " << e[k] << " against " << a[k];
   }
 }
 
@@ -60,7 +63,8 @@ void check(const Sample &sample, const Sample &other, bool interpret) {
   // The operands of the op, and as many others: the op on both, and between them something else of the op.
   auto outerWith = [count = sample.operands.size()](Part inner) {
     return [=](const Tensors &x) {
-      Tensors first(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count)), second(x.begin() + static_cast<std::ptrdiff_t>(count), x.end());
+      Tensors first(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count)),
+          second(x.begin() + static_cast<std::ptrdiff_t>(count), x.end());
       Tensors results{inner(first), inner(second)};
       if (Tensor y = inner(second); runtime::isFloat(y.dtype()))
         results.push_back(softsign(y) * 3.0);
@@ -76,7 +80,9 @@ void check(const Sample &sample, const Sample &other, bool interpret) {
   for (const runtime::Array &operand : sample.operands)
     narrow |= operand.dtype() == f32;
   double tolerance = narrow ? 1e-6 : 1e-11;
-  auto same = [&](const Tensors &expected, const Tensors &actual, const char *way) { expectSame(expected, actual, what + way, tolerance); };
+  auto same = [&](const Tensors &expected, const Tensors &actual, const char *way) {
+    expectSame(expected, actual, what + way, tolerance);
+  };
   FunctionOptions options{.interpret = interpret};
   auto inner = function(name, plainInner, options);
   auto plain = outerWith(plainInner);
@@ -92,14 +98,17 @@ void check(const Sample &sample, const Sample &other, bool interpret) {
 
   expected = twice(plainGradients, x);
   same(expected, twice(gradients, x), "second order, eager tapes over the call");
-  same(expected, twice([&](const Tensors &t) { return traced(t); }, x), "second order, an eager tape over a traced gradient");
+  same(expected, twice([&](const Tensors &t) { return traced(t); }, x),
+       "second order, an eager tape over a traced gradient");
   auto both = function(name, [&](const Tensors &t) { return twice(gradients, t); }, options);
   same(expected, both(x), "second order, traced tapes over the call");
-  auto deep = function(name, [&](const Tensors &t) { return twice([&](const Tensors &u) { return traced(u); }, t); }, options);
+  auto deep =
+      function(name, [&](const Tensors &t) { return twice([&](const Tensors &u) { return traced(u); }, t); }, options);
   same(expected, deep(x), "second order, a traced tape over a traced gradient");
 }
 
-/// wg.dim and wg.size are what the front end writes for a `?`; their values are sizes in a program and not tensors of a user's.
+/// wg.dim and wg.size are what the front end writes for a `?`; their values are sizes in a
+/// program and not tensors of a user's.
 bool isOfTensors(const Sample &sample) { return sample.op != runtime::OpId::dim && sample.op != runtime::OpId::size; }
 
 TEST(NestedSamples, OfEveryOpInTwoFunctionsOfItsName) {
@@ -116,7 +125,8 @@ TEST(NestedSamples, OfEveryOpInTwoFunctionsOfItsName) {
 TEST(NestedSamples, OfEveryOpCompiled) {
   std::vector<Sample> samples = allSamples(1), others = allSamples(2);
   for (size_t i = 0; i < samples.size(); ++i)
-    if ((i == 0 || samples[i].op != samples[i - 1].op) && samples[i].text.find('?') == std::string::npos && isOfTensors(samples[i])) {
+    if ((i == 0 || samples[i].op != samples[i - 1].op) && samples[i].text.find('?') == std::string::npos &&
+        isOfTensors(samples[i])) {
       check(samples[i], others[i], /*interpret=*/false);
       if (HasFatalFailure())
         return;

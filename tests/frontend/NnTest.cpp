@@ -129,7 +129,9 @@ TEST(NnTest, AnInitializerMakesTheShapeItIsAskedFor) {
             std::string::npos);
 }
 
-TEST(NnTest, DenseWithoutOutputsIsAnError) { EXPECT_NE(messageOf([] { nn::Dense(3, 0); }).find("at least one input and one output"), std::string::npos); }
+TEST(NnTest, DenseWithoutOutputsIsAnError) {
+  EXPECT_NE(messageOf([] { nn::Dense(3, 0); }).find("at least one input and one output"), std::string::npos);
+}
 
 /// Adam as the paper writes it, in plain numbers.
 TEST(OptimTest, AdamIsAlgorithmOne) {
@@ -206,8 +208,12 @@ TEST(OptimTest, OneEmptyGradientIsSkippedWithItsReason) {
 TEST(OptimTest, NoGradientAtAllIsAnError) {
   Variable p(1.0f);
   optim::SGD sgd(1);
-  EXPECT_NE(messageOf([&] { sgd.apply(std::vector{Grad::none("why")}, std::vector{p}); }).find("No gradients provided for any variable."), std::string::npos);
-  EXPECT_NE(messageOf([&] { sgd.apply(std::vector<Grad>{}, std::vector{p}); }).find("0 gradients for 1 variables"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              sgd.apply(std::vector{Grad::none("why")}, std::vector{p});
+            }).find("No gradients provided for any variable."),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { sgd.apply(std::vector<Grad>{}, std::vector{p}); }).find("0 gradients for 1 variables"),
+            std::string::npos);
 }
 
 TEST(OptimTest, SetsInTurnCountTheirOwnSteps) {
@@ -226,7 +232,8 @@ TEST(OptimTest, ClippingKeepsWhatIsShort) {
   EXPECT_EQ(norm.item<double>(), 5);
   EXPECT_EQ(same[0].value().to_vector<double>(), (std::vector<double>{3, 0}));
   EXPECT_FALSE(same[1]);
-  EXPECT_NEAR(optim::clip_by_global_norm({Grad(Tensor{3.0, 0.0}), Grad(Tensor(4.0))}, 1.0).first[1].item<double>(), 0.8, 1e-15);
+  EXPECT_NEAR(optim::clip_by_global_norm({Grad(Tensor{3.0, 0.0}), Grad(Tensor(4.0))}, 1.0).first[1].item<double>(), 0.8,
+              1e-15);
 }
 
 TEST(OptimTest, ClippingByAnInfiniteNormIsNan) {
@@ -272,11 +279,14 @@ TEST(OptimTest, HyperparametersLieInTheirRanges) {
             std::string::npos);
   EXPECT_NE(messageOf([&] { optim::SGD{nan}; }).find("learning_rate is nan"), std::string::npos);
   double inf = std::numeric_limits<double>::infinity();
-  EXPECT_NE(messageOf([&] { optim::Adam{inf}; }).find("learning_rate is inf, which is not finite and 0 or more"), std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::Adam{inf}; }).find("learning_rate is inf, which is not finite and 0 or more"),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { optim::SGD(0.1).set_learning_rate(inf); }).find("learning_rate is inf"), std::string::npos);
   EXPECT_NE(messageOf([&] { optim::Adam(0.1, {.epsilon = inf}); }).find("epsilon is inf"), std::string::npos);
-  EXPECT_NE(messageOf([&] { optim::clip_by_global_norm({Grad(Tensor(1.0))}, -1.0); }).find("max_norm is -1"), std::string::npos);
-  EXPECT_NE(messageOf([&] { optim::clip_by_global_norm({Grad(Tensor(1.0))}, nan); }).find("max_norm is nan"), std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::clip_by_global_norm({Grad(Tensor(1.0))}, -1.0); }).find("max_norm is -1"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::clip_by_global_norm({Grad(Tensor(1.0))}, nan); }).find("max_norm is nan"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { optim::SGD(0.1).set_learning_rate(-1); }).find("learning_rate is -1"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::Momentum(0.1, -1); }).find("momentum is -1"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_1 = 1}); }).find("beta_1 is 1, which is not in [0, 1)"),
@@ -308,12 +318,15 @@ TEST(OptimTest, ThreadsShareAnOptimizer) {
 }
 
 struct SaveTest : testing::Test {
-  std::string path = (std::filesystem::temp_directory_path() / ("wengert_save_" + std::to_string(::getpid()) + ".safetensors")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("wengert_save_" + std::to_string(::getpid()) + ".safetensors"))
+          .string();
   ~SaveTest() override { std::filesystem::remove(path); }
 };
 
 TEST_F(SaveTest, LoadedWeightsAreThoseSaved) {
-  nn::Sequential a(nn::Dense(5, 4), nn::Dense(4, 3, {}, {.dtype = f64})), b(nn::Dense(5, 4), nn::Dense(4, 3, {}, {.dtype = f64}));
+  nn::Sequential a(nn::Dense(5, 4), nn::Dense(4, 3, {}, {.dtype = f64})),
+      b(nn::Dense(5, 4), nn::Dense(4, 3, {}, {.dtype = f64}));
   save_weights(path, a);
   load_weights(path, b);
   for (size_t i = 0; i < a.variables().size(); ++i)
@@ -381,7 +394,8 @@ TEST_F(SaveTest, NothingIsAssignedWhereOneShapeDiffers) {
   EXPECT_EQ(c.value().to_vector<float>(), (std::vector<float>{0, 0}));
   EXPECT_NE(messageOf([&] { load_weights(path, {{"z", c}}); }).find("holds no tensor `z`"), std::string::npos);
   EXPECT_NE(messageOf([&] { load_weights(path + ".missing", {{"z", c}}); }).find(".missing"), std::string::npos);
-  EXPECT_NE(messageOf([&] { save_weights(path, {{"a", a}, {"a", b}}); }).find("two variables are named `a`"), std::string::npos);
+  EXPECT_NE(messageOf([&] { save_weights(path, {{"a", a}, {"a", b}}); }).find("two variables are named `a`"),
+            std::string::npos);
 }
 
 // Averages of a gradient that has become 0 decay to 0 and not into the subnormals, where arithmetic is slow.
@@ -420,7 +434,10 @@ TEST(NnTest, AdamStepsByTheRateHoweverSmallTheGradient) {
 TEST(NnTest, AnOptimizerRefusesASpecificationBeforeItChangesAnything) {
   Variable a(1.0f);
   optim::SGD sgd(0.1);
-  EXPECT_NE(messageOf([&] { sgd.apply(std::vector<Grad>{Grad(Tensor(TensorSpec{f32, {}}))}, std::vector<Variable>{a}); }).find("specification"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              sgd.apply(std::vector<Grad>{Grad(Tensor(TensorSpec{f32, {}}))}, std::vector<Variable>{a});
+            }).find("specification"),
+            std::string::npos);
   EXPECT_TRUE(sgd.named_slots().empty()); // not even a count of steps
 }
 

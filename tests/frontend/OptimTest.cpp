@@ -1,5 +1,5 @@
-// What belongs to a training beside the step: groups and weight decay, schedules, averages, accumulated gradients, early stopping. Each number against
-// plain C++ in f64, eagerly and compiled, in f32 and f64.
+// What belongs to a training beside the step: groups and weight decay, schedules, averages, accumulated gradients,
+// early stopping. Each number against plain C++ in f64, eagerly and compiled, in f32 and f64.
 #include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
@@ -46,7 +46,9 @@ std::function<void()> stepOf(optim::Optimizer &optimizer, const Variable &p, boo
 }
 
 struct File {
-  std::string path = (std::filesystem::temp_directory_path() / ("wengert_optim_" + std::to_string(::getpid()) + ".safetensors")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("wengert_optim_" + std::to_string(::getpid()) + ".safetensors"))
+          .string();
   ~File() { std::filesystem::remove(path); }
 };
 
@@ -108,7 +110,8 @@ TEST(WeightDecayTest, ThatOfMomentumIsDecoupled) {
 
 TEST(ParameterGroupTest, BiasesDoNotDecay) {
   nn::Dense layer(3, 2, {}, {.initial_bias = nn::constant(1)});
-  std::vector<Variable> biases = layer.trainable_variables([](const std::string &name, const Variable &) { return name.ends_with("bias"); });
+  std::vector<Variable> biases =
+      layer.trainable_variables([](const std::string &name, const Variable &) { return name.ends_with("bias"); });
   ASSERT_EQ(biases.size(), 1u);
   EXPECT_TRUE(biases[0].is(layer.bias()));
   optim::SGD sgd(0.5, {.weight_decay = 0.5});
@@ -142,7 +145,8 @@ TEST(ParameterGroupTest, AFactorChangesWithoutATrace) {
   Variable frozen(1.0), free(1.0);
   optim::SGD sgd(0.5);
   optim::ParameterGroup group = sgd.add_group(frozen, {.learning_rate_factor = 0});
-  auto step = function("step", [&] { sgd.apply(std::vector{Grad(Tensor(1.0)), Grad(Tensor(1.0))}, std::vector{frozen, free}); });
+  auto step = function(
+      "step", [&] { sgd.apply(std::vector{Grad(Tensor(1.0)), Grad(Tensor(1.0))}, std::vector{frozen, free}); });
   step();
   EXPECT_EQ(frozen.item<double>(), 1);
   EXPECT_EQ(free.item<double>(), 0.5);
@@ -164,10 +168,16 @@ TEST(ParameterGroupTest, WhatCannotBeAGroupIsRefusedWhole) {
   sgd.add_group(b, {.learning_rate_factor = 0}); // it is in none yet
   Variable c(1.0, {.name = "c"});
   sgd.apply(Grad(Tensor(1.0)), c);
-  EXPECT_NE(messageOf([&] { sgd.add_group(c, {.weight_decay = 1}); }).find("variable 'c' has been stepped or built"), std::string::npos);
-  EXPECT_NE(messageOf([&] { sgd.add_group(Variable(1.0), {.weight_decay = -1}); }).find("weight_decay is -1"), std::string::npos);
-  EXPECT_NE(messageOf([&] { sgd.add_group(Variable(1.0), {.learning_rate_factor = kInf}); }).find("learning_rate_factor is inf"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::Adam(0.1, {.weight_decay = -0.5}); }).find("weight_decay is -0.5"), std::string::npos);
+  EXPECT_NE(messageOf([&] { sgd.add_group(c, {.weight_decay = 1}); }).find("variable 'c' has been stepped or built"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { sgd.add_group(Variable(1.0), {.weight_decay = -1}); }).find("weight_decay is -1"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              sgd.add_group(Variable(1.0), {.learning_rate_factor = kInf});
+            }).find("learning_rate_factor is inf"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] { optim::Adam(0.1, {.weight_decay = -0.5}); }).find("weight_decay is -0.5"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { optim::Momentum(0.1, 0.9, false, kNan); }).find("weight_decay is nan"), std::string::npos);
 }
 
@@ -184,11 +194,13 @@ TEST(ScheduleTest, FormulasAtTheirPoints) {
   };
   expect(optim::constant(0.3), {{0, 0.3}, {1000, 0.3}});
   expect(optim::step_decay(0.8, 10, 0.5), {{0, 0.8}, {9, 0.8}, {10, 0.4}, {19, 0.4}, {20, 0.2}, {35, 0.1}});
-  expect(optim::exponential_decay(0.5, 10, 0.25), {{0, 0.5}, {5, 0.25}, {10, 0.125}, {20, 0.03125}, {7, 0.5 * std::pow(0.25, 0.7)}});
+  expect(optim::exponential_decay(0.5, 10, 0.25),
+         {{0, 0.5}, {5, 0.25}, {10, 0.125}, {20, 0.03125}, {7, 0.5 * std::pow(0.25, 0.7)}});
   expect(optim::exponential_decay(0.5, 10, 0.25, true), {{9, 0.5}, {10, 0.125}, {19, 0.125}});
   expect(optim::linear_decay(0.5, 10, 0.1), {{0, 0.5}, {5, 0.3}, {10, 0.1}, {50, 0.1}});
   expect(optim::piecewise_constant({3, 7}, {1, 0.5, 0.1}), {{0, 1}, {2, 1}, {3, 0.5}, {6, 0.5}, {7, 0.1}, {100, 0.1}});
-  expect(optim::cosine_decay(0.5, 8), {{0, 0.5}, {4, 0.25}, {2, 0.25 * (1 + std::numbers::sqrt2 / 2)}, {8, 0}, {100, 0}});
+  expect(optim::cosine_decay(0.5, 8),
+         {{0, 0.5}, {4, 0.25}, {2, 0.25 * (1 + std::numbers::sqrt2 / 2)}, {8, 0}, {100, 0}});
   expect(optim::cosine_decay(0.5, 8, {.end = 0.1, .warmup_steps = 4, .warmup_start = 0.1}),
          {{0, 0.1}, {1, 0.2}, {2, 0.3}, {3, 0.4}, {4, 0.5}, {8, 0.3}, {12, 0.1}, {13, 0.1}});
   expect(optim::warmup(2, optim::step_decay(1, 3, 0.5)), {{0, 0}, {1, 0.5}, {2, 1}, {4, 1}, {5, 0.5}, {8, 0.25}});
@@ -244,16 +256,24 @@ TEST(ScheduleTest, ALoadedOptimizerGoesOnWhereTheScheduleWas) {
 }
 
 TEST(ScheduleTest, WhatIsNoScheduleIsAnError) {
-  EXPECT_NE(messageOf([] { optim::constant(-1); }).find("schedule: rate is -1, which is not finite and 0 or more"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::exponential_decay(1, 0, 0.5); }).find("steps is 0, which is not 1 or more"), std::string::npos);
+  EXPECT_NE(messageOf([] { optim::constant(-1); }).find("schedule: rate is -1, which is not finite and 0 or more"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] { optim::exponential_decay(1, 0, 0.5); }).find("steps is 0, which is not 1 or more"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { optim::step_decay(1, 3, kNan); }).find("factor is nan"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::piecewise_constant({3}, {1}); }).find("1 boundaries for 1 rates"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::piecewise_constant({3, 3}, {1, 2, 3}); }).find("boundary 3 does not come after 3"), std::string::npos);
+  EXPECT_NE(messageOf([] { optim::piecewise_constant({3, 3}, {1, 2, 3}); }).find("boundary 3 does not come after 3"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { optim::warmup(-1, 0.5); }).find("steps is -1, which is not 0 or more"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::SGD sgd([](const Tensor &t) { return stack({t, t}); }); }).find("the schedule returned f64[2]"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::SGD sgd([](const Tensor &t) { return t - 1.0; }); }).find("learning_rate is -1"), std::string::npos);
+  EXPECT_NE(messageOf([] {
+              optim::SGD sgd([](const Tensor &t) { return stack({t, t}); });
+            }).find("the schedule returned f64[2]"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] { optim::SGD sgd([](const Tensor &t) { return t - 1.0; }); }).find("learning_rate is -1"),
+            std::string::npos);
   optim::SGD sgd(optim::linear_decay(0.1, 10));
-  EXPECT_NE(messageOf([&] { sgd.set_learning_rate(0.5); }).find("the learning rate follows a schedule"), std::string::npos);
+  EXPECT_NE(messageOf([&] { sgd.set_learning_rate(0.5); }).find("the learning rate follows a schedule"),
+            std::string::npos);
 }
 
 // ---- Averages
@@ -360,7 +380,8 @@ TEST(WeightAverageTest, SwapsInAndOut) {
 TEST(WeightAverageTest, IsSavedAndLoaded) {
   File file;
   Variable p(1.0, {.name = "p"}), q(1.0, {.name = "p"});
-  optim::ExponentialMovingAverage a({p, q}, {.decay = 0.9, .bias_correction = true}), b({p, q}, {.decay = 0.9, .bias_correction = true});
+  optim::ExponentialMovingAverage a({p, q}, {.decay = 0.9, .bias_correction = true}),
+      b({p, q}, {.decay = 0.9, .bias_correction = true});
   ASSERT_EQ(a.named_state().size(), 3u);
   EXPECT_EQ(a.named_state()[1].first, "p.average");
   EXPECT_EQ(a.named_state()[2].first, "p_1.average");
@@ -378,11 +399,20 @@ TEST(WeightAverageTest, IsSavedAndLoaded) {
 
 TEST(WeightAverageTest, WhatHasNoAverageIsAnError) {
   Variable n(1, {.name = "n"}), p(1.0, {.name = "p"});
-  EXPECT_NE(messageOf([&] { optim::ExponentialMovingAverage average(n); }).find("variable 'n' is i32[]"), std::string::npos);
-  EXPECT_NE(messageOf([&] { optim::ExponentialMovingAverage average(p, {.decay = 1}); }).find("decay is 1, which is not in [0, 1)"), std::string::npos);
-  EXPECT_NE(messageOf([&] { optim::ExponentialMovingAverage average(p, {.decay = -0.1, .bias_correction = true}); }).find("decay is -0.1"), std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::ExponentialMovingAverage average(n); }).find("variable 'n' is i32[]"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              optim::ExponentialMovingAverage average(p, {.decay = 1});
+            }).find("decay is 1, which is not in [0, 1)"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              optim::ExponentialMovingAverage average(p, {.decay = -0.1, .bias_correction = true});
+            }).find("decay is -0.1"),
+            std::string::npos);
   optim::ExponentialMovingAverage average(p);
-  EXPECT_NE(messageOf([&] { average.average(Variable(1.0, {.name = "other"})); }).find("variable 'other' is not averaged"), std::string::npos);
+  EXPECT_NE(
+      messageOf([&] { average.average(Variable(1.0, {.name = "other"})); }).find("variable 'other' is not averaged"),
+      std::string::npos);
 }
 
 // ---- Accumulated gradients
@@ -397,7 +427,8 @@ struct Linear {
   Tensor x, y;
   explicit Linear(DType dtype)
       : dtype(dtype), w(full({3, 1}, 0.5, dtype), {.name = "w"}), b(zeros({1}, dtype), {.name = "b"}), variables{w, b},
-        x(random_normal(random::key(1), Shape{8, 3}, 0, 1, dtype)), y(random_normal(random::key(2), Shape{8, 1}, 0, 1, dtype)) {}
+        x(random_normal(random::key(1), Shape{8, 3}, 0, 1, dtype)),
+        y(random_normal(random::key(2), Shape{8, 1}, 0, 1, dtype)) {}
   std::vector<Grad> gradient(const Tensor &x, const Tensor &y) const {
     GradientTape tape;
     Tensor loss = mean_squared_error(matmul(x, w) + b, y);
@@ -428,7 +459,8 @@ TEST(GradientAccumulatorTest, FourMicroBatchesAreOneBatch) {
       EXPECT_EQ(accumulated.weight(), 0);
       for (size_t v = 0; v < 2; ++v)
         for (size_t k = 0; k < (v ? 1u : 3u); ++k)
-          EXPECT_NEAR(parts.variables[v].value().to_vector<double>()[k], whole.variables[v].value().to_vector<double>()[k], dtype == f64 ? 1e-12 : 2e-5);
+          EXPECT_NEAR(parts.variables[v].value().to_vector<double>()[k],
+                      whole.variables[v].value().to_vector<double>()[k], dtype == f64 ? 1e-12 : 2e-5);
     }
     if (compiled) {
       EXPECT_EQ(tracedMicro.trace_count(), 1);
@@ -468,10 +500,17 @@ TEST(GradientAccumulatorTest, WhatIsMissingStaysMissingWithItsReason) {
   EXPECT_EQ(mean[1].reason(), "q is not used");
   EXPECT_EQ(accumulated.take_sum()[0].item<double>(), 6);
   EXPECT_EQ(accumulated.weight(), 0);
-  EXPECT_NE(messageOf([&] { accumulated.add(std::vector{Grad(Tensor(1.0)), Grad(Tensor(1.0))}); }).find("the gradient of variable 'q' is f64[], the variable f64[2]"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              accumulated.add(std::vector{Grad(Tensor(1.0)), Grad(Tensor(1.0))});
+            }).find("the gradient of variable 'q' is f64[], the variable f64[2]"),
+            std::string::npos);
   EXPECT_EQ(accumulated.weight(), 0) << "nothing was added";
-  EXPECT_NE(messageOf([&] { accumulated.add(Grad(Tensor(1.0))); }).find("1 gradients for 2 variables"), std::string::npos);
-  EXPECT_NE(messageOf([&] { accumulated.add(std::vector{Grad(Tensor(1.0)), Grad()}, 0); }).find("weight is 0, which is not finite and more than 0"), std::string::npos);
+  EXPECT_NE(messageOf([&] { accumulated.add(Grad(Tensor(1.0))); }).find("1 gradients for 2 variables"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              accumulated.add(std::vector{Grad(Tensor(1.0)), Grad()}, 0);
+            }).find("weight is 0, which is not finite and more than 0"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { optim::GradientAccumulator accumulated(Variable(1)); }).find("is i32[]"), std::string::npos);
 }
 
@@ -500,8 +539,14 @@ TEST(EarlyStoppingTest, PatienceCountsWhatIsNoImprovement) {
     bool stop, improved;
   };
   int i = 0;
-  for (Row row : {Row{1.0, false, true}, {0.95, false, false}, {0.8, false, true}, {0.75, false, false}, {kNan, true, false}, {0.5, false, true},
-                  {0.45, false, false}, {0.41, true, false}}) {
+  for (Row row : {Row{1.0, false, true},
+                  {0.95, false, false},
+                  {0.8, false, true},
+                  {0.75, false, false},
+                  {kNan, true, false},
+                  {0.5, false, true},
+                  {0.45, false, false},
+                  {0.41, true, false}}) {
     p.assign(static_cast<double>(i));
     EXPECT_EQ(early.update(row.value), row.stop) << i;
     EXPECT_EQ(early.improved(), row.improved) << i;
@@ -558,13 +603,18 @@ TEST(EarlyStoppingTest, IsSavedAndLoaded) {
 }
 
 TEST(EarlyStoppingTest, OptionsInTheirRanges) {
-  EXPECT_NE(messageOf([] { optim::EarlyStopping early({}, {.patience = -1}); }).find("patience is -1, which is not 0 or more"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::EarlyStopping early({}, {.min_delta = kNan}); }).find("min_delta is nan"), std::string::npos);
+  EXPECT_NE(messageOf([] {
+              optim::EarlyStopping early({}, {.patience = -1});
+            }).find("patience is -1, which is not 0 or more"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] { optim::EarlyStopping early({}, {.min_delta = kNan}); }).find("min_delta is nan"),
+            std::string::npos);
   optim::EarlyStopping early({});
   EXPECT_NE(messageOf([&] { early.update(Tensor{1.0, 2.0}); }), "no error");
   auto traced = function("stop", [&](const Tensor &x) {
     early.update(x);
     return x;
   });
-  EXPECT_NE(messageOf([&] { traced(Tensor(1.0)); }).find("a traced function has no values to compare yet"), std::string::npos);
+  EXPECT_NE(messageOf([&] { traced(Tensor(1.0)); }).find("a traced function has no values to compare yet"),
+            std::string::npos);
 }

@@ -1,5 +1,6 @@
-// When there is no memory: each of the first allocations of a step, a gradient, a call, a save and a load fails in turn, once alone and once with all that
-// follow. What comes out is std::bad_alloc or wg::Error, nothing has changed, nothing is lost, and the next call is right. What goes through MLIR
+// When there is no memory: each of the first allocations of a step, a gradient, a call, a save and a load fails in
+// turn, once alone and once with all that follow. What comes out is std::bad_alloc or wg::Error, nothing has changed,
+// nothing is lost, and the next call is right. What goes through MLIR
 // (docs/memory.md) runs in a child process.
 #include "tests/frontend/Allocator.h"
 
@@ -31,7 +32,8 @@ constexpr int kAllocations = 200;
 #define SKIP_WHERE_SANITIZED static_cast<void>(0)
 #endif
 
-/// Runs `step` with each of its first allocations refused; `after` is told whether it went through, and checks what is left. Returns how many were.
+/// Runs `step` with each of its first allocations refused; `after` is told whether it went through, and checks what
+/// is left. Returns how many were.
 int refuseEach(const std::function<void()> &step, const std::function<void(bool)> &after) {
   int refused = 0;
   for (bool lasting : {false, true})
@@ -93,7 +95,8 @@ struct Learner {
   Tensor x = random_uniform(random::key(3), Shape{6, 4}), y = cast(arange(6), i32) % 3;
 
   explicit Learner(std::unique_ptr<optim::Optimizer> with = std::make_unique<optim::Adam>(0.01))
-      : model(nn::Dense(4, 8, tanh, {.weight = nn::glorot_uniform(1)}), nn::Dense(8, 3, {}, {.weight = nn::glorot_uniform(2)})),
+      : model(nn::Dense(4, 8, tanh, {.weight = nn::glorot_uniform(1)}),
+              nn::Dense(8, 3, {}, {.weight = nn::glorot_uniform(2)})),
         optimizer(std::move(with)), variables(model.trainable_variables()) {}
 
   Tensor step() {
@@ -131,7 +134,8 @@ TEST(OutOfMemory, TheFirstStepOfAnOptimizerMakesItsSlotsOrNone) {
   SKIP_WHERE_SANITIZED;
   Learner().step();
   for (auto make : std::vector<std::function<std::unique_ptr<optim::Optimizer>()>>{
-           [] { return std::make_unique<optim::Adam>(0.01); }, [] { return std::make_unique<optim::Momentum>(0.01, 0.9); },
+           [] { return std::make_unique<optim::Adam>(0.01); },
+           [] { return std::make_unique<optim::Momentum>(0.01, 0.9); },
            [] { return std::make_unique<optim::SGD>(0.01); }}) {
     Learner twin(make());
     std::unique_ptr<Learner> learner;
@@ -157,7 +161,8 @@ TEST(OutOfMemory, TheFirstStepOfAnOptimizerMakesItsSlotsOrNone) {
 
 TEST(OutOfMemory, AGradientOfAKnownStructureCanBeAskedForAgain) {
   SKIP_WHERE_SANITIZED;
-  // Products large enough for all threads, whose panels are allocated on them; an op of many operands; two reads of a variable.
+  // Products large enough for all threads, whose panels are allocated on them; an op of many
+  // operands; two reads of a variable.
   Variable w(random_uniform(random::key(1), {300, 300}, -1, 1, f64));
   Tensor x = random_uniform(random::key(2), {300, 300}, -1, 1, f64);
   auto forward = [&] {
@@ -224,15 +229,14 @@ TEST(OutOfMemory, ACompiledStepIsDoneOrNot) {
     step(none);
     twinStep(none);
     Floats loss, twinLoss;
-    refuseEachAndKeepNothing(
-        [&] { step(none); },
-        [&](bool done) {
-          if (done)
-            twinStep(none);
-          ASSERT_EQ(valuesOf(learner.state()), valuesOf(twin.state()));
-          ASSERT_EQ(step(none).to_vector<float>(), twinStep(none).to_vector<float>());
-          ASSERT_EQ(valuesOf(learner.state()), valuesOf(twin.state()));
-        });
+    refuseEachAndKeepNothing([&] { step(none); },
+                             [&](bool done) {
+                               if (done)
+                                 twinStep(none);
+                               ASSERT_EQ(valuesOf(learner.state()), valuesOf(twin.state()));
+                               ASSERT_EQ(step(none).to_vector<float>(), twinStep(none).to_vector<float>());
+                               ASSERT_EQ(valuesOf(learner.state()), valuesOf(twin.state()));
+                             });
     EXPECT_EQ(step.trace_count(), 1);
   }
 }
@@ -260,17 +264,18 @@ TEST(OutOfMemory, ACallWithManyVariablesUnderATapeIsDoneOrNot) {
   };
   run();
   double calls = 1;
-  int refused = refuseEachAndKeepNothing([&] { run(); },
-                                         [&](bool) {
-                                           double now = counts[0].value().item<double>();
-                                           ASSERT_TRUE(now == calls || now == calls + 1); // the call, and then the gradient
-                                           std::vector<Grad> grads = run();
-                                           calls = now + 1;
-                                           for (const Variable &count : counts)
-                                             ASSERT_EQ(count.value().item<double>(), calls);
-                                           for (const Grad &grad : grads)
-                                             ASSERT_EQ(grad.item<double>(), 2.0);
-                                         });
+  int refused =
+      refuseEachAndKeepNothing([&] { run(); },
+                               [&](bool) {
+                                 double now = counts[0].value().item<double>();
+                                 ASSERT_TRUE(now == calls || now == calls + 1); // the call, and then the gradient
+                                 std::vector<Grad> grads = run();
+                                 calls = now + 1;
+                                 for (const Variable &count : counts)
+                                   ASSERT_EQ(count.value().item<double>(), calls);
+                                 for (const Grad &grad : grads)
+                                   ASSERT_EQ(grad.item<double>(), 2.0);
+                               });
   EXPECT_GT(refused, 40);
 }
 
@@ -360,10 +365,11 @@ TEST(OutOfMemory, APoolWithoutMemoryForThreadsHasFewer) {
   set_num_threads(2);
 }
 
-//===- Through MLIR: in children ---------------------------------------------------------------------------------------------===//
+//===- Through MLIR: in children ----------------------------------------------------------------------------------===//
 
 #ifndef WENGERT_SANITIZED
-/// How a child ended whose allocation `number` failed: 'r' reported, 'd' done, 'u' by a signal inside of LLVM or MLIR, '!' otherwise.
+/// How a child ended whose allocation `number` failed: 'r' reported, 'd' done, 'u' by a signal inside
+/// of LLVM or MLIR, '!' otherwise.
 char outcomeOf(int number, const std::function<void()> &step, std::string &text) {
   int ends[2];
   if (pipe(ends))
@@ -410,12 +416,14 @@ char outcomeOf(int number, const std::function<void()> &step, std::string &text)
   // Behind the handler's own frames and the C library's, the first is of who was left without memory.
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with('/') && line.find("libc.so") == std::string::npos && line.find("OutOfMemoryTest") == std::string::npos)
+    if (line.starts_with('/') && line.find("libc.so") == std::string::npos &&
+        line.find("OutOfMemoryTest") == std::string::npos)
       return line.find("libMLIR.so") != std::string::npos || line.find("libLLVM.so") != std::string::npos ? 'u' : '!';
   return '!';
 }
 
-/// Each of the first allocations of `step`, each in a child: none ends the process but inside of LLVM and MLIR, and not all do.
+/// Each of the first allocations of `step`, each in a child: none ends the process but inside of
+/// LLVM and MLIR, and not all do.
 void expectReports(const std::function<void()> &step) {
   std::string text;
   int reported = 0, upstream = 0;

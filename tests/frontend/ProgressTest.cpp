@@ -23,10 +23,11 @@ struct Terminal {
   ProgressOptions options(std::string description = {}) {
     return {.description = std::move(description),
             .write = [this](std::string_view text) { lines.emplace_back(text); },
-            .seconds = [this] {
-              ++looks;
-              return now += tick;
-            }};
+            .seconds =
+                [this] {
+                  ++looks;
+                  return now += tick;
+                }};
   }
   /// The text of a line, without the terminal's words around it.
   static std::string textOf(const std::string &line) { return line.substr(1, line.find('\x1b') - 1); }
@@ -124,8 +125,7 @@ TEST(ProgressTest, ALoopThatEndsEarlyEndsItsLine) {
   EXPECT_EQ(terminal.last(), " 33% 1/3 [00:00, ?/s]");
   EXPECT_EQ(terminal.lines.back().back(), '\n');
   EXPECT_THROW(
-      for ([[maybe_unused]] int i
-           : progress(std::vector{1, 2}, terminal.options())) throw std::runtime_error("stop"),
+      for ([[maybe_unused]] int i : progress(std::vector{1, 2}, terminal.options())) throw std::runtime_error("stop"),
       std::runtime_error);
   EXPECT_EQ(terminal.last(), "  0% 0/2 [00:00, ?/s]");
   EXPECT_EQ(terminal.lines.back().back(), '\n');
@@ -152,7 +152,8 @@ TEST(ProgressTest, EachLoopOverItBeginsAnew) {
 
 TEST(ProgressTest, ALineIsNoWiderThanTheTerminal) {
   Terminal terminal;
-  ProgressOptions options = terminal.options("a long description with \u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4");
+  ProgressOptions options =
+      terminal.options("a long description with \u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4");
   for (int columns = 2; columns < 50; ++columns) {
     options.columns = columns;
     for ([[maybe_unused]] int i : progress(std::vector{1}, options))

@@ -1,5 +1,5 @@
-// Many threads at once: what they share is locked, what they do in between is theirs, and threads that wait for one another end. Written for
-// ThreadSanitizer, which sees a race wherever two accesses could meet; few iterations suffice.
+// Many threads at once: what they share is locked, what they do in between is theirs, and threads that wait for one
+// another end. Written for ThreadSanitizer, which sees a race wherever two accesses could meet; few iterations suffice.
 #include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
@@ -108,7 +108,11 @@ TEST(Race, TapesInManyThreads) {
       EXPECT_EQ(first.item<double>(), 54.0);
       EXPECT_EQ(outer.gradient(first, shared).item<double>(), 36.0);
       EXPECT_EQ(outer.gradient(first, w).item<double>(), 27.0);
-      EXPECT_EQ(value_and_grad([i](const Variable &a, const Variable &b) { return a * b * static_cast<double>(i); }, {0, 1})(w, w).second[1].item<double>(), 2.0 * i);
+      EXPECT_EQ(value_and_grad([i](const Variable &a, const Variable &b) { return a * b * static_cast<double>(i); },
+                               {0, 1})(w, w)
+                    .second[1]
+                    .item<double>(),
+                2.0 * i);
     }
   });
 }
@@ -133,7 +137,8 @@ TEST(Race, TapesThatDieElsewhere) {
         while (made <= k)
           std::this_thread::yield();
         std::string message = messageOf([&] { handed[k]->gradient(x, x); });
-        EXPECT_TRUE(message.find("belongs to another thread") != std::string::npos || message.find("out of scope") != std::string::npos)
+        EXPECT_TRUE(message.find("belongs to another thread") != std::string::npos ||
+                    message.find("out of scope") != std::string::npos)
             << message;
         handed[k].reset();
       }
@@ -281,12 +286,15 @@ TEST(Race, ErrorsOfManyThreadsDoNotMix) {
       auto f = wg::function(name, [&](const Tensor &y) { return gather(y, index); });
       EXPECT_NE(messageOf([&] { f(x); }).find(std::to_string(100 + i)), std::string::npos);
       std::string shapes = "f32[" + std::to_string(i + 2) + ",3]";
-      EXPECT_NE(messageOf([&] { wg::function(name, [&](const Tensor &y) { return matmul(y, ones({7, 7})); })(x); }).find(shapes), std::string::npos);
+      EXPECT_NE(messageOf([&] {
+                  wg::function(name, [&](const Tensor &y) { return matmul(y, ones({7, 7})); })(x);
+                }).find(shapes),
+                std::string::npos);
     }
   });
 }
 
-//===- Threads whose traces need one another ---------------------------------------------------------------------------===//
+//===- Threads whose traces need one another ----------------------------------------------------------------------===//
 
 /// Functions in a ring: each calls the next while it is traced, once all of them are being traced.
 static void ringOf(int count) {
@@ -331,7 +339,9 @@ TEST(Race, AThreadThatWaitsForATraceGoesOn) {
           std::this_thread::yield();
         return i < 2 ? chain[static_cast<size_t>(i + 1)](x) + 1.0f : x;
       });
-    together(3, [&](int i) { EXPECT_EQ(chain[static_cast<size_t>(i)](Tensor(1.0f)).item<float>(), 3.0f - static_cast<float>(i)); });
+    together(3, [&](int i) {
+      EXPECT_EQ(chain[static_cast<size_t>(i)](Tensor(1.0f)).item<float>(), 3.0f - static_cast<float>(i));
+    });
     for (const auto &f : chain)
       EXPECT_EQ(f.trace_count(), 1);
   }
@@ -345,7 +355,9 @@ TEST(Race, RecursionThatEndsIsNoRing) {
       pair.emplace_back("pair" + std::to_string(i), [&, i](const Tensor &x, int depth) {
         return depth == 0 ? x : pair[static_cast<size_t>(1 - i)](x, depth - 1) + 1.0f;
       });
-    together(4, [&](int i) { EXPECT_EQ(pair[static_cast<size_t>(i % 2)](Tensor(0.0f), 3 + i / 2).item<float>(), static_cast<float>(3 + i / 2)); });
+    together(4, [&](int i) {
+      EXPECT_EQ(pair[static_cast<size_t>(i % 2)](Tensor(0.0f), 3 + i / 2).item<float>(), static_cast<float>(3 + i / 2));
+    });
   }
 }
 

@@ -1,5 +1,6 @@
-// Random programs through the front end: what an eager tape finds, what a traced and compiled function returns, and what comes out where the two
-// are mixed, for the same program. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in tests/agreement/RandomProgramTest.cpp.
+// Random programs through the front end: what an eager tape finds, what a traced and compiled function returns, and
+// what comes out where the two are mixed, for the same program. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in
+// tests/agreement/RandomProgramTest.cpp.
 #include "frontend/Apply.h"
 #include "tests/agreement/RandomProgram.h"
 #include "tests/frontend/Support.h"
@@ -61,7 +62,8 @@ void expectClose(const Tensors &expected, const Tensors &actual, const std::stri
     ASSERT_EQ(expected[i].shape(), actual[i].shape()) << what << ", result " << i;
     std::vector<double> e = expected[i].to_vector<double>(), a = actual[i].to_vector<double>();
     for (size_t k = 0; k < e.size(); ++k)
-      ASSERT_LE(std::fabs(e[k] - a[k]), 1e-11 * scale) << what << ", result " << i << ", element " << k << ": " << e[k] << " against " << a[k];
+      ASSERT_LE(std::fabs(e[k] - a[k]), 1e-11 * scale)
+          << what << ", result " << i << ", element " << k << ": " << e[k] << " against " << a[k];
   }
 }
 
@@ -89,7 +91,8 @@ TEST(RandomFunctions, EveryWayToAGradientFindsTheSame) {
   uint64_t first = fromEnvironment("WENGERT_RANDOM_SEED", 1), count = fromEnvironment("WENGERT_RANDOM_PROGRAMS", 30);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomProgram program = randomProgram(seed, {.steps = 5 + static_cast<int>(seed % 17), .smooth = seed % 3 != 0, .empty = seed % 10 == 6});
+    RandomProgram program = randomProgram(
+        seed, {.steps = 5 + static_cast<int>(seed % 17), .smooth = seed % 3 != 0, .empty = seed % 10 == 6});
     Tensors inputs = inputsOf(program);
     Tensors eager = gradientsOf(program, inputs);
     double scale = largestOf(eager) * std::max(1.0, program.largest);
@@ -130,8 +133,9 @@ TEST(RandomFunctions, EveryWayToAGradientFindsTheSame) {
   }
 }
 
-/// A program cut into functions that all have one name. Each is a range of its steps, and calls the functions that are cut out of that range. Some
-/// inputs are variables: a function captures them, or gets them as arguments, one of them at several places, or both.
+/// A program cut into functions that all have one name. Each is a range of its steps, and calls the functions that
+/// are cut out of that range. Some inputs are variables: a function captures them, or gets them as arguments, one of
+/// them at several places, or both.
 class CutProgram {
 public:
   CutProgram(const RandomProgram &program, const Tensors &inputs, uint64_t seed, FunctionOptions options)
@@ -149,7 +153,9 @@ public:
     Tensors outputs;
     for (int output : program_.outputs)
       if (runtime::isFloat(program_.type(output).dtype))
-        outputs.push_back(output < static_cast<int>(inputs.size()) && variables_[static_cast<size_t>(output)].defined() ? variables_[static_cast<size_t>(output)].value() : values.at(output));
+        outputs.push_back(output < static_cast<int>(inputs.size()) && variables_[static_cast<size_t>(output)].defined()
+                              ? variables_[static_cast<size_t>(output)].value()
+                              : values.at(output));
     return outputs;
   }
 
@@ -167,11 +173,12 @@ public:
 private:
   using Variables = std::vector<Variable>;
   struct Part {
-    int begin, end;                  // steps
-    std::vector<Part *> parts;       // cut out of it
-    std::vector<int> takes, gives;   // values: from before it, and needed after it
-    std::vector<int> passed;         // inputs whose variables are arguments
-    bool usesPassed, again, through; // reads the arguments; is called twice; the second time by another function of the name
+    int begin, end;                // steps
+    std::vector<Part *> parts;     // cut out of it
+    std::vector<int> takes, gives; // values: from before it, and needed after it
+    std::vector<int> passed;       // inputs whose variables are arguments
+    bool usesPassed, again,
+        through; // reads the arguments; is called twice; the second time by another function of the name
     std::optional<Function<Tensors(const Tensors &, const Variables &)>> function, wrapper;
   };
 
@@ -180,9 +187,11 @@ private:
   bool isVariable(int value) const { return value < numInputs() && variables_[static_cast<size_t>(value)].defined(); }
 
   Part *cut(int begin, int end, int depth) {
-    Part &part = *all_.emplace_back(std::make_unique<Part>(Part{begin, end, {}, {}, {}, {}, draw(2) == 0, draw(3) == 0, draw(2) == 0, {}, {}}));
+    Part &part = *all_.emplace_back(
+        std::make_unique<Part>(Part{begin, end, {}, {}, {}, {}, draw(2) == 0, draw(3) == 0, draw(2) == 0, {}, {}}));
     for (int at = begin; depth < 3 && end - at > 2;) {
-      int from = at + static_cast<int>(draw(3)), to = from + 1 + static_cast<int>(draw(static_cast<uint64_t>(end - begin)));
+      int from = at + static_cast<int>(draw(3)),
+          to = from + 1 + static_cast<int>(draw(static_cast<uint64_t>(end - begin)));
       if (to > end || (from == begin && to == end))
         break;
       part.parts.push_back(cut(from, to, depth + 1));
@@ -205,8 +214,12 @@ private:
     for (int i = 0; i < numInputs(); ++i)
       for (uint64_t copies = isVariable(i) ? draw(3) : 0; copies > 0; --copies)
         part.passed.push_back(i);
-    part.function.emplace("part", [this, &part](const Tensors &taken, const Variables &passed) { return run(part, taken, passed); }, options_);
-    part.wrapper.emplace("part", [&part](const Tensors &taken, const Variables &passed) { return (*part.function)(taken, passed); }, options_);
+    part.function.emplace(
+        "part", [this, &part](const Tensors &taken, const Variables &passed) { return run(part, taken, passed); },
+        options_);
+    part.wrapper.emplace(
+        "part", [&part](const Tensors &taken, const Variables &passed) { return (*part.function)(taken, passed); },
+        options_);
     return &part;
   }
 
@@ -278,7 +291,8 @@ TEST(RandomFunctions, ProgramsCutIntoFunctionsOfOneNameAreTheProgram) {
   uint64_t first = fromEnvironment("WENGERT_RANDOM_SEED", 1), count = fromEnvironment("WENGERT_RANDOM_PROGRAMS", 12);
   for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomProgram program = randomProgram(seed, {.steps = 5 + static_cast<int>(seed % 17), .smooth = seed % 3 != 0, .empty = seed % 10 == 6});
+    RandomProgram program = randomProgram(
+        seed, {.steps = 5 + static_cast<int>(seed % 17), .smooth = seed % 3 != 0, .empty = seed % 10 == 6});
     Tensors inputs = inputsOf(program);
     Tensors expected = gradientsOf(program, inputs);
     double scale = largestOf(expected) * std::max(1.0, program.largest);
@@ -290,7 +304,8 @@ TEST(RandomFunctions, ProgramsCutIntoFunctionsOfOneNameAreTheProgram) {
       tape.watch(floatsOf(x));
       Tensor loss = lossOf(cut.outputs(x));
       Tensors found{loss};
-      for (const Grad &gradient : tape.gradient(loss, cut.sources(x), GradientOptions{.unconnected = Unconnected::zero}))
+      for (const Grad &gradient :
+           tape.gradient(loss, cut.sources(x), GradientOptions{.unconnected = Unconnected::zero}))
         found.push_back(gradient.value());
       return found;
     };

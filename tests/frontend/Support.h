@@ -37,7 +37,8 @@ inline Tensor lossOf(const Tensors &results) {
   return loss;
 }
 
-/// That loss of f at x, and its gradient by every float tensor of x: zeros where there is none, so that all ways have one structure.
+/// That loss of f at x, and its gradient by every float tensor of x: zeros where there is none, so
+/// that all ways have one structure.
 inline Tensors gradientsOf(const std::function<Tensors(const Tensors &)> &f, const Tensors &x) {
   GradientTape tape;
   Tensors floats = floatsOf(x);

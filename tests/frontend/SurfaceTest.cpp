@@ -11,7 +11,8 @@
 using namespace wg;
 using wg::tests::messageOf;
 
-#define EXPECT_SAYS(text, ...) EXPECT_NE(messageOf([&] { __VA_ARGS__; }).find(text), std::string::npos) << messageOf([&] { __VA_ARGS__; })
+#define EXPECT_SAYS(text, ...)                                                                                         \
+  EXPECT_NE(messageOf([&] { __VA_ARGS__; }).find(text), std::string::npos) << messageOf([&] { __VA_ARGS__; })
 
 namespace {
 
@@ -29,11 +30,13 @@ struct Outer {
 
 } // namespace
 
-//===- Gradients ---------------------------------------------------------------------------------------------------------===//
+//===- Gradients --------------------------------------------------------------------------------------------------===//
 
 TEST(Surface, OnlyWhatHoldsATensorCanBeWatchedOrASource) {
-  static_assert(!detail::holdsTensors<std::vector<float>>() && !detail::holdsTensors<std::tuple<int, std::string>>() && !detail::holdsTensors<Shape>());
-  static_assert(detail::holdsTensors<std::vector<Tensor>>() && detail::holdsTensors<Outer>() && detail::holdsTensors<std::map<std::string, Variable>>() &&
+  static_assert(!detail::holdsTensors<std::vector<float>>() && !detail::holdsTensors<std::tuple<int, std::string>>() &&
+                !detail::holdsTensors<Shape>());
+  static_assert(detail::holdsTensors<std::vector<Tensor>>() && detail::holdsTensors<Outer>() &&
+                detail::holdsTensors<std::map<std::string, Variable>>() &&
                 detail::holdsTensors<std::tuple<int, std::optional<Grad>>>());
 }
 
@@ -82,7 +85,8 @@ TEST(Surface, GradientsByPlacesCanBeTakenApart) {
   std::vector<Grad> list = value_and_grad(f, {1, 0})(Tensor(3.0), Tensor(5.0)).second;
   EXPECT_EQ(list[0].item<double>(), 9);
   auto sum = [](const std::vector<Tensor> &xs, const Tensor &y) { return xs[0] * xs[1] * y; };
-  EXPECT_EQ(value_and_grad(sum, {0, 1})(std::vector{Tensor(2.0), Tensor(3.0)}, Tensor(4.0)).second.size(), 3u) << "all tensors of the arguments";
+  EXPECT_EQ(value_and_grad(sum, {0, 1})(std::vector{Tensor(2.0), Tensor(3.0)}, Tensor(4.0)).second.size(), 3u)
+      << "all tensors of the arguments";
 }
 
 TEST(Surface, TheGradientByAStructHasItsFields) {
@@ -93,7 +97,9 @@ TEST(Surface, TheGradientByAStructHasItsFields) {
   EXPECT_EQ(g.alpha.item<double>(), 96);
   EXPECT_EQ(g.layers[1].item<double>(), 24);
   EXPECT_FALSE(g.depth.has_value());
-  auto step = wg::function("step", [&](const Outer &outer) { return value_and_grad([&](const Outer &o) { return f(o.model) + *o.bias; })(outer).second; });
+  auto step = wg::function("step", [&](const Outer &outer) {
+    return value_and_grad([&](const Outer &o) { return f(o.model) + *o.bias; })(outer).second;
+  });
   auto outer = step(Outer{model, Tensor(1.0)});
   EXPECT_EQ(outer.model.layers[0].item<double>(), 32) << "structs of gradients are results as well";
   EXPECT_EQ(outer.bias->item<double>(), 1);
@@ -111,8 +117,9 @@ TEST(Surface, ATensorOfItsOwnHasAGradientOfItsOwn) {
       };
       return traced ? wg::function("f", f)(x) : f(x);
     };
-    for (auto copy : std::vector<std::function<Tensor(const Tensor &)>>{[](const Tensor &t) { return +t; }, [](const Tensor &t) { return identity(t); },
-                                                                       [](const Tensor &t) { return broadcast_to(t, t.shape()); }}) {
+    for (auto copy : std::vector<std::function<Tensor(const Tensor &)>>{
+             [](const Tensor &t) { return +t; }, [](const Tensor &t) { return identity(t); },
+             [](const Tensor &t) { return broadcast_to(t, t.shape()); }}) {
       auto [dt, dsame] = run(copy, Tensor{1.0, 2.0});
       EXPECT_EQ(dt.to_vector<double>(), (std::vector<double>{5, 7})) << traced;
       EXPECT_EQ(dsame.to_vector<double>(), (std::vector<double>{3, 3})) << traced;
@@ -128,7 +135,8 @@ TEST(Surface, AnEmptyGradientKeepsItsReason) {
   Grad none = tape.gradient(y, z);
   ASSERT_FALSE(none.has_value());
   EXPECT_SAYS("the target is an empty gradient: " + none.reason(), tape.gradient(none, x));
-  EXPECT_NE(Grad(tape.gradient(y, none)).reason().find("the source is an empty gradient: " + none.reason()), std::string::npos);
+  EXPECT_NE(Grad(tape.gradient(y, none)).reason().find("the source is an empty gradient: " + none.reason()),
+            std::string::npos);
 }
 
 TEST(Surface, ATapeThatIsResetRecordsAgain) {
@@ -161,7 +169,8 @@ TEST(Surface, ANumberAsSeedTakesItsTargetsDtype) {
     GradientTape tape({.persistent = true});
     tape.watch(x);
     Tensor y = x * x;
-    EXPECT_EQ(Grad(tape.gradient(y, x, GradientOptions{.output_gradients = 2})).value().to_vector<double>(), (std::vector<double>{4, 4}));
+    EXPECT_EQ(Grad(tape.gradient(y, x, GradientOptions{.output_gradients = 2})).value().to_vector<double>(),
+              (std::vector<double>{4, 4}));
     EXPECT_EQ(Grad(tape.gradient(y, x, GradientOptions{.output_gradients = 0.5})).value().dtype(), dtype);
   }
 }
@@ -177,10 +186,11 @@ TEST(Surface, ATapeSaysWhoseItIs) {
   })(Tensor(1.0));
 }
 
-//===- Functions ---------------------------------------------------------------------------------------------------------===//
+//===- Functions --------------------------------------------------------------------------------------------------===//
 
 TEST(Surface, DefaultArgumentsKeepTheirValues) {
-  auto f = wg::function("f", [](const Tensor &x, int n = 3, const std::string &how = "plus") { return how == "plus" ? x + n : x * n; });
+  auto f = wg::function(
+      "f", [](const Tensor &x, int n = 3, const std::string &how = "plus") { return how == "plus" ? x + n : x * n; });
   EXPECT_EQ(f(Tensor(2.0)).item<double>(), 5);
   EXPECT_EQ(f(Tensor(2.0), 4).item<double>(), 6);
   EXPECT_EQ(f(Tensor(2.0), 4, "times").item<double>(), 8);
@@ -219,7 +229,8 @@ TEST(Surface, SpansViewsAndShapesAreArguments) {
   EXPECT_EQ(filled(Shape{3}).size(), 3);
   EXPECT_EQ(filled(Shape{2, 3}).size(), 6);
   EXPECT_EQ(filled.trace_count(), 2);
-  EXPECT_NE(filled.explain_last_trace().find("shape [2, 3] -> shape [3]"), std::string::npos) << filled.explain_last_trace();
+  EXPECT_NE(filled.explain_last_trace().find("shape [2, 3] -> shape [3]"), std::string::npos)
+      << filled.explain_last_trace();
 }
 
 TEST(Surface, OptionsThatCannotBeAreRefused) {
@@ -229,7 +240,7 @@ TEST(Surface, OptionsThatCannotBeAreRefused) {
   EXPECT_SAYS("argument_names has 'x' twice", wg::function("f", body, {.argument_names = {"x", "x"}}));
 }
 
-//===- Messages ----------------------------------------------------------------------------------------------------------===//
+//===- Messages ---------------------------------------------------------------------------------------------------===//
 
 TEST(Surface, ARemedyDoesNotCutAFloat) {
   EXPECT_SAYS("cast(a, f32)", Tensor(1) + Tensor(1.0f));
@@ -251,7 +262,8 @@ TEST(Surface, ErrorsNameThingsAsTheUserDoes) {
   EXPECT_SAYS("SurfaceTest.cpp", fail());
   EXPECT_EQ(messageOf([&] { fail(); }).find("in operator"), std::string::npos) << messageOf([&] { fail(); });
   std::function<Tensor(const Located &)> through = [](const Located &x) { return x + zeros({3}); };
-  EXPECT_EQ(messageOf([&] { std::invoke(through, zeros({2})); }).find("invoke.h"), std::string::npos) << messageOf([&] { std::invoke(through, zeros({2})); });
+  EXPECT_EQ(messageOf([&] { std::invoke(through, zeros({2})); }).find("invoke.h"), std::string::npos)
+      << messageOf([&] { std::invoke(through, zeros({2})); });
 }
 
 TEST(Surface, EverythingPrintsInOneWay) {
@@ -264,7 +276,7 @@ TEST(Surface, EverythingPrintsInOneWay) {
   EXPECT_EQ(out.str(), "(2, 3) f32 i32[] None: so");
 }
 
-//===- Literals ----------------------------------------------------------------------------------------------------------===//
+//===- Literals ---------------------------------------------------------------------------------------------------===//
 
 // A scalar counts everywhere: in the kernels of every op with two operands, on either side, for every dtype and size.
 TEST(Surface, AScalarIsWhatABroadcastScalarIs) {
@@ -272,10 +284,14 @@ TEST(Surface, AScalarIsWhatABroadcastScalarIs) {
   for (DType dtype : {f64, f32, i64, i32, u8})
     for (int64_t size : {0, 1, 7, 5000, 200'000}) {
       Tensor x = cast(arange(size) % 7 + 1, dtype), two = cast(Tensor(2), dtype), wide = broadcast_to(two, {size});
-      std::vector<Binary> ops{[](const Located &a, const Located &b) { return a + b; }, [](const Located &a, const Located &b) { return a - b; },
-                              [](const Located &a, const Located &b) { return a * b; }, [](const Located &a, const Located &b) { return a % b; },
-                              [](const Located &a, const Located &b) { return a < b; }, [](const Located &a, const Located &b) { return a == b; },
-                              [](const Located &a, const Located &b) { return maximum(a, b); }, [](const Located &a, const Located &b) { return pow(a, b); }};
+      std::vector<Binary> ops{[](const Located &a, const Located &b) { return a + b; },
+                              [](const Located &a, const Located &b) { return a - b; },
+                              [](const Located &a, const Located &b) { return a * b; },
+                              [](const Located &a, const Located &b) { return a % b; },
+                              [](const Located &a, const Located &b) { return a < b; },
+                              [](const Located &a, const Located &b) { return a == b; },
+                              [](const Located &a, const Located &b) { return maximum(a, b); },
+                              [](const Located &a, const Located &b) { return pow(a, b); }};
       for (Binary op : ops) {
         ASSERT_EQ(op(x, 2).to_vector<double>(), op(x, wide).to_vector<double>());
         ASSERT_EQ(op(2, x).to_vector<double>(), op(wide, x).to_vector<double>());

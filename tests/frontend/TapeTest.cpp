@@ -526,10 +526,12 @@ TEST(Tape, HessianVectorProductOfASoftmaxNetwork) {
   EXPECT_LT(reduce_max(abs(traced(u) - hu)).item<double>(), 1e-12);
 }
 
-// H v of softmax regression is X^T (p z - p sum(p z)) / n with z = X v and p the probabilities (Boehning 1992), row by row.
+// H v of softmax regression is X^T (p z - p sum(p z)) / n with z = X v and p the
+// probabilities (Boehning 1992), row by row.
 TEST(Tape, HessianVectorProductIsTheAnalyticOne) {
   auto keys = random::split(random::key(5), 3);
-  Tensor w = random_normal(keys[0], {4, 3}, 0, 0.5, f64), x = random_normal(keys[1], {6, 4}, 0, 1, f64), labels{0, 1, 2, 2, 1, 0};
+  Tensor w = random_normal(keys[0], {4, 3}, 0, 0.5, f64), x = random_normal(keys[1], {6, 4}, 0, 1, f64),
+         labels{0, 1, 2, 2, 1, 0};
   Tensor v = random_normal(keys[2], {4, 3}, 0, 1, f64);
   auto product = [&](const Tensor &w, const Tensor &v) {
     GradientTape outer;

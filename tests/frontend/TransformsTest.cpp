@@ -143,7 +143,8 @@ TEST(Transforms, OneVariableAtTwoPlacesIsTwoArguments) {
   check(asTensors, "tensors");
   check(asFunction, "a function of variables");
   check(wg::function("tensors", asTensors), "a function of tensors");
-  check(wg::function("calls", [&](const Variable &a, const Variable &b) { return asFunction(a, b); }), "a function that calls one");
+  check(wg::function("calls", [&](const Variable &a, const Variable &b) { return asFunction(a, b); }),
+        "a function that calls one");
 }
 
 TEST(Transforms, AStructureThatHoldsAVariableTwiceHasTwoGradients) {
@@ -239,7 +240,8 @@ TEST(Transforms, WhatIsAssignedAtOnePlaceIsReadAtAll) {
   // A function that is called at trace time by another, with the places as arguments.
   auto inner = wg::function("inner", f);
   auto nested = wg::function("nested", [&] {
-    auto [value, gradients] = value_and_grad([&](const Variable &a, const Variable &b) { return inner(a, b); }, {0, 1})(v, v);
+    auto [value, gradients] =
+        value_and_grad([&](const Variable &a, const Variable &b) { return inner(a, b); }, {0, 1})(v, v);
     return std::tuple(value, gradients[0].value(), gradients[1].value());
   });
   v.assign(3.0);
@@ -257,7 +259,8 @@ TEST(Transforms, PlacesNest) {
     return grad([](const Variable &x, const Variable &y) { return x * x * y * y; })(a, b).value();
   };
   for (bool traced : {false, true}) {
-    auto [value, gradients] = traced ? value_and_grad(wg::function("second", second), {0, 1})(v, v) : value_and_grad(second, {0, 1})(v, v);
+    auto [value, gradients] =
+        traced ? value_and_grad(wg::function("second", second), {0, 1})(v, v) : value_and_grad(second, {0, 1})(v, v);
     EXPECT_EQ(value.item<double>(), 16.0);
     EXPECT_EQ(gradients[0].item<double>(), 8.0);  // 2 b b
     EXPECT_EQ(gradients[1].item<double>(), 16.0); // 4 a b
@@ -270,7 +273,9 @@ TEST(Transforms, AConcreteFunctionTellsPlacesApart) {
   Variable v(3.0), w(5.0);
   auto f = wg::function("product", [](const Variable &a, const Variable &b) { return a * a * b; });
   ConcreteFunction together = f.trace(v, v), apart = f.trace(v, w);
-  auto call = [](const ConcreteFunction &cf) { return [&cf](const Variable &a, const Variable &b) { return cf(a, b)[0]; }; };
+  auto call = [](const ConcreteFunction &cf) {
+    return [&cf](const Variable &a, const Variable &b) { return cf(a, b)[0]; };
+  };
   for (const ConcreteFunction *cf : {&together, &apart})
     EXPECT_THROW(value_and_grad(call(*cf), {0, 1})(v, v), Error);
   EXPECT_EQ(value_and_grad(call(apart), {0, 1})(v, w).second[0].item<double>(), 30.0);

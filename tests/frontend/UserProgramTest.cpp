@@ -1,5 +1,6 @@
-// Small programs as people write them: layers that keep reduced axes, attention, products with a batch of one, convolution by gather, empty
-// tensors. Eagerly and as one compiled function, their values, gradients and second derivatives are the same; small central differences agree.
+// Small programs as people write them: layers that keep reduced axes, attention, products with a batch of one,
+// convolution by gather, empty tensors. Eagerly and as one compiled function, their values, gradients and second
+// derivatives are the same; small central differences agree.
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -21,57 +22,85 @@ struct UserProgram {
 Tensor normalised(const Tensor &x) { return (x - mean(x, -1, true)) / sqrt(variance(x, -1, true) + 0.1); }
 
 const UserProgram kPrograms[] = {
-    {"residual_after_squeeze", {{3, 1, 4}, {4, 4}}, [](const Tensors &x) {
+    {"residual_after_squeeze",
+     {{3, 1, 4}, {4, 4}},
+     [](const Tensors &x) {
        Tensor h = squeeze(x[0]);
        return h + matmul(h, x[1]);
      }},
-    {"column_times_row_times_column", {{4}, {1, 3}}, [](const Tensors &x) {
+    {"column_times_row_times_column",
+     {{4}, {1, 3}},
+     [](const Tensors &x) {
        Tensor c = expand_dims(x[0], -1);
        return matmul(c, x[1]) * c;
      }},
-    {"narrow_network", {{2, 3}, {3, 1}, {1, 5}, {5, 1}, {1, 3}}, [](const Tensors &x) {
+    {"narrow_network",
+     {{2, 3}, {3, 1}, {1, 5}, {5, 1}, {1, 3}},
+     [](const Tensors &x) {
        Tensor h = x[0];
        for (size_t layer = 1; layer < 5; ++layer)
          h = matmul(h, x[layer]);
        return h - x[0];
      }},
-    {"attention", {{2, 3, 4}, {4, 4}, {4, 4}, {4, 4}}, [](const Tensors &x) {
+    {"attention",
+     {{2, 3, 4}, {4, 4}, {4, 4}, {4, 4}},
+     [](const Tensors &x) {
        Tensor q = matmul(x[0], x[1]), k = matmul(x[0], x[2]), v = matmul(x[0], x[3]);
        return x[0] + matmul(softmax(matmul(q, transpose(k, {0, 2, 1})) * 0.5), v);
      }},
-    {"attention_over_one_step", {{2, 1, 4}, {4, 4}}, [](const Tensors &x) {
+    {"attention_over_one_step",
+     {{2, 1, 4}, {4, 4}},
+     [](const Tensors &x) {
        Tensor q = matmul(x[0], x[1]);
        return matmul(softmax(matmul(q, transpose(x[0], {0, 2, 1}))), x[0]) + q;
      }},
-    {"product_with_a_batch_of_one", {{1, 3, 4}, {5, 4, 2}}, [](const Tensors &x) { return matmul(broadcast_to(x[0], {5, 3, 4}), x[1]) * mean(x[0]); }},
+    {"product_with_a_batch_of_one",
+     {{1, 3, 4}, {5, 4, 2}},
+     [](const Tensors &x) { return matmul(broadcast_to(x[0], {5, 3, 4}), x[1]) * mean(x[0]); }},
     {"layer_norm", {{3, 5}, {5}, {5}}, [](const Tensors &x) { return normalised(x[0]) * x[1] + x[2]; }},
     {"layer_norm_of_one_feature", {{3, 1}, {1}}, [](const Tensors &x) { return normalised(x[0]) * x[1] + x[0]; }},
-    {"norm_over_a_batch_of_one", {{1, 5}, {5}}, [](const Tensors &x) { return (x[0] - mean(x[0], 0, true)) * x[1] + reduce_sum(x[0] * x[1], 0, true); }},
+    {"norm_over_a_batch_of_one",
+     {{1, 5}, {5}},
+     [](const Tensors &x) { return (x[0] - mean(x[0], 0, true)) * x[1] + reduce_sum(x[0] * x[1], 0, true); }},
     {"logsumexp_kept", {{2, 1, 4}}, [](const Tensors &x) { return x[0] - logsumexp(x[0], Axes{-1}, true) * x[0]; }},
-    {"convolution_by_gather", {{6, 2}, {6, 3}}, [](const Tensors &x) {
+    {"convolution_by_gather",
+     {{6, 2}, {6, 3}},
+     [](const Tensors &x) {
        Tensor windows = gather(x[0], Tensor{{0, 1, 2}, {1, 2, 3}, {2, 3, 4}, {3, 4, 5}});
        return tanh(matmul(reshape(windows, {4, 6}), x[1]));
      }},
-    {"windows_by_slices", {{1, 6}, {3}}, [](const Tensors &x) {
+    {"windows_by_slices",
+     {{1, 6}, {3}},
+     [](const Tensors &x) {
        Tensor row = squeeze(x[0]), sum = slice(row, {0}, {4}) * index(x[1], 0);
        for (int64_t i = 1; i < 3; ++i)
          sum = sum + slice(row, {i}, {i + 4}) * index(x[1], i);
        return concat({sum, row});
      }},
-    {"padded_and_added", {{5, 1}}, [](const Tensors &x) {
+    {"padded_and_added",
+     {{5, 1}},
+     [](const Tensors &x) {
        Tensor row = transpose(x[0]);
        return pad(row, {{1, 0}, {0, 2}}) + pad(row, {{0, 1}, {2, 0}}) * reduce_sum(x[0]);
      }},
     {"stacked_scalars", {{}, {}, {1}}, [](const Tensors &x) { return stack({x[0], x[1], x[0] * x[1]}) * x[2]; }},
-    {"outer_and_trace", {{4}, {4}}, [](const Tensors &x) { return reduce_sum(outer(x[0], x[1]) * eye(4, {}, f64), 1) * x[0]; }},
-    {"embedding", {{5, 3}, {3, 2}}, [](const Tensors &x) {
+    {"outer_and_trace",
+     {{4}, {4}},
+     [](const Tensors &x) { return reduce_sum(outer(x[0], x[1]) * eye(4, {}, f64), 1) * x[0]; }},
+    {"embedding",
+     {{5, 3}, {3, 2}},
+     [](const Tensors &x) {
        Tensor hot = one_hot(Tensor{1, 4, 1}, 5, f64);
        return matmul(matmul(hot, x[0]), x[1]) + reduce_sum(hot);
      }},
-    {"pairwise_distances", {{3, 2}, {4, 2}}, [](const Tensors &x) { return exp(-reduce_sum(square(expand_dims(x[0], 1) - expand_dims(x[1], 0)), -1)); }},
+    {"pairwise_distances",
+     {{3, 2}, {4, 2}},
+     [](const Tensors &x) { return exp(-reduce_sum(square(expand_dims(x[0], 1) - expand_dims(x[1], 0)), -1)); }},
     {"nothing_in_the_batch", {{0, 3}, {3, 2}, {2}}, [](const Tensors &x) { return tanh(matmul(x[0], x[1]) + x[2]); }},
     {"nothing_in_between", {{2, 0}, {0, 3}, {3}}, [](const Tensors &x) { return matmul(x[0], x[1]) + x[2]; }},
-    {"nothing_beside_something", {{0, 3}, {2, 3}}, [](const Tensors &x) { return concat({x[0], x[1]}) * reduce_sum(x[0]) + x[1] * x[1]; }},
+    {"nothing_beside_something",
+     {{0, 3}, {2, 3}},
+     [](const Tensors &x) { return concat({x[0], x[1]}) * reduce_sum(x[0]) + x[1] * x[1]; }},
 };
 
 class UserPrograms : public ::testing::TestWithParam<UserProgram> {};
@@ -85,7 +114,8 @@ Tensors gradientsOf(const UserProgram &program, const Tensors &inputs) {
   GradientTape tape;
   tape.watch(inputs);
   Tensors found;
-  for (const Grad &gradient : tape.gradient(lossOf(program, inputs), inputs, GradientOptions{.unconnected = Unconnected::zero}))
+  for (const Grad &gradient :
+       tape.gradient(lossOf(program, inputs), inputs, GradientOptions{.unconnected = Unconnected::zero}))
     found.push_back(gradient.value());
   return found;
 }
@@ -143,11 +173,13 @@ TEST_P(UserPrograms, EagerAndCompiledAgreeToSecondOrder) {
       sum += reduce_sum(square(gradient)).item<double>();
     return sum;
   };
-  EXPECT_NEAR(slope, (lossOf(program, ahead) - lossOf(program, behind)).item<double>() / (2 * kStep), 1e-6 * std::max(1.0, std::fabs(slope)));
+  EXPECT_NEAR(slope, (lossOf(program, ahead) - lossOf(program, behind)).item<double>() / (2 * kStep),
+              1e-6 * std::max(1.0, std::fabs(slope)));
   EXPECT_NEAR(curve, (squares(ahead) - squares(behind)) / (2 * kStep), 1e-5 * std::max(1.0, std::fabs(curve)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, UserPrograms, ::testing::ValuesIn(kPrograms), [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Every, UserPrograms, ::testing::ValuesIn(kPrograms),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace
 } // namespace wg

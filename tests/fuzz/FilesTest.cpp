@@ -1,5 +1,6 @@
-// Damaged files: whatever a reader of .npy, .npz, IDX or safetensors meets, the outcome is a value that the file holds, or a Failure; and the memory that it
-// asks for is bounded by the file's size. Each seed makes a valid file and damages it as somebody would who knows the format.
+// Damaged files: whatever a reader of .npy, .npz, IDX or safetensors meets, the outcome is a value that the file holds,
+// or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file and damages
+// it as somebody would who knows the format.
 //
 // WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
 #include "runtime/io/Idx.h"
@@ -22,8 +23,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// ---- What a reader asks for --------------------------------------------------------------------------------------------------
-// All that operator new gives, and buffers that are kept: what is freed in between counts too, so the bound is on the work as well.
+// ---- What a reader asks for -----------------------------------------------------------------------------------------
+// All that operator new gives, and buffers that are kept: what is freed in between counts too, so
+// the bound is on the work as well.
 static std::atomic<size_t> asked = 0;
 
 static void *counted(size_t bytes, size_t alignment) {
@@ -66,7 +68,8 @@ uint64_t fromEnvironment(const char *name, uint64_t usual) {
 /// A file in memory, which readers open by a path.
 class MemoryFile {
 public:
-  MemoryFile() : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(descriptor_)) {}
+  MemoryFile()
+      : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(descriptor_)) {}
   MemoryFile(const MemoryFile &) = delete;
   ~MemoryFile() { ::close(descriptor_); }
   const std::string &path() const { return path_; }
@@ -80,7 +83,7 @@ private:
   std::string path_;
 };
 
-// ---- Valid files ---------------------------------------------------------------------------------------------------------------
+// ---- Valid files ----------------------------------------------------------------------------------------------------
 
 std::string integer(uint64_t value, size_t bytes, bool bigEndian) {
   std::string text;
@@ -116,11 +119,17 @@ Sample npySample(Dice &dice) {
   std::string code = dice.pick(codes);
   Shape shape = randomShape(dice);
   bool fortran = dice.oneIn(3);
-  std::string header = "{'descr': '" + code + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + toString(shape) + ", }";
+  std::string header = "{'descr': '" + code + "', 'fortran_order': " + (fortran ? "True" : "False") +
+                       ", 'shape': " + toString(shape) + ", }";
   size_t version = 1 + dice.below(3), lengthSize = version == 1 ? 2 : 4;
   header.append(dice.below(70), ' ');
   header += '\n';
-  Sample sample{"\x93NUMPY"s + static_cast<char>(version) + '\0' + integer(header.size(), lengthSize, false) + header, 8 + lengthSize, header.size(), 8, lengthSize, {6, 7, 8}};
+  Sample sample{"\x93NUMPY"s + static_cast<char>(version) + '\0' + integer(header.size(), lengthSize, false) + header,
+                8 + lengthSize,
+                header.size(),
+                8,
+                lengthSize,
+                {6, 7, 8}};
   sample.bytes += randomBytes(dice, static_cast<size_t>(shape.numElements()) * static_cast<size_t>(code[2] - '0'));
   return sample;
 }
@@ -144,12 +153,15 @@ Sample idxSample(Dice &dice) {
 }
 
 Sample safetensorsSample(Dice &dice) {
-  static const char *const names[] = {"a", "dense.weight", "\\u00fc\\n", "layer/0/b", "", "\xc3\xbc", "\\\"", "very long name of a tensor that needs the heap"};
+  static const char *const names[] = {
+      "a", "dense.weight", "\\u00fc\\n", "layer/0/b",
+      "",  "\xc3\xbc",     "\\\"",       "very long name of a tensor that needs the heap"};
   struct Type {
     const char *name;
     size_t bytes;
   };
-  static constexpr Type types[] = {{"F64", 8}, {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}, {"BOOL", 1}, {"I8", 1}, {"F8_E4M3", 1}};
+  static constexpr Type types[] = {{"F64", 8}, {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"I64", 8},
+                                   {"I32", 4}, {"U8", 1},  {"BOOL", 1}, {"I8", 1},  {"F8_E4M3", 1}};
   std::string header = "{";
   if (dice.oneIn(3))
     header += R"("__metadata__":{"format":"pt","step":"12"},)";
@@ -161,7 +173,8 @@ Sample safetensorsSample(Dice &dice) {
     std::string sizes;
     for (int64_t size : shape)
       sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
-    header += "\"" + std::string(dice.pick(names)) + std::to_string(i) + R"(":{"dtype":")" + type.name + R"(","shape":[)" + sizes + R"(],"data_offsets":[)" + std::to_string(at) + "," +
+    header += "\"" + std::string(dice.pick(names)) + std::to_string(i) + R"(":{"dtype":")" + type.name +
+              R"(","shape":[)" + sizes + R"(],"data_offsets":[)" + std::to_string(at) + "," +
               std::to_string(at + bytes) + "]},";
     at += bytes;
   }
@@ -172,21 +185,81 @@ Sample safetensorsSample(Dice &dice) {
   return sample;
 }
 
-// ---- Damage --------------------------------------------------------------------------------------------------------------------
+// ---- Damage ---------------------------------------------------------------------------------------------------------
 
 /// Numbers where sizes overflow, wrap or change sign.
-constexpr uint64_t kNumbers[] = {0,       1,       2,           7,           8,           9,           127,          128,           255,           256,
-                                 65535,   65536,   0x7fffffff,  0x80000000,  0xffffffff,  0x100000000, 100'000'000, 100'000'001,   1ull << 40,    1ull << 47,
-                                 1ull << 61, 1ull << 62, (1ull << 62) + 1, (1ull << 63) - 1, 1ull << 63, (1ull << 63) + 1, ~0ull - 8, ~0ull};
+constexpr uint64_t kNumbers[] = {0,
+                                 1,
+                                 2,
+                                 7,
+                                 8,
+                                 9,
+                                 127,
+                                 128,
+                                 255,
+                                 256,
+                                 65535,
+                                 65536,
+                                 0x7fffffff,
+                                 0x80000000,
+                                 0xffffffff,
+                                 0x100000000,
+                                 100'000'000,
+                                 100'000'001,
+                                 1ull << 40,
+                                 1ull << 47,
+                                 1ull << 61,
+                                 1ull << 62,
+                                 (1ull << 62) + 1,
+                                 (1ull << 63) - 1,
+                                 1ull << 63,
+                                 (1ull << 63) + 1,
+                                 ~0ull - 8,
+                                 ~0ull};
 
 void damageText(Sample &sample, Dice &dice) {
-  static const char *const words[] = {"{", "}", "[", "]", "(", ")", ",", ":", "'", "\"", "\\", "\\u", "\\ud800", "\\u0000", "null", "true", "True", "-1", "-0", "1.5", "1e308", "1e400", "0x10",
-                                      "99999999999999999999999", "'descr'", "'<V8'", "'|O'", "'>u8'", "\"dtype\"", "\"shape\"", "\"data_offsets\"", "\"__metadata__\"", "\"a0\"", "\xff", "\xed\xa0\x80", "\0"};
+  static const char *const words[] = {"{",
+                                      "}",
+                                      "[",
+                                      "]",
+                                      "(",
+                                      ")",
+                                      ",",
+                                      ":",
+                                      "'",
+                                      "\"",
+                                      "\\",
+                                      "\\u",
+                                      "\\ud800",
+                                      "\\u0000",
+                                      "null",
+                                      "true",
+                                      "True",
+                                      "-1",
+                                      "-0",
+                                      "1.5",
+                                      "1e308",
+                                      "1e400",
+                                      "0x10",
+                                      "99999999999999999999999",
+                                      "'descr'",
+                                      "'<V8'",
+                                      "'|O'",
+                                      "'>u8'",
+                                      "\"dtype\"",
+                                      "\"shape\"",
+                                      "\"data_offsets\"",
+                                      "\"__metadata__\"",
+                                      "\"a0\"",
+                                      "\xff",
+                                      "\xed\xa0\x80",
+                                      "\0"};
   std::string text = sample.bytes.substr(sample.text, sample.textSize);
   size_t at = text.empty() ? 0 : dice.below(text.size());
   switch (dice.below(7)) {
   case 0: { // another number
-    size_t digit = text.find_first_of("0123456789", at), end = digit == std::string::npos ? digit : text.find_first_not_of("0123456789", digit);
+    size_t digit = text.find_first_of("0123456789", at),
+           end = digit == std::string::npos ? digit : text.find_first_not_of("0123456789", digit);
     if (digit != std::string::npos)
       text.replace(digit, end == std::string::npos ? end : end - digit, std::to_string(dice.pick(kNumbers)));
     break;
@@ -205,7 +278,8 @@ void damageText(Sample &sample, Dice &dice) {
     if (text.size() < 4)
       break;
     size_t half = text.size() / 2, first = dice.below(half), second = half + dice.below(half);
-    std::swap_ranges(text.begin() + static_cast<std::ptrdiff_t>(first), text.begin() + static_cast<std::ptrdiff_t>(first + std::min(half - first, text.size() - second)),
+    std::swap_ranges(text.begin() + static_cast<std::ptrdiff_t>(first),
+                     text.begin() + static_cast<std::ptrdiff_t>(first + std::min(half - first, text.size() - second)),
                      text.begin() + static_cast<std::ptrdiff_t>(second));
   }
   }
@@ -226,7 +300,10 @@ void damageBytes(std::string &bytes, Dice &dice) {
   case 3: bytes += randomBytes(dice, 1 + dice.below(40)); break;
   case 4: bytes.erase(at, 1 + dice.below(16)); break;
   case 5: bytes.insert(at, bytes.substr(dice.below(bytes.size()), 1 + dice.below(40))); break;
-  default: bytes.replace(at, std::min<size_t>(8, bytes.size() - at), integer(dice.pick(kNumbers), 8, dice.oneIn(2)).substr(0, bytes.size() - at)); break;
+  default:
+    bytes.replace(at, std::min<size_t>(8, bytes.size() - at),
+                  integer(dice.pick(kNumbers), 8, dice.oneIn(2)).substr(0, bytes.size() - at));
+    break;
   }
 }
 
@@ -259,13 +336,14 @@ std::string packed(const std::string &bytes, Dice &dice) {
   return all;
 }
 
-// ---- What holds ------------------------------------------------------------------------------------------------------------------
+// ---- What holds -----------------------------------------------------------------------------------------------------
 
 class FuzzFiles : public testing::Test {
 protected:
   /// `check(dice, counts)` for each seed, until one fails; and neither outcome may be rare.
   void forSeeds(const std::function<bool(Dice &)> &reads) {
-    uint64_t first = fromEnvironment("WENGERT_FUZZ_SEED", 1), count = fromEnvironment("WENGERT_FUZZ_FILES", 8000), values = 0;
+    uint64_t first = fromEnvironment("WENGERT_FUZZ_SEED", 1), count = fromEnvironment("WENGERT_FUZZ_FILES", 8000),
+             values = 0;
     for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       Dice dice(seed);
@@ -345,9 +423,11 @@ TEST_F(FuzzFiles, CompressedIdxIsAValueOrAFailure) {
   });
 }
 
-/// A zip archive of entries that may be damaged themselves, packed or not, in this order in the file and in another in its directory.
+/// A zip archive of entries that may be damaged themselves, packed or not, in this order in the file
+/// and in another in its directory.
 Sample npzSample(Dice &dice, const std::function<void(Sample &)> &damageEntry) {
-  static const char *const names[] = {"a.npy", "layer/0/w.npy", "\xc3\xbc.npy", ".npy", "b.npy", "very long name of an array that needs the heap.npy"};
+  static const char *const names[] = {"a.npy", "layer/0/w.npy", "\xc3\xbc.npy",
+                                      ".npy",  "b.npy",         "very long name of an array that needs the heap.npy"};
   Sample sample;
   std::vector<std::string> directory;
   std::vector<size_t> fields; // in a directory's entry
@@ -358,15 +438,21 @@ Sample npzSample(Dice &dice, const std::function<void(Sample &)> &damageEntry) {
     bool packed = dice.oneIn(2), zip64 = dice.oneIn(4);
     std::string name = dice.oneIn(20) ? "a.npy" : std::to_string(i) + dice.pick(names);
     std::string bytes = packed ? deflated(entry.bytes, static_cast<int>(dice.below(10)), -15, 1) : entry.bytes;
-    uint64_t checksum = ::crc32(0, reinterpret_cast<const Bytef *>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()));
-    std::string start = integer(20, 2, false) + integer(dice.oneIn(4) ? 1 << 11 : 0, 2, false) + integer(packed ? 8 : 0, 2, false) + integer(0x210000, 4, false) + integer(checksum, 4, false);
-    std::string extra = zip64 ? integer(1, 2, false) + integer(16, 2, false) + integer(entry.bytes.size(), 8, false) + integer(bytes.size(), 8, false) : "";
-    directory.push_back("PK\1\2" + integer(20, 2, false) + start + integer(bytes.size(), 4, false) + integer(entry.bytes.size(), 4, false) + integer(name.size(), 2, false) +
-                        std::string(12, '\0') + integer(sample.bytes.size(), 4, false) + name);
+    uint64_t checksum =
+        ::crc32(0, reinterpret_cast<const Bytef *>(entry.bytes.data()), static_cast<uInt>(entry.bytes.size()));
+    std::string start = integer(20, 2, false) + integer(dice.oneIn(4) ? 1 << 11 : 0, 2, false) +
+                        integer(packed ? 8 : 0, 2, false) + integer(0x210000, 4, false) + integer(checksum, 4, false);
+    std::string extra = zip64 ? integer(1, 2, false) + integer(16, 2, false) + integer(entry.bytes.size(), 8, false) +
+                                    integer(bytes.size(), 8, false)
+                              : "";
+    directory.push_back("PK\1\2" + integer(20, 2, false) + start + integer(bytes.size(), 4, false) +
+                        integer(entry.bytes.size(), 4, false) + integer(name.size(), 2, false) + std::string(12, '\0') +
+                        integer(sample.bytes.size(), 4, false) + name);
     for (size_t at : {0, 6, 8, 14, 18, 22, 26, 28})
       sample.fields.push_back(sample.bytes.size() + at);
-    sample.bytes += "PK\3\4" + start + integer(zip64 ? 0xffffffff : bytes.size(), 4, false) + integer(zip64 ? 0xffffffff : entry.bytes.size(), 4, false) +
-                    integer(name.size(), 2, false) + integer(extra.size(), 2, false) + name + extra + bytes;
+    sample.bytes += "PK\3\4" + start + integer(zip64 ? 0xffffffff : bytes.size(), 4, false) +
+                    integer(zip64 ? 0xffffffff : entry.bytes.size(), 4, false) + integer(name.size(), 2, false) +
+                    integer(extra.size(), 2, false) + name + extra + bytes;
     if (dice.oneIn(6))
       sample.bytes += randomBytes(dice, dice.below(20)); // what an archive may have between entries
   }
@@ -381,8 +467,9 @@ Sample npzSample(Dice &dice, const std::function<void(Sample &)> &damageEntry) {
   size_t end = sample.bytes.size(), comment = dice.oneIn(4) ? dice.below(30) : 0;
   for (size_t at : {0, 4, 8, 10, 12, 16, 16, 20})
     sample.fields.push_back(end + at);
-  sample.bytes += "PK\5\6"s + std::string(4, '\0') + integer(count, 2, false) + integer(count, 2, false) + integer(end - begin, 4, false) + integer(begin, 4, false) +
-                  integer(comment, 2, false) + randomBytes(dice, comment);
+  sample.bytes += "PK\5\6"s + std::string(4, '\0') + integer(count, 2, false) + integer(count, 2, false) +
+                  integer(end - begin, 4, false) + integer(begin, 4, false) + integer(comment, 2, false) +
+                  randomBytes(dice, comment);
   return sample;
 }
 
@@ -404,7 +491,9 @@ TEST_F(FuzzFiles, NpzIsAValueOrAFailure) {
       EXPECT_TRUE(writeNpz(copy, *arrays).ok());
       auto again = readNpz(copy);
       EXPECT_TRUE(again.ok() && std::equal(again->begin(), again->end(), arrays->begin(), arrays->end(),
-                                           [](const auto &a, const auto &b) { return a.first == b.first && equal(a.second, b.second); }));
+                                           [](const auto &a, const auto &b) {
+                                             return a.first == b.first && equal(a.second, b.second);
+                                           }));
     }
     return true;
   });
@@ -431,10 +520,13 @@ TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {
       if (!again.ok())
         return true;
       EXPECT_EQ(again->metadata, contents->metadata);
-      auto byName = [](auto &list) { std::sort(list.begin(), list.end(), [](const auto &a, const auto &b) { return a.first < b.first; }); };
+      auto byName = [](auto &list) {
+        std::sort(list.begin(), list.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+      };
       byName(again->arrays), byName(contents->arrays);
-      EXPECT_TRUE(std::equal(again->arrays.begin(), again->arrays.end(), contents->arrays.begin(), contents->arrays.end(),
-                             [](const auto &a, const auto &b) { return a.first == b.first && equal(a.second, b.second); }));
+      EXPECT_TRUE(
+          std::equal(again->arrays.begin(), again->arrays.end(), contents->arrays.begin(), contents->arrays.end(),
+                     [](const auto &a, const auto &b) { return a.first == b.first && equal(a.second, b.second); }));
     }
     return true;
   });

@@ -64,21 +64,79 @@ void replaceAll(std::string &text, const std::string &from, const std::string &t
 }
 
 constexpr const char *kSizes[] = {"0", "1", "2", "3", "4", "7", "8", "9", "15", "16", "17", "64", "255", "1024"};
-constexpr const char *kEdges[] = {"0",          "1",          "-1",         "-2",         "127",        "128",        "255",       "256",
-                                  "65536",      "2147483647", "2147483648", "4294967295", "4294967296", "4294967297", "-2147483648",
-                                  "1099511627776", "9007199254740993", "72057594037927936", "1152921504606846976", "4611686018427387904", "4611686018427387905",
-                                  "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "18446744073709551615",
-                                  "18446744073709551616", "340282366920938463463374607431768211456", "1.0", "-0.0", "1.0e400", "0x7FF0000000000000", "0xFFFFFFFF"};
-constexpr const char *kElements[] = {"f64", "f32", "bf16", "f16", "i64", "i32", "ui8", "i1", "i8", "si32", "i128", "index", "f80", "i0", "complex<f32>", "none"};
-constexpr const char *kAttributes[] = {"{wg.result = 0 : i64}", "{wg.result = -1 : i64}", "{wg.result = 9223372036854775807 : i64}", "{wg.result = \"a\"}", "{wg.origin = 1 : i64}",
-                                       "{wg.vjp}", "{wg.results = 3 : i64}", "{wg.arguments = array<i64: 7>}", "{wg.residuals = 100 : i64}", "{wg.returned = array<i64: -1, 5>}",
-                                       "{wg.inputs = [f32]}", "{llvm.noalias}", "{passthrough = [\"noinline\"]}", "{axes = array<i64: 0>}", "{sym_visibility = \"private\"}",
-                                       "{shape = array<i64: 4, -9223372036854775808>}", "{foo = dense<1> : tensor<4611686018427387905x4xi32>}", "{foo = unit}"};
-constexpr const char *kLines[] = {"%n_ = arith.constant 9223372036854775807 : index\n", "%n_ = arith.constant -1 : index\n", "%c_ = wg.constant dense<1.0> : tensor<4611686018427387905x4xf32>\n",
-                                  "%c_ = wg.constant dense<1.0> : tensor<1099511627776xf32>\n", "%c_ = wg.constant dense<[]> : tensor<0xf32>\n", "return\n", "func.return\n", "wg.yield\n", "}\n", "{\n",
-                                  "module {\n", "llvm.unreachable\n", "ub.unreachable\n", "%u_ = ub.poison : tensor<3xf32>\n", "%u_ = ub.poison : index\n", "func.func private @g_(tensor<4xf32>) -> tensor<4xf32>\n",
-                                  "func.func @h_(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n", "llvm.module_flags [#llvm.mlir.module_flag<error, \"wchar_size\", 4 : i32>]\n",
-                                  "^bb1:\n", "^bb1(%p_: tensor<72057594037927937xf32>):\n"};
+constexpr const char *kEdges[] = {"0",
+                                  "1",
+                                  "-1",
+                                  "-2",
+                                  "127",
+                                  "128",
+                                  "255",
+                                  "256",
+                                  "65536",
+                                  "2147483647",
+                                  "2147483648",
+                                  "4294967295",
+                                  "4294967296",
+                                  "4294967297",
+                                  "-2147483648",
+                                  "1099511627776",
+                                  "9007199254740993",
+                                  "72057594037927936",
+                                  "1152921504606846976",
+                                  "4611686018427387904",
+                                  "4611686018427387905",
+                                  "9223372036854775807",
+                                  "9223372036854775808",
+                                  "-9223372036854775808",
+                                  "-9223372036854775809",
+                                  "18446744073709551615",
+                                  "18446744073709551616",
+                                  "340282366920938463463374607431768211456",
+                                  "1.0",
+                                  "-0.0",
+                                  "1.0e400",
+                                  "0x7FF0000000000000",
+                                  "0xFFFFFFFF"};
+constexpr const char *kElements[] = {"f64", "f32",  "bf16", "f16",   "i64", "i32", "ui8",          "i1",
+                                     "i8",  "si32", "i128", "index", "f80", "i0",  "complex<f32>", "none"};
+constexpr const char *kAttributes[] = {"{wg.result = 0 : i64}",
+                                       "{wg.result = -1 : i64}",
+                                       "{wg.result = 9223372036854775807 : i64}",
+                                       "{wg.result = \"a\"}",
+                                       "{wg.origin = 1 : i64}",
+                                       "{wg.vjp}",
+                                       "{wg.results = 3 : i64}",
+                                       "{wg.arguments = array<i64: 7>}",
+                                       "{wg.residuals = 100 : i64}",
+                                       "{wg.returned = array<i64: -1, 5>}",
+                                       "{wg.inputs = [f32]}",
+                                       "{llvm.noalias}",
+                                       "{passthrough = [\"noinline\"]}",
+                                       "{axes = array<i64: 0>}",
+                                       "{sym_visibility = \"private\"}",
+                                       "{shape = array<i64: 4, -9223372036854775808>}",
+                                       "{foo = dense<1> : tensor<4611686018427387905x4xi32>}",
+                                       "{foo = unit}"};
+constexpr const char *kLines[] = {"%n_ = arith.constant 9223372036854775807 : index\n",
+                                  "%n_ = arith.constant -1 : index\n",
+                                  "%c_ = wg.constant dense<1.0> : tensor<4611686018427387905x4xf32>\n",
+                                  "%c_ = wg.constant dense<1.0> : tensor<1099511627776xf32>\n",
+                                  "%c_ = wg.constant dense<[]> : tensor<0xf32>\n",
+                                  "return\n",
+                                  "func.return\n",
+                                  "wg.yield\n",
+                                  "}\n",
+                                  "{\n",
+                                  "module {\n",
+                                  "llvm.unreachable\n",
+                                  "ub.unreachable\n",
+                                  "%u_ = ub.poison : tensor<3xf32>\n",
+                                  "%u_ = ub.poison : index\n",
+                                  "func.func private @g_(tensor<4xf32>) -> tensor<4xf32>\n",
+                                  "func.func @h_(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n",
+                                  "llvm.module_flags [#llvm.mlir.module_flag<error, \"wchar_size\", 4 : i32>]\n",
+                                  "^bb1:\n",
+                                  "^bb1(%p_: tensor<72057594037927937xf32>):\n"};
 
 /// What a mutant is made of, and the changes.
 class Mutation {
@@ -111,7 +169,9 @@ public:
   std::string take() { return std::move(text); }
 
 private:
-  static bool isNumber(const std::string &token) { return !token.empty() && std::isdigit(static_cast<unsigned char>(token[0])); }
+  static bool isNumber(const std::string &token) {
+    return !token.empty() && std::isdigit(static_cast<unsigned char>(token[0]));
+  }
 
   /// The places of the tokens for which `wanted` holds.
   template <class F> static std::vector<size_t> find(const Tokens &tokens, F wanted) {
@@ -129,7 +189,8 @@ private:
       return;
     std::string &token = tokens[dice.pick(numbers)];
     size_t x = token.find('x'); // `3x4xf32`
-    token = dice.pick(values) + (x == std::string::npos || token.substr(0, 2) == "0x" ? std::string() : token.substr(x));
+    token =
+        dice.pick(values) + (x == std::string::npos || token.substr(0, 2) == "0x" ? std::string() : token.substr(x));
     text = join(tokens);
   }
 
@@ -301,7 +362,8 @@ private:
     bool places = dice.oneIn(2);
     std::string chain = places ? "#a0 = loc(\"f.py\":1:2)\n" : "#a0 = [1]\n";
     for (size_t i = 1; i < length; ++i)
-      chain += "#a" + std::to_string(i) + " = " + (places ? "loc(\"g\"(#a" : "[#a") + std::to_string(i - 1) + (places ? "))\n" : "]\n");
+      chain += "#a" + std::to_string(i) + " = " + (places ? "loc(\"g\"(#a" : "[#a") + std::to_string(i - 1) +
+               (places ? "))\n" : "]\n");
     std::string last = "#a" + std::to_string(length - 1);
     size_t returns = text.find("return");
     size_t end = returns == std::string::npos ? text.size() : std::min(text.find('\n', returns), text.size());
@@ -321,7 +383,8 @@ private:
       return;
     size_t caller = dice.pick(functions);
     const std::string &callee = lines[dice.oneIn(2) ? caller : dice.pick(functions)];
-    size_t at = callee.find('@'), open = callee.find('(', at), arrow = callee.find("->", at), brace = callee.find(" {", at);
+    size_t at = callee.find('@'), open = callee.find('(', at), arrow = callee.find("->", at),
+           brace = callee.find(" {", at);
     if (open == std::string::npos || arrow == std::string::npos)
       return;
     std::string operands, types;
@@ -334,28 +397,33 @@ private:
       types += (types.empty() ? "" : ", ") + callee.substr(colon + 1, end - colon);
       place = end;
     }
-    std::string results = brace == std::string::npos ? callee.substr(arrow + 2) : callee.substr(arrow + 2, brace - arrow - 2);
+    std::string results =
+        brace == std::string::npos ? callee.substr(arrow + 2) : callee.substr(arrow + 2, brace - arrow - 2);
     size_t count = static_cast<size_t>(std::count(results.begin(), results.end(), '<'));
     std::string name = callee.substr(at, open - at);
-    std::string call = "    %r_" + std::to_string(dice.below(100)) + (count > 1 ? ":" + std::to_string(count) : "") + " = wg.call " + name + "(" + operands + ") : (" + types + ") -> " + results + "\n";
+    std::string call = "    %r_" + std::to_string(dice.below(100)) + (count > 1 ? ":" + std::to_string(count) : "") +
+                       " = wg.call " + name + "(" + operands + ") : (" + types + ") -> " + results + "\n";
     lines.insert(lines.begin() + static_cast<int64_t>(caller) + 1, call);
     text = joinLines(lines);
   }
 
   void insertAttribute() {
     Tokens tokens = tokensOf(text);
-    std::vector<size_t> places = find(tokens, [](const std::string &token) { return token == ":" || token == ")" || token == "," || token == "{"; });
+    std::vector<size_t> places = find(
+        tokens, [](const std::string &token) { return token == ":" || token == ")" || token == "," || token == "{"; });
     if (places.empty())
       return;
     size_t at = dice.pick(places);
-    tokens.insert(tokens.begin() + static_cast<int64_t>(at + dice.below(2)), std::string(" ") + dice.pick(kAttributes) + " ");
+    tokens.insert(tokens.begin() + static_cast<int64_t>(at + dice.below(2)),
+                  std::string(" ") + dice.pick(kAttributes) + " ");
     text = join(tokens);
   }
 
   /// Another value of the same program for an operand: often of the same type.
   void changeValue() {
     Tokens tokens = tokensOf(text);
-    std::vector<size_t> values = find(tokens, [](const std::string &token) { return token[0] == '%' && token.size() > 1; });
+    std::vector<size_t> values =
+        find(tokens, [](const std::string &token) { return token[0] == '%' && token.size() > 1; });
     if (values.size() < 2)
       return;
     tokens[dice.pick(values)] = tokens[dice.pick(values)];

@@ -26,8 +26,9 @@ private:
   uint64_t state;
 };
 
-/// One of `corpus` after one to six changes: numbers become edge values, types and sizes change in one place or throughout, tokens and lines are removed,
-/// doubled, moved, or taken from other programs, brackets and aliases nest, functions call each other, attributes appear.
+/// One of `corpus` after one to six changes: numbers become edge values, types and sizes change in one place or
+/// throughout, tokens and lines are removed, doubled, moved, or taken from other programs, brackets and aliases nest,
+/// functions call each other, attributes appear.
 std::string mutant(const std::vector<std::string> &corpus, uint64_t seed);
 
 } // namespace wg::tests

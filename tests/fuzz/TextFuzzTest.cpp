@@ -1,10 +1,12 @@
 // Whatever a text says, nothing ends the process: it is refused with an error, or it runs.
 //
-// Real programs at the stages traced, simplified and fused (and a few lowered ones) are changed at random (Mutate.h) and taken through everything that reads
-// text: parser and verifier, gradient, simplification, fusion, interpreter, compiler. The work is done in child processes, so that one signal is
-// reported with its mutant and the rest goes on. Mutant i of seed s is always the same text.
+// Real programs at the stages traced, simplified and fused (and a few lowered ones) are changed at random (Mutate.h)
+// and taken through everything that reads text: parser and verifier, gradient, simplification, fusion, interpreter,
+// compiler. The work is done in child processes, so that one signal is reported with its mutant and the rest goes on.
+// Mutant i of seed s is always the same text.
 //
-//   WENGERT_FUZZ_TEXTS=100000 WENGERT_FUZZ_SEED=7 build/tests/TextFuzzTest      more mutants; WENGERT_FUZZ_FIRST=i begins at mutant i
+//   WENGERT_FUZZ_TEXTS=100000 WENGERT_FUZZ_SEED=7 build/tests/TextFuzzTest      more mutants;
+//   WENGERT_FUZZ_FIRST=i begins at mutant i
 #include "autodiff/Passes.h"
 #include "codegen/Compile.h"
 #include "codegen/Interpret.h"
@@ -52,7 +54,7 @@ constexpr bool kSanitized = false;
 /// Seconds after which a mutant counts as one that never ends.
 constexpr unsigned kPatience = kSanitized ? 300 : 60;
 
-// ---- What a child does to one text --------------------------------------------------------------------------------------------------------
+// ---- What a child does to one text ----------------------------------------------------------------------------------
 
 /// What parent and child share: where the child is, and what it found.
 struct Shared {
@@ -131,7 +133,8 @@ public:
       verified(*simplified, "simplify");
     interpret(*module, *simplified, function);
     if (dice.oneIn(8))
-      compile(*module, function, dice.pick(std::array{codegen::Stage::traced, codegen::Stage::simplified, codegen::Stage::fused}), false);
+      compile(*module, function,
+              dice.pick(std::array{codegen::Stage::traced, codegen::Stage::simplified, codegen::Stage::fused}), false);
   }
 
 private:
@@ -195,8 +198,10 @@ private:
     return inputs;
   }
 
-  /// By the interpreter; nothing where it refuses. What lies between little work and more than there is memory for is left out.
-  std::optional<std::vector<Array>> run(ModuleOp module, const std::string &function, const std::vector<Array> &inputs) {
+  /// By the interpreter; nothing where it refuses. What lies between little work and more than
+  /// there is memory for is left out.
+  std::optional<std::vector<Array>> run(ModuleOp module, const std::string &function,
+                                        const std::vector<Array> &inputs) {
     int64_t bytes = largestTensor(module);
     if (bytes > (1 << 20) && (bytes < (int64_t(1) << 40) || kSanitized))
       return std::nullopt;
@@ -226,10 +231,12 @@ private:
     if (before && after)
       for (size_t r = 0; r < before->size(); ++r)
         if ((*before)[r].type != (*after)[r].type || toString((*before)[r]) != toString((*after)[r]))
-          found("result " + std::to_string(r) + " is " + toString((*before)[r]) + ", simplified " + toString((*after)[r]));
+          found("result " + std::to_string(r) + " is " + toString((*before)[r]) + ", simplified " +
+                toString((*after)[r]));
   }
 
-  /// To machine code, which runs if it was made of a program of wg ops. Then interpreter and compiled code both fail or both do not.
+  /// To machine code, which runs if it was made of a program of wg ops. Then interpreter and compiled
+  /// code both fail or both do not.
   void compile(ModuleOp module, const std::string &name, codegen::Stage from, bool trust) {
     std::optional<std::vector<Array>> inputs;
     OwningOpRef<ModuleOp> specialised = module.clone();
@@ -276,17 +283,20 @@ private:
     if (code != 0)
       internal((*executable)->failure(code, atFault));
     if ((code == 0) != expected.has_value())
-      found(code ? "compiled code fails where the interpreter does not: " + toString((*executable)->failure(code, atFault)) : "the interpreter fails where compiled code does not");
+      found(code ? "compiled code fails where the interpreter does not: " +
+                       toString((*executable)->failure(code, atFault))
+                 : "the interpreter fails where compiled code does not");
     for (size_t r = 0; code == 0 && expected && r < results.size(); ++r)
       if (results[r].type != (*expected)[r].type)
-        found("result " + std::to_string(r) + " is " + toString(results[r].type) + ", interpreted " + toString((*expected)[r].type));
+        found("result " + std::to_string(r) + " is " + toString(results[r].type) + ", interpreted " +
+              toString((*expected)[r].type));
   }
 
   Shared &shared;
   Dice dice;
 };
 
-// ---- The corpus ----------------------------------------------------------------------------------------------------------------------------
+// ---- The corpus -----------------------------------------------------------------------------------------------------
 
 /// The parts of a test's file that parse, without its comments.
 void addFile(const std::filesystem::path &path, std::vector<std::string> &corpus) {
@@ -325,7 +335,8 @@ void addStep(std::vector<std::string> &corpus) {
 std::vector<std::string> makeCorpus() {
   std::vector<std::string> sources, corpus;
   std::vector<std::filesystem::path> files;
-  for (const auto &entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(WENGERT_SOURCE_DIR) / "tests"))
+  for (const auto &entry :
+       std::filesystem::recursive_directory_iterator(std::filesystem::path(WENGERT_SOURCE_DIR) / "tests"))
     if (entry.path().extension() == ".mlir")
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());
@@ -353,19 +364,22 @@ std::vector<std::string> makeCorpus() {
         corpus.push_back(printed(*gradient));
       OwningOpRef<ModuleOp> fused = module->clone();
       codegen::Stage last = i % 8 == 0 ? codegen::Stage::lowered : codegen::Stage::fused;
-      (void)codegen::runPipeline(*fused, name, codegen::Stage::traced, last, codegen::Target::host(), nullptr, nullptr, [&](codegen::Stage stage) {
-        if (std::string text = printed(*fused); stage >= codegen::Stage::simplified && text.size() < 20000)
-          corpus.push_back(text);
-      });
+      (void)codegen::runPipeline(*fused, name, codegen::Stage::traced, last, codegen::Target::host(), nullptr, nullptr,
+                                 [&](codegen::Stage stage) {
+                                   if (std::string text = printed(*fused);
+                                       stage >= codegen::Stage::simplified && text.size() < 20000)
+                                     corpus.push_back(text);
+                                 });
     }
   }
   addStep(corpus);
   return corpus;
 }
 
-// ---- Children ---------------------------------------------------------------------------------------------------------------------------------
+// ---- Children -------------------------------------------------------------------------------------------------------
 
-/// Runs `work` in a child; its exit status as waitpid has it. The parent never touches MLIR: a child of a process whose context has threads has none.
+/// Runs `work` in a child; its exit status as waitpid has it. The parent never touches MLIR: a child of a process
+/// whose context has threads has none.
 template <class F> int inChild(F work) {
   pid_t child = fork();
   if (child == 0) {
@@ -416,11 +430,13 @@ std::string tailOf(const std::string &path) {
 }
 
 TEST(TextFuzz, NoTextEndsTheProcess) {
-  uint64_t seed = number("WENGERT_FUZZ_SEED", 1), first = number("WENGERT_FUZZ_FIRST", 0), end = first + number("WENGERT_FUZZ_TEXTS", 3000);
+  uint64_t seed = number("WENGERT_FUZZ_SEED", 1), first = number("WENGERT_FUZZ_FIRST", 0),
+           end = first + number("WENGERT_FUZZ_TEXTS", 3000);
   constexpr uint64_t kBatch = 250; // a context never frees: a child that lives long grows
   std::vector<std::string> corpus = corpusFromChild();
   ASSERT_GT(corpus.size(), 100u);
-  auto *shared = static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto *shared =
+      static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
   std::filesystem::path folder = std::filesystem::path(WENGERT_BINARY_DIR) / "results";
   std::string log = (folder / ("text-fuzz-" + std::to_string(getpid()) + ".log")).string();
@@ -457,15 +473,18 @@ TEST(TextFuzz, NoTextEndsTheProcess) {
       continue;
     }
     ++findings;
-    std::string what = *shared->found             ? std::string(shared->found)
-                       : WIFSIGNALED(status)      ? "signal " + std::to_string(WTERMSIG(status)) + (WTERMSIG(status) == SIGALRM ? ": it does not end" : "")
-                                                  : "exit status " + std::to_string(WEXITSTATUS(status));
+    std::string what = *shared->found        ? std::string(shared->found)
+                       : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) +
+                                                   (WTERMSIG(status) == SIGALRM ? ": it does not end" : "")
+                                             : "exit status " + std::to_string(WEXITSTATUS(status));
     report(shared->at, what + "\n" + tailOf(log));
     next = shared->at + 1;
   }
   std::filesystem::remove(log);
-  std::printf("%llu mutants of %zu programs: %llu parsed, %llu interpreted, %llu compiled, %zu findings\n", static_cast<unsigned long long>(end - first), corpus.size(),
-              static_cast<unsigned long long>(shared->parsed), static_cast<unsigned long long>(shared->interpreted), static_cast<unsigned long long>(shared->compiled), findings);
+  std::printf("%llu mutants of %zu programs: %llu parsed, %llu interpreted, %llu compiled, %zu findings\n",
+              static_cast<unsigned long long>(end - first), corpus.size(),
+              static_cast<unsigned long long>(shared->parsed), static_cast<unsigned long long>(shared->interpreted),
+              static_cast<unsigned long long>(shared->compiled), findings);
 }
 
 } // namespace

@@ -1,5 +1,7 @@
-// Is each derivative right? Every sample of every op and of every composite, through the transform and the interpreter, in f64:
-//   first order    <ct, (f(x + h v) - f(x - h v)) / 2h> against <J^T ct, v>, h = 1e-5, within 1e-6, in three seeded directions
+// Is each derivative right? Every sample of every op and of every composite, through the
+// transform and the interpreter, in f64:
+//   first order    <ct, (f(x + h v) - f(x - h v)) / 2h> against <J^T ct, v>, h = 1e-5, within
+//   1e-6, in three seeded directions
 //   adjointness    <ct, J v> = <J^T ct, v> within 1e-10, with J v from reversing the reverse
 //   second order   the derivative of <J^T ct, v> by x along u against its central difference
 //   third order    the derivative of that by x along w against its central difference
@@ -79,7 +81,7 @@ private:
   std::string name_;
   std::vector<Array> operands_;
   Build f_;
-  DType dtype_; ///< in which the program computes; what goes in and comes out is f64
+  DType dtype_;                ///< in which the program computes; what goes in and comes out is f64
   std::vector<size_t> floats_; ///< places of the f64 operands
   OpBuilder b_;
   Location loc_;
@@ -92,7 +94,9 @@ static Array castTo(const Array &x, DType dtype) {
   if (!runtime::isFloat(x.dtype()) || x.dtype() == dtype)
     return x;
   Array y;
-  EXPECT_TRUE(runtime::execute({runtime::OpId::cast, runtime::CastAttrs::make(dtype), std::span(&x, 1), {}}, std::span(&y, 1)).ok());
+  EXPECT_TRUE(
+      runtime::execute({runtime::OpId::cast, runtime::CastAttrs::make(dtype), std::span(&x, 1), {}}, std::span(&y, 1))
+          .ok());
   return y;
 }
 
@@ -186,13 +190,15 @@ void Check::compareNarrow(const Arrays &ct, const Arrays &v) {
     Arrays more = order >= 1 ? rounded(ct) : Arrays();
     for (size_t k = 0; order == 2 && k < v.size(); ++k)
       more.push_back(rounded({v[k]})[0]);
-    Arrays expected = wide.call(wide.build(order), narrow.operands_, more), actual = narrow.call(narrow.build(order), narrow.operands_, more);
+    Arrays expected = wide.call(wide.build(order), narrow.operands_, more),
+           actual = narrow.call(narrow.build(order), narrow.operands_, more);
     for (size_t r = 0; r < expected.size(); ++r) {
       double scale = 1;
       for (double value : expected[r].span<double>())
         scale = std::max(scale, std::fabs(value));
       for (int64_t i = 0; i < expected[r].numElements(); ++i)
-        EXPECT_NEAR(actual[r].data<double>()[i], expected[r].data<double>()[i], 2e-5 * scale) << "order " << order << ", " << narrow.name_;
+        EXPECT_NEAR(actual[r].data<double>()[i], expected[r].data<double>()[i], 2e-5 * scale)
+            << "order " << order << ", " << narrow.name_;
     }
   }
 }

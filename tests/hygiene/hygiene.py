@@ -168,7 +168,26 @@ def public_headers_stand_alone(root, build, compiler):
                 break
 
 
+COMMENT = re.compile(r"^\s*(//|/?\*)")
+STYLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".clang-format")
+
+
+def sources_are_formatted(root):
+    """C and C++ sources are laid out as .clang-format says (`scripts/format` does it), and no comment is longer than its lines."""
+    with open(STYLE, encoding="utf-8") as style:
+        limit = int(re.search(r"^ColumnLimit: (\d+)", style.read(), re.M)[1])
+    sources = list(files(root, (".h", ".cpp", ".c"), *ROOMS, "bench", "examples", "tests"))
+    for at in range(0, len(sources), 50):
+        run = subprocess.run(["clang-format-22", f"--style=file:{STYLE}", "--dry-run", *sources[at : at + 50]], cwd=root, capture_output=True, text=True)
+        yield from (line for line in run.stderr.splitlines() if ": warning: " in line or ": error: " in line)
+    for path in sources:
+        for number, line in lines(root, path):
+            if COMMENT.match(line) and len(line) > limit:
+                yield f"{path}:{number}: a comment of {len(line)} columns, {limit} at most"
+
+
 BAD = {
+    sources_are_formatted: {"runtime/Bad.cpp": "int  f ( );\n"},
     includes_point_left: {"runtime/Bad.h": '#include "ir/Dialect.h"\n'},
     runtime_knows_no_mlir: {"runtime/Bad.cpp": '#include "mlir/IR/Value.h"\n'},
     rooms_have_readmes: {"passes/Bad.cpp": "\n"},

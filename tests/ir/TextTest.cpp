@@ -55,15 +55,19 @@ TEST(TextTest, AliasesCountAsWhatTheyStandFor) {
 }
 
 TEST(TextTest, ManyUsesOfOneAliasDoNotNest) {
-  EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (d0)>\nmodule {\n" + times("\"f\"() {a = #m, b = [#m]} : () -> () loc(#l)\n", 1000) + "}\n#l = loc(\"f\":1:2)\n"), "");
+  EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (d0)>\nmodule {\n" +
+                      times("\"f\"() {a = #m, b = [#m]} : () -> () loc(#l)\n", 1000) + "}\n#l = loc(\"f\":1:2)\n"),
+            "");
   // What follows the last definition is none of its body.
   EXPECT_EQ(messageOf("#a = [1] module { func.func @f() attributes {a = #a} " + times("{a = #a} ", 300) + "}"), "");
 }
 
 TEST(TextTest, AffineExpressionsAreShort) {
   EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (" + times("d0 + ", 400) + "d0)>"), "");
-  EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (" + times("d0 + ", 1000) + "d0)>"), "an affine expression has more than 1000 tokens");
-  EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (" + times("- ", 2000) + "d0)>"), "an affine expression has more than 1000 tokens");
+  EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (" + times("d0 + ", 1000) + "d0)>"),
+            "an affine expression has more than 1000 tokens");
+  EXPECT_EQ(messageOf("#m = affine_map<(d0) -> (" + times("- ", 2000) + "d0)>"),
+            "an affine expression has more than 1000 tokens");
   EXPECT_EQ(messageOf(times("#m = affine_map<(d0) -> (d0)>\n", 1000)), "");
   EXPECT_EQ(messageOf("{affine_map = 1}" + times(" a", 2000)), "");
 }
@@ -72,7 +76,8 @@ TEST(TextTest, ArraysHaveNoIndices) {
   const std::string refused = "an array attribute has elements of the type index or of a type with a name of its own";
   for (const char *text : {"array<index>", "array<index: 0>", "array < // here\n index: 0>", "array<!t: 0>"})
     EXPECT_EQ(messageOf(text), refused) << text;
-  for (const char *text : {"array<i64: 0, 1>", "array<i64> index", "dense<1> : tensor<2xindex>", "\"array<index>\"", "!llvm.array<2 x ptr>", "tuple<index>", "array index", "arrays<index>"})
+  for (const char *text : {"array<i64: 0, 1>", "array<i64> index", "dense<1> : tensor<2xindex>", "\"array<index>\"",
+                           "!llvm.array<2 x ptr>", "tuple<index>", "array index", "arrays<index>"})
     EXPECT_EQ(messageOf(text), "") << text;
 }
 

@@ -24,8 +24,10 @@ TEST(ExtentTest, TheBoundIsKept) {
   EXPECT_EQ(extentOf(TensorType{DType::u8, {kMaxBytes}})->bytes, kMaxBytes);
   EXPECT_FALSE(extentOf(TensorType{DType::u8, {kMaxBytes + 1}}).ok());
   EXPECT_FALSE(extentOf(TensorType{DType::f64, {kMaxBytes / 8 + 1}}).ok());
-  for (Shape shape : {Shape{(int64_t(1) << 62) + 1, 4}, Shape{kHighest}, Shape{kHighest, kHighest}, Shape{0, kHighest}, Shape{kHighest, 0}, Shape{kDynamic, kHighest}})
-    EXPECT_EQ(extentOf(TensorType{DType::f32, shape}).failure().message, toString(TensorType{DType::f32, shape}) + " has more than 2^56 bytes, the most that a tensor may have");
+  for (Shape shape : {Shape{(int64_t(1) << 62) + 1, 4}, Shape{kHighest}, Shape{kHighest, kHighest}, Shape{0, kHighest},
+                      Shape{kHighest, 0}, Shape{kDynamic, kHighest}})
+    EXPECT_EQ(extentOf(TensorType{DType::f32, shape}).failure().message,
+              toString(TensorType{DType::f32, shape}) + " has more than 2^56 bytes, the most that a tensor may have");
   EXPECT_EQ(extentOf(TensorType{DType::f32, {2, -1}}).failure().message, "sizes are not negative, got f32[2,-1]");
   EXPECT_EQ(extentOf(DType::f32, std::vector<int64_t>(9, 1)).failure().message, "a tensor has 8 axes at most, got 9");
 }

@@ -65,9 +65,12 @@ protected:
     EXPECT_TRUE(text.starts_with(prefix)) << text;
     return text.substr(std::min(text.size(), prefix.size()));
   }
-  template <class T> std::string why(Result<T> result) { return result.ok() ? "no failure" : why(Status(result.take())); }
+  template <class T> std::string why(Result<T> result) {
+    return result.ok() ? "no failure" : why(Status(result.take()));
+  }
 
-  /// A character device like the named one, in the test's own folder. Who may not make one cannot do harm to the system's: then a link.
+  /// A character device like the named one, in the test's own folder. Who may not make one cannot do
+  /// harm to the system's: then a link.
   std::string device(const std::string &name, const char *system, unsigned minor) {
     if (::mknod(at(name).c_str(), S_IFCHR | 0666, makedev(1, minor)) != 0) {
       EXPECT_NE(::geteuid(), 0u);
@@ -225,7 +228,9 @@ TEST_F(FileTest, ARenamingThatFailsPutsTheOthersBack) {
       else
         std::this_thread::yield();
   });
-  FileContents all[] = {{a, {std::as_bytes(std::span(fresh))}}, {at("c"), {std::as_bytes(std::span(fresh))}}, {fifo, {std::as_bytes(std::span(large))}},
+  FileContents all[] = {{a, {std::as_bytes(std::span(fresh))}},
+                        {at("c"), {std::as_bytes(std::span(fresh))}},
+                        {fifo, {std::as_bytes(std::span(large))}},
                         {at("b"), {std::as_bytes(std::span(fresh))}}};
   Status status = writeFiles(all);
   blocks.join();

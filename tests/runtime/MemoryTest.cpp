@@ -21,7 +21,8 @@ namespace {
 TEST(BufferTest, AlignedSharedCounted) {
   size_t before = Buffer::liveBytes();
   {
-    for (size_t bytes : {size_t(0), size_t(1), size_t(64), size_t(65), size_t(4096), size_t(4097), size_t(65536), size_t(65537), size_t(5) << 20}) {
+    for (size_t bytes : {size_t(0), size_t(1), size_t(64), size_t(65), size_t(4096), size_t(4097), size_t(65536),
+                         size_t(65537), size_t(5) << 20}) {
       Buffer a = Buffer::allocate(bytes);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0u) << bytes;
       EXPECT_EQ(a.size(), bytes);
@@ -44,7 +45,8 @@ TEST(BufferTest, MemoryOfOthersIsNeverUniqueAndIsReleasedOnce) {
   size_t before = Buffer::liveBytes();
   int released = 0;
   const float values[3] = {1, 2, 3};
-  Buffer a = Buffer::refer(values, sizeof values, [](void *owner) noexcept { ++*static_cast<int *>(owner); }, &released);
+  Buffer a =
+      Buffer::refer(values, sizeof values, [](void *owner) noexcept { ++*static_cast<int *>(owner); }, &released);
   EXPECT_EQ(a.data(), values);
   EXPECT_EQ(a.size(), sizeof values);
   EXPECT_FALSE(a.unique());
@@ -190,7 +192,8 @@ TEST(StatusTest, WhereIsFileLineAndBareName) {
   EXPECT_EQ(where("T f<int>(T) [T = int]"), "train.cpp:41 in f");
   EXPECT_EQ(where("Tensor app::operator+(const Tensor &, const Tensor &)"), "train.cpp:41 in operator+");
   EXPECT_EQ(toString(Where{}), "");
-  EXPECT_EQ(toString(Failure{.kind = ErrorKind::internal, .op = "mul", .message = "no kernel"}), "internal error in wengert (please report): mul: no kernel");
+  EXPECT_EQ(toString(Failure{.kind = ErrorKind::internal, .op = "mul", .message = "no kernel"}),
+            "internal error in wengert (please report): mul: no kernel");
 }
 
 } // namespace

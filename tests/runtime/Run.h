@@ -12,7 +12,9 @@ template <class T> Array arr(std::initializer_list<T> values, const Shape &shape
   std::copy(values.begin(), values.end(), array.data<T>());
   return array;
 }
-template <class T> Array vec(std::initializer_list<T> values) { return arr<T>(values, Shape{static_cast<int64_t>(values.size())}); }
+template <class T> Array vec(std::initializer_list<T> values) {
+  return arr<T>(values, Shape{static_cast<int64_t>(values.size())});
+}
 
 inline Attrs attrs(std::vector<AttrValue> values) { return Attrs(std::move(values)); }
 

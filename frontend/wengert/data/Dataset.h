@@ -39,13 +39,15 @@ struct MapOptions {
   int workers = 0; ///< threads that call f; 0: the thread of the loop does, when it comes to a batch. At most 256
 };
 
-/// Examples in an order, cut into batches. A value: shuffle, batch, map and prefetch return a changed copy and share the tensors.
+/// Examples in an order, cut into batches. A value: shuffle, batch, map and prefetch return a
+/// changed copy and share the tensors.
 ///
 ///     for (auto [x, y] : wg::data::Dataset(images, labels).shuffle(1).batch(64)) ...
 ///
-/// With workers, batches are made ahead, on threads of the loop's own, and come in the same order and with the same bits as without. The exception of a
-/// worker is thrown by the loop at the place of its batch, after all before it. A loop that ends early waits for the batches that are being made, and for
-/// no others; no thread outlives its loop. What workers compute is on no tape.
+/// With workers, batches are made ahead, on threads of the loop's own, and come in the same order and with the same
+/// bits as without. The exception of a worker is thrown by the loop at the place of its batch, after all before it. A
+/// loop that ends early waits for the batches that are being made, and for no others; no thread outlives its loop. What
+/// workers compute is on no tape.
 class Dataset {
 public:
   /// Errors: no first axis, or first axes of different sizes.
@@ -55,23 +57,27 @@ public:
   /// In an order that follows from the seed and the number of the epoch: each loop over the data set is the next epoch
   /// and has its own order (Fisher and Yates 1938). Copies of a data set count their epochs together.
   Dataset shuffle(uint64_t seed) const;
-  /// `count` examples at a time. The last batch holds what is left, unless `drop_last`; a count above size() makes one batch of all, or none.
+  /// `count` examples at a time. The last batch holds what is left, unless `drop_last`; a count above size()
+  /// makes one batch of all, or none.
   /// Errors: a count below 1.
   Dataset batch(int64_t count, bool drop_last = false, Where where = Where::current()) const;
 
-  /// Each batch as `f` returns it, an Examples or a pair of tensors. f is called as `f(batch)`, or as `f(batch, position)`, where position counts the
-  /// batches over all epochs: a key of random numbers that do not depend on who computes them. Several mappings follow one another; each is done by as
-  /// many threads as the most that one asks for. With workers, f is called from several threads at once.
-  /// Errors: fewer workers than 0, or more than 256; while looping: a result that is undefined, or whose x and y differ in the first axis.
+  /// Each batch as `f` returns it, an Examples or a pair of tensors. f is called as `f(batch)`, or as `f(batch,
+  /// position)`, where position counts the batches over all epochs: a key of random numbers that do not depend on who
+  /// computes them. Several mappings follow one another; each is done by as many threads as the most that one asks for.
+  /// With workers, f is called from several threads at once.
+  /// Errors: fewer workers than 0, or more than 256; while looping: a result that is undefined, or whose x
+  /// and y differ in the first axis.
   template <class F> Dataset map(F f, MapOptions options = {}, Where where = Where::current()) const {
     return mapped({callable(std::move(f)), false}, options, where);
   }
-  /// The same with each example by itself, x and y without their first axis; the results, all of one shape and dtype, are put together again. Positions
-  /// count examples.
+  /// The same with each example by itself, x and y without their first axis; the results, all of one shape and dtype,
+  /// are put together again. Positions count examples.
   template <class F> Dataset map_examples(F f, MapOptions options = {}, Where where = Where::current()) const {
     return mapped({callable(std::move(f)), true}, options, where);
   }
-  /// Makes up to `count` batches ahead of the one that the loop has, by one thread unless map asks for more. 0: none, but for one a worker.
+  /// Makes up to `count` batches ahead of the one that the loop has, by one thread unless map asks for more.
+  /// 0: none, but for one a worker.
   /// Errors: a negative count.
   Dataset prefetch(int64_t count, Where where = Where::current()) const;
 
@@ -90,7 +96,8 @@ public:
 
   private:
     friend class Dataset;
-    Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, int64_t next, const Where &where)
+    Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, int64_t next,
+             const Where &where)
         : dataset_(dataset), order_(std::move(order)), epoch_(epoch), next_(next), where_(where) {}
     const Dataset *dataset_;
     std::shared_ptr<const std::vector<int64_t>> order_;
@@ -106,7 +113,8 @@ private:
   friend class detail::BatchLoader;
   /// `f(examples)` or `f(examples, position)`.
   template <class F> static std::function<Examples(const Examples &, int64_t)> callable(F f) {
-    return [shared = std::make_shared<const F>(std::move(f))](const Examples &examples, [[maybe_unused]] int64_t position) -> Examples {
+    return [shared = std::make_shared<const F>(std::move(f))](const Examples &examples,
+                                                              [[maybe_unused]] int64_t position) -> Examples {
       const F &f = *shared;
       auto call = [&]() -> decltype(auto) {
         if constexpr (std::invocable<const F &, const Examples &, int64_t>)
@@ -140,8 +148,8 @@ private:
 /// x f32[n, 784] in [0, 1], y i32[n]; 60,000 and 10,000 examples. Errors name the file and what is wrong with it.
 Split load_mnist(const std::string &directory, Where where = Where::current());
 
-/// The 1,797 handwritten digits of the UCI repository (data/README.md), carried by the library: x f32[n, 64], 8x8 pixels in
-/// [0, 1], y i32[n]. Every fifth example is for testing: 1,438 and 359.
+/// The 1,797 handwritten digits of the UCI repository (data/README.md), carried by the library: x f32[n, 64], 8x8
+/// pixels in [0, 1], y i32[n]. Every fifth example is for testing: 1,438 and 359.
 Split digits();
 
 } // namespace wg::data

@@ -1,11 +1,12 @@
-// Measures of a model over a whole data set, batch by batch: update(predictions, labels) with each batch, result() at the end, reset() before the next.
-// Results do not depend on how the examples are cut into batches.
+// Measures of a model over a whole data set, batch by batch: update(predictions, labels) with each batch, result() at
+// the end, reset() before the next. Results do not depend on how the examples are cut into batches.
 //
-// The state is variables (counts, exact up to 2^63), so that update works eagerly and inside of a traced function; result() is for eager code. Only
-// RocAuc keeps every score, outside of variables, and is updated eagerly. Copies share their state.
+// The state is variables (counts, exact up to 2^63), so that update works eagerly and inside of a traced
+// function; result() is for eager code. Only RocAuc keeps every score, outside of variables, and is updated
+// eagerly. Copies share their state.
 //
-// Predictions are scores, number[..., classes], of which the largest counts (the first of equals), or classes, integer[...]. Labels are integer[...].
-// Shapes that do not fit are errors; so is a result of no examples.
+// Predictions are scores, number[..., classes], of which the largest counts (the first of equals), or classes,
+// integer[...]. Labels are integer[...]. Shapes that do not fit are errors; so is a result of no examples.
 #pragma once
 
 #include <wengert/nn/Module.h>
@@ -54,7 +55,8 @@ private:
   Variable total_, weight_;
 };
 
-/// Share of the examples whose predicted class is the label (sklearn.metrics.accuracy_score, tf.keras.metrics.SparseCategoricalAccuracy).
+/// Share of the examples whose predicted class is the label (sklearn.metrics.accuracy_score,
+/// tf.keras.metrics.SparseCategoricalAccuracy).
 class Accuracy : public Metric {
 public:
   explicit Accuracy(std::string name = "accuracy", Where where = Where::current());
@@ -65,8 +67,9 @@ private:
   Variable correct_, total_;
 };
 
-/// Share of the elements that are above the threshold where the label is 1, and not where it is 0 (tf.keras.metrics.BinaryAccuracy). For logits, the
-/// threshold is 0. Shapes: predictions float[...], labels number or bool[...] of the same shape.
+/// Share of the elements that are above the threshold where the label is 1, and not where it is 0
+/// (tf.keras.metrics.BinaryAccuracy). For logits, the threshold is 0. Shapes: predictions float[...], labels number
+/// or bool[...] of the same shape.
 class BinaryAccuracy : public Metric {
 public:
   explicit BinaryAccuracy(double threshold = 0.5, std::string name = "binary_accuracy", Where where = Where::current());
@@ -78,8 +81,9 @@ private:
   Variable correct_, total_;
 };
 
-/// Share of the examples whose label is among the k highest scores: fewer than k classes score higher. Scores equal to the label's do not count against
-/// it, as in tf.math.in_top_k; a NaN does, and a label whose score is NaN is a miss. Errors: k below 1; a label that names no class.
+/// Share of the examples whose label is among the k highest scores: fewer than k classes score higher. Scores equal to
+/// the label's do not count against it, as in tf.math.in_top_k; a NaN does, and a label whose score is NaN is a miss.
+/// Errors: k below 1; a label that names no class.
 /// Shapes: scores number[..., classes], labels integer[...].
 class TopKAccuracy : public Metric {
 public:
@@ -92,8 +96,9 @@ private:
   Variable correct_, total_;
 };
 
-/// How many examples of each class were predicted as each: i64[classes, classes], rows are labels and columns predictions, as in
-/// sklearn.metrics.confusion_matrix and tf.math.confusion_matrix. Errors: a label or a prediction that names no class; less than one class.
+/// How many examples of each class were predicted as each: i64[classes, classes], rows are labels and columns
+/// predictions, as in sklearn.metrics.confusion_matrix and tf.math.confusion_matrix. Errors: a label or a prediction
+/// that names no class; less than one class.
 class ConfusionMatrix : public Metric {
 public:
   explicit ConfusionMatrix(int64_t classes, std::string name = "confusion_matrix", Where where = Where::current());
@@ -106,14 +111,15 @@ private:
   Variable matrix_;
 };
 
-/// Area under the ROC curve, exactly: the share of the pairs of a positive and a negative example in which the positive one scores higher, pairs of equal
-/// scores counting one half (Hanley and McNeil 1982; as sklearn.metrics.roc_auc_score. tf.keras.metrics.AUC approximates it by thresholds). Keeps 9 bytes
-/// for each example on the heap.
+/// Area under the ROC curve, exactly: the share of the pairs of a positive and a negative example in
+/// which the positive one scores higher, pairs of equal scores counting one half (Hanley and McNeil
+/// 1982; as sklearn.metrics.roc_auc_score. tf.keras.metrics.AUC approximates it by thresholds). Keeps 9
+/// bytes for each example on the heap.
 class RocAuc {
 public:
   RocAuc();
-  /// Adds scores number[...] and labels of the same shape, 1 (or true) where positive and 0 where negative, or nothing. Errors: another label; a NaN
-  /// score; inside of a traced function.
+  /// Adds scores number[...] and labels of the same shape, 1 (or true) where positive and 0 where negative, or nothing.
+  /// Errors: another label; a NaN score; inside of a traced function.
   void update(const Located &scores, const Located &labels) const;
   /// Errors: no positive, or no negative example.
   double result(Where where = Where::current()) const;

@@ -1,5 +1,5 @@
-// What a fresh weight holds. An initializer is a function of a shape and a dtype; random ones are functions of their seed
-// as well, so that the same program starts from the same weights on every machine.
+// What a fresh weight holds. An initializer is a function of a shape and a dtype; random ones are functions of their
+// seed as well, so that the same program starts from the same weights on every machine.
 #pragma once
 
 #include <wengert/Tensor.h>
@@ -20,8 +20,8 @@ Initializer constant(double value);
 /// Uniform in [low, high).
 Initializer uniform(double low, double high, std::optional<int64_t> seed = {});
 Initializer normal(double mean, double stddev, std::optional<int64_t> seed = {});
-/// Uniform within +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010). The last two axes are the fans, the leading ones
-/// a receptive field.
+/// Uniform within +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010). The last two axes are the fans, the
+/// leading ones a receptive field.
 Initializer glorot_uniform(std::optional<int64_t> seed = {});
 /// Normal with standard deviation sqrt(2 / fan_in): for relu (He et al. 2015).
 Initializer he_normal(std::optional<int64_t> seed = {});

@@ -27,8 +27,10 @@ public:
   const std::vector<Named> &named_variables() const { return variables_; }
   std::vector<Variable> variables() const;
   std::vector<Variable> trainable_variables() const;
-  /// Those that `which(name, variable)` takes: `[](const std::string &name, const wg::Variable &) { return name.ends_with("bias"); }`.
-  std::vector<Variable> trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const;
+  /// Those that `which(name, variable)` takes: `[](const std::string &name, const wg::Variable &) {
+  /// return name.ends_with("bias"); }`.
+  std::vector<Variable>
+  trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const;
   /// Number of elements in all variables.
   int64_t num_parameters() const;
 
@@ -47,7 +49,9 @@ private:
 class Activation {
 public:
   Activation() = default;
-  template <class F> requires(!std::same_as<std::decay_t<F>, Activation>) Activation(F f) {
+  template <class F>
+    requires(!std::same_as<std::decay_t<F>, Activation>)
+  Activation(F f) {
     if constexpr (std::invocable<F &, const Located &>)
       f_ = std::move(f);
     else
@@ -92,7 +96,8 @@ public:
     if constexpr (std::invocable<const Layer &, const Tensor &, Where>)
       layers_.emplace_back([layer](const Tensor &x, const Where &where) { return layer(x, where); });
     else
-      layers_.emplace_back([layer](const Tensor &x, const Where &where) { return Activation(layer)(Located(x, where)); });
+      layers_.emplace_back(
+          [layer](const Tensor &x, const Where &where) { return Activation(layer)(Located(x, where)); });
   }
   Tensor operator()(const Tensor &x, Where where = Where::current()) const;
 
@@ -113,7 +118,7 @@ private:
   Generator generator_;
 };
 
-// ---- Losses and measures: means over the examples ----------------------------------------------------------------------
+// ---- Losses and measures: means over the examples -------------------------------------------------------------------
 
 /// Mean of softmax_cross_entropy. Shapes: logits float[n, classes], labels int[n] -> float[].
 Tensor cross_entropy(const Located &logits, const Located &labels);

@@ -15,8 +15,8 @@ struct EarlyStoppingOptions {
   Mode mode = Mode::min;
 };
 
-/// Keeps the weights of the best value that it is told, and says when to stop (Prechelt 1998; patience, min_delta and mode as in
-/// tf.keras.callbacks.EarlyStopping). The kept weights share memory with the variables' until those change.
+/// Keeps the weights of the best value that it is told, and says when to stop (Prechelt 1998; patience, min_delta and
+/// mode as in tf.keras.callbacks.EarlyStopping). The kept weights share memory with the variables' until those change.
 ///
 ///     wg::optim::EarlyStopping early(model, {.patience = 5});
 ///     for (int epoch = 0; epoch < 100; ++epoch) {
@@ -28,10 +28,12 @@ struct EarlyStoppingOptions {
 class EarlyStopping {
 public:
   /// Parameters may be an empty list: then no weights are kept. Errors: a patience or a min_delta below 0.
-  explicit EarlyStopping(const Parameters &parameters, EarlyStoppingOptions options = {}, Where where = Where::current());
+  explicit EarlyStopping(const Parameters &parameters, EarlyStoppingOptions options = {},
+                         Where where = Where::current());
 
-  /// The next value, a number or a scalar. Better than the best by more than min_delta, it is the best, and the present weights are kept; a NaN is
-  /// never better. Whether `patience` values in a row were not: true until the next improvement. Errors: inside of a traced function.
+  /// The next value, a number or a scalar. Better than the best by more than min_delta, it is the best, and the present
+  /// weights are kept; a NaN is never better. Whether `patience` values in a row were not: true until the next
+  /// improvement. Errors: inside of a traced function.
   bool update(const Located &value);
   /// Whether the last value was an improvement.
   bool improved() const { return count() > 0 && waited() == 0; }
@@ -50,7 +52,7 @@ private:
   int64_t waited() const { return waited_.item<int64_t>(); }
   EarlyStoppingOptions options_;
   std::vector<Variable> variables_, kept_;
-  Variable best_;          ///< f64[]
+  Variable best_;           ///< f64[]
   Variable count_, waited_; ///< i64[]: values, and those since the best
 };
 

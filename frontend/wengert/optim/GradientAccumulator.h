@@ -8,7 +8,8 @@
 
 namespace wg::optim {
 
-/// Sums gradients until they are taken. The sums are variables (`NAME.gradient`, and `weight`), so that one traced function may add and another take:
+/// Sums gradients until they are taken. The sums are variables (`NAME.gradient`, and `weight`), so that one traced
+/// function may add and another take:
 ///
 ///     wg::optim::GradientAccumulator accumulated(model);
 ///     auto micro = wg::function("micro", [&](const wg::Tensor &x, const wg::Tensor &y) {
@@ -20,14 +21,16 @@ namespace wg::optim {
 ///     auto step = wg::function("step", [&] { adam.apply(accumulated.take_mean(), variables); });
 ///     for (...) { micro(x, y); if (++i % 4 == 0) step(); }
 ///
-/// Eagerly it works in the same way, as it does where one function adds in a loop and takes. Clip what is taken, not what is added.
+/// Eagerly it works in the same way, as it does where one function adds in a loop and takes. Clip
+/// what is taken, not what is added.
 class GradientAccumulator {
 public:
   /// Errors: a variable that is no float.
   explicit GradientAccumulator(const Parameters &parameters, Where where = Where::current());
 
-  /// Adds the gradients of a micro-batch, one for each variable, times `weight`: give the number of examples where these differ. An empty one adds
-  /// nothing. Errors, before anything changes: as those of Optimizer::apply; a weight that is not finite and more than 0.
+  /// Adds the gradients of a micro-batch, one for each variable, times `weight`: give the number of examples where
+  /// these differ. An empty one adds nothing. Errors, before anything changes: as those of Optimizer::apply; a weight
+  /// that is not finite and more than 0.
   template <class Grads> void add(const Grads &grads, double weight = 1, Where where = Where::current()) {
     std::vector<Grad> flat;
     detail::visit(grads, [&]<class Leaf>(const Leaf &leaf) {
@@ -36,8 +39,8 @@ public:
     });
     addAll(flat, weight, where);
   }
-  /// The sums over the sum of the weights, in the order of the variables; empty, with the reason, for a variable that never had a gradient.
-  /// An error if nothing was added; in a traced function these are zeros then.
+  /// The sums over the sum of the weights, in the order of the variables; empty, with the reason, for a variable that
+  /// never had a gradient. An error if nothing was added; in a traced function these are zeros then.
   std::vector<Grad> mean(Where where = Where::current()) const;
   /// The sums: of gradients of losses that are sums over examples.
   std::vector<Grad> sum(Where where = Where::current()) const;

@@ -5,9 +5,10 @@
 // one optimiser serves any sets of variables, together or in turn, and from several threads. The learning rate is a
 // variable too: changing it retraces nothing. A schedule computes it from the count of steps, which is a slot.
 //
-// Weight decay is decoupled in all of them (Loshchilov and Hutter 2019, algorithm 2, with lr for its eta alpha, as in torch.optim.AdamW and
-// tf.keras): before the update by its gradient, a variable p with a weight decay w becomes p - lr w p. For SGD that is the L2 penalty w |p|^2 / 2; for
-// the others it is not, and who wants that one adds it to the loss.
+// Weight decay is decoupled in all of them (Loshchilov and Hutter 2019, algorithm 2, with lr for its eta
+// alpha, as in torch.optim.AdamW and tf.keras): before the update by its gradient, a variable p with a weight
+// decay w becomes p - lr w p. For SGD that is the L2 penalty w |p|^2 / 2; for the others it is not, and who
+// wants that one adds it to the loss.
 #pragma once
 
 #include <wengert/GradientTape.h>
@@ -26,7 +27,7 @@
 namespace wg::optim {
 
 struct GroupOptions {
-  double learning_rate_factor = 1;             ///< times the optimiser's learning rate; finite and 0 or more
+  double learning_rate_factor = 1;         ///< times the optimiser's learning rate; finite and 0 or more
   std::optional<double> weight_decay = {}; ///< default: the optimiser's
 };
 
@@ -54,8 +55,10 @@ public:
   /// Updates each variable with the gradient at the same place. Both are lists, tuples, or structures of them.
   /// An empty list changes nothing; an empty Grad is skipped, with one warning a variable that carries the reason.
   /// Errors, before anything changes: different counts; no gradient at all (`No gradients provided for any variable.`);
-  /// a gradient of another shape or dtype than its variable; a variable that is no float. A step that fails for lack of memory changes nothing.
-  template <class Grads, class Variables> void apply(const Grads &grads, const Variables &variables, Where where = Where::current()) {
+  /// a gradient of another shape or dtype than its variable; a variable that is no float. A step that fails for
+  /// lack of memory changes nothing.
+  template <class Grads, class Variables>
+  void apply(const Grads &grads, const Variables &variables, Where where = Where::current()) {
     std::vector<Grad> flat;
     detail::visit(grads, [&]<class Leaf>(const Leaf &leaf) {
       if constexpr (std::same_as<Leaf, Grad> || std::same_as<Leaf, Tensor>)
@@ -64,10 +67,12 @@ public:
     applyAll(flat, listOf(variables), where);
   }
   /// Lists in braces: `opt.apply(grads, {w, b})`.
-  template <class Grads> void apply(const Grads &grads, std::initializer_list<Variable> variables, Where where = Where::current()) {
+  template <class Grads>
+  void apply(const Grads &grads, std::initializer_list<Variable> variables, Where where = Where::current()) {
     apply(grads, std::vector<Variable>(variables), where);
   }
-  void apply(std::initializer_list<Grad> grads, std::initializer_list<Variable> variables, Where where = Where::current()) {
+  void apply(std::initializer_list<Grad> grads, std::initializer_list<Variable> variables,
+             Where where = Where::current()) {
     applyAll(std::vector<Grad>(grads), std::vector<Variable>(variables), where);
   }
   /// Makes the slots that the first apply to these variables would make: to be loaded from a file before it.
@@ -76,11 +81,14 @@ public:
     see(listOf(variables), where);
   }
 
-  /// Steps these variables with a learning rate factor and a weight decay of their own; all others are stepped with 1 and the optimiser's:
+  /// Steps these variables with a learning rate factor and a weight decay of their own; all others are
+  /// stepped with 1 and the optimiser's:
   ///
-  ///     adam.add_group(model.trainable_variables([](const std::string &name, const wg::Variable &) { return name.ends_with("bias"); }), {.weight_decay = 0});
+  ///     adam.add_group(model.trainable_variables([](const std::string &name, const wg::Variable &) { return
+  ///     name.ends_with("bias"); }), {.weight_decay = 0});
   ///
-  /// Errors: a variable that is in a group already, that a step or `build` has seen (a traced step has its decay in its program), or that is no float.
+  /// Errors: a variable that is in a group already, that a step or `build` has seen (a traced step has its decay in its
+  /// program), or that is no float.
   ParameterGroup add_group(const Parameters &parameters, GroupOptions options = {}, Where where = Where::current());
 
   /// That of the last step where it follows a schedule, and that of the first before it.
@@ -100,7 +108,7 @@ protected:
   struct Update {
     const Variable &variable;
     const Tensor &gradient;
-    size_t index;      ///< of the variable among those this optimiser has seen
+    size_t index;       ///< of the variable among those this optimiser has seen
     const Tensor &step; ///< i64[]
     const Tensor &rate; ///< f64[]: the learning rate times the factor of the variable's group
   };
@@ -145,7 +153,7 @@ private:
   std::vector<Seen> seen_;
   std::map<int64_t, size_t> places_; ///< in `seen_`, by the variable's id
   std::vector<Variable> slots_;
-  std::set<std::string> names_; ///< of the slots
+  std::set<std::string> names_;        ///< of the slots
   std::map<std::string, int> numbers_; ///< the last that a name got
 };
 
@@ -166,7 +174,8 @@ protected:
 /// The momentum lies in [0, 1].
 class Momentum : public Optimizer {
 public:
-  explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0, Where where = Where::current());
+  explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0,
+                    Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
@@ -184,7 +193,8 @@ struct AdamOptions {
 /// Adam (Kingma and Ba 2015, algorithm 1), with t = 1, 2, ... and epsilon outside the root:
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
 /// With a weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2).
-/// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in [0, 1), epsilon is not negative.
+/// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in
+/// [0, 1), epsilon is not negative.
 class Adam : public Optimizer {
 public:
   explicit Adam(Schedule learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());

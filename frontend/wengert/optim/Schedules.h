@@ -1,5 +1,6 @@
-// Learning rates that follow the step: functions of the count of steps, evaluated inside of the step itself. A traced step computes its rate from the
-// optimiser's own count, so nothing retraces, and who loads the optimiser's slots goes on where the schedule was.
+// Learning rates that follow the step: functions of the count of steps, evaluated inside of the step itself. A traced
+// step computes its rate from the optimiser's own count, so nothing retraces, and who loads the optimiser's slots
+// goes on where the schedule was.
 #pragma once
 
 #include <wengert/Ops.h>
@@ -13,7 +14,8 @@ namespace wg::optim {
 ///
 ///     wg::optim::Adam adam(wg::optim::cosine_decay(1e-3, 10'000, {.warmup_steps = 500}));
 ///
-/// Any callable from f64[] to a float scalar is a schedule, too: `[](const wg::Tensor &t) { return 0.1 / sqrt(t + 1.0); }`.
+/// Any callable from f64[] to a float scalar is a schedule, too: `[](const wg::Tensor &t) {
+/// return 0.1 / sqrt(t + 1.0); }`.
 class Schedule {
 public:
   /// The same rate at every step.
@@ -23,7 +25,8 @@ public:
   Schedule(F f) : f_(std::move(f)) {}
 
   bool is_constant() const { return !f_; }
-  /// The rate, f64[], at a step given as a scalar of any integer or float dtype. Errors: the callable's result is no float scalar.
+  /// The rate, f64[], at a step given as a scalar of any integer or float dtype. Errors: the
+  /// callable's result is no float scalar.
   Tensor operator()(const Tensor &step, Where where = Where::current()) const;
   /// The same as a number; inside of a traced function too.
   double at(int64_t step, Where where = Where::current()) const;
@@ -33,20 +36,25 @@ private:
   std::function<Tensor(const Tensor &)> f_; ///< empty: constant
 };
 
-// Rates are finite and 0 or more, counts of steps 1 or more (a warm-up 0 or more); anything else is an error. t is the step, from 0.
+// Rates are finite and 0 or more, counts of steps 1 or more (a warm-up 0 or more); anything else is
+// an error. t is the step, from 0.
 
 /// `rate` at every step.
 Schedule constant(double rate, Where where = Where::current());
 /// rate factor^floor(t / every). As torch.optim.lr_scheduler.StepLR.
 Schedule step_decay(double rate, int64_t every, double factor = 0.1, Where where = Where::current());
-/// rate factor^(t / steps); with `staircase`, the exponent is rounded down. As tf.keras.optimizers.schedules.ExponentialDecay.
-Schedule exponential_decay(double rate, int64_t steps, double factor, bool staircase = false, Where where = Where::current());
+/// rate factor^(t / steps); with `staircase`, the exponent is rounded down. As
+/// tf.keras.optimizers.schedules.ExponentialDecay.
+Schedule exponential_decay(double rate, int64_t steps, double factor, bool staircase = false,
+                           Where where = Where::current());
 /// From `rate` in a straight line to `end` at t = steps, and `end` from there on.
 Schedule linear_decay(double rate, int64_t steps, double end = 0, Where where = Where::current());
-/// rates[0] before boundaries[0], rates[1] from there until before boundaries[1], and so on: a boundary is the first step of what follows it, as in
-/// torch.optim.lr_scheduler.MultiStepLR (in tf.keras, it is the last of what precedes it). Errors: boundaries that do not ascend; not one rate more than boundaries.
+/// rates[0] before boundaries[0], rates[1] from there until before boundaries[1], and so on: a boundary is the first
+/// step of what follows it, as in torch.optim.lr_scheduler.MultiStepLR (in tf.keras, it is the last of what precedes
+/// it). Errors: boundaries that do not ascend; not one rate more than boundaries.
 Schedule piecewise_constant(std::vector<int64_t> boundaries, std::vector<double> rates, Where where = Where::current());
-/// From `start` in a straight line to the first rate of `then`, which begins at t = steps (Goyal et al. 2017, section 2.2).
+/// From `start` in a straight line to the first rate of `then`, which begins at t = steps
+/// (Goyal et al. 2017, section 2.2).
 Schedule warmup(int64_t steps, Schedule then, double start = 0, Where where = Where::current());
 
 struct CosineOptions {
@@ -54,8 +62,8 @@ struct CosineOptions {
   int64_t warmup_steps = 0; ///< steps before the decay, in which the rate grows in a straight line
   double warmup_start = 0;  ///< the rate at t = 0 if there are such
 };
-/// end + (rate - end) (1 + cos(pi t / steps)) / 2, and `end` from t = steps on, t counted from the end of the warm-up (Loshchilov and Hutter 2017,
-/// equation 5, without restarts).
+/// end + (rate - end) (1 + cos(pi t / steps)) / 2, and `end` from t = steps on, t counted from the end of the warm-up
+/// (Loshchilov and Hutter 2017, equation 5, without restarts).
 Schedule cosine_decay(double rate, int64_t steps, CosineOptions options = {}, Where where = Where::current());
 
 } // namespace wg::optim

@@ -9,13 +9,15 @@ namespace wg::optim {
 
 struct AverageOptions {
   double decay = 0.999; ///< in [0, 1]; 1 only with bias correction
-  /// The average of the values that were seen, without the initial one: weights (1 - decay) decay^(t - i) over their sum 1 - decay^t, as Adam's moments
-  /// are corrected (Kingma and Ba 2015, section 3). With decay 1 it is the plain mean (stochastic weight averaging, Izmailov et al. 2018).
+  /// The average of the values that were seen, without the initial one: weights (1 - decay) decay^(t - i) over their
+  /// sum 1 - decay^t, as Adam's moments are corrected (Kingma and Ba 2015, section 3). With decay 1 it is the plain
+  /// mean (stochastic weight averaging, Izmailov et al. 2018).
   bool bias_correction = false;
 };
 
-/// Exponential moving average: a = decay a + (1 - decay) p after each update, from the initial value of p on (Polyak and Juditsky 1992; as
-/// tf.train.ExponentialMovingAverage). Kept as variables `NAME.average`, beside the count `updates`.
+/// Exponential moving average: a = decay a + (1 - decay) p after each update, from the initial value of
+/// p on (Polyak and Juditsky 1992; as tf.train.ExponentialMovingAverage). Kept as variables
+/// `NAME.average`, beside the count `updates`.
 ///
 ///     wg::optim::ExponentialMovingAverage average(model, {.decay = 0.99});
 ///     for (...) { step(x, y); average.update(); }
@@ -25,17 +27,20 @@ struct AverageOptions {
 class ExponentialMovingAverage {
 public:
   /// Errors: a variable that is no float; a decay out of its range.
-  explicit ExponentialMovingAverage(const Parameters &parameters, AverageOptions options = {}, Where where = Where::current());
+  explicit ExponentialMovingAverage(const Parameters &parameters, AverageOptions options = {},
+                                    Where where = Where::current());
   ExponentialMovingAverage(const ExponentialMovingAverage &) = delete;
   ExponentialMovingAverage &operator=(const ExponentialMovingAverage &) = delete;
 
-  /// Takes the present values in: after each step of the optimiser, or inside of the traced step. An error while the averages are swapped in,
-  /// eagerly and when it is traced; a compiled step does not look, so end the scope before it.
+  /// Takes the present values in: after each step of the optimiser, or inside of the traced step. An error while the
+  /// averages are swapped in, eagerly and when it is traced; a compiled step does not look, so end the scope before it.
   void update(Where where = Where::current());
-  /// The average of a variable, its initial value before the first update. An error for a variable that is not averaged.
+  /// The average of a variable, its initial value before the first update. An error for a
+  /// variable that is not averaged.
   Tensor average(const Variable &variable, Where where = Where::current()) const;
 
-  /// Exchanges the variables' values and the averages, and back. All or none changes. Errors: inside of a traced function; in a row.
+  /// Exchanges the variables' values and the averages, and back. All or none changes. Errors: inside
+  /// of a traced function; in a row.
   void swap_in(Where where = Where::current());
   void swap_out(Where where = Where::current());
   bool swapped() const { return swapped_; }
@@ -60,7 +65,8 @@ public:
     return Scope(*this);
   }
 
-  /// The averages and the count of updates, as save_weights and load_weights take them; to be saved while they are not swapped in.
+  /// The averages and the count of updates, as save_weights and load_weights take them; to be saved
+  /// while they are not swapped in.
   std::vector<nn::Module::Named> named_state() const;
 
 private:
