@@ -1,6 +1,8 @@
 // What an element is: its name, its size, its kind. Knows nothing of tensors.
 #pragma once
 
+#include "runtime/Export.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,11 +32,11 @@ inline constexpr DTypeSet kFloats = 0x0f, kIntegers = 0x70, kBooleans = 0x80;
 inline constexpr DTypeSet kNumbers = kFloats | kIntegers, kAnyDType = 0xff;
 
 /// The short name, as in the IR and in messages: `f32`, `i64`, `bool`.
-std::string_view nameOf(DType dtype);
+WENGERT_API std::string_view nameOf(DType dtype);
 /// The long name, as NumPy and TensorFlow print it: `float32`, `int64`, `bool`.
-std::string_view longNameOf(DType dtype);
+WENGERT_API std::string_view longNameOf(DType dtype);
 /// Reads either spelling.
-std::optional<DType> parseDType(std::string_view name);
+WENGERT_API std::optional<DType> parseDType(std::string_view name);
 
 template <class T> struct DTypeOf;
 template <> struct DTypeOf<double> {

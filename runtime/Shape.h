@@ -79,7 +79,7 @@ private:
 };
 
 /// `[1, 0, ?]`
-std::string toString(const Ints &values);
+WENGERT_API std::string toString(const Ints &values);
 
 /// The sizes of a tensor, rank 0 to 8; a size may be `kDynamic` where a type is meant.
 class Shape : public Ints {
@@ -99,7 +99,7 @@ public:
 };
 
 /// `(2, 3)`, `(5,)`, `()`: as NumPy prints it, a dynamic size as `?`.
-std::string toString(const Shape &shape);
+WENGERT_API std::string toString(const Shape &shape);
 
 /// A tensor's dtype and shape. Prints as `f32[2,3]`, `f32[?,3]`, `f32[]`.
 struct TensorType {
@@ -107,6 +107,6 @@ struct TensorType {
   Shape shape;
   friend bool operator==(const TensorType &a, const TensorType &b) = default;
 };
-std::string toString(const TensorType &type);
+WENGERT_API std::string toString(const TensorType &type);
 
 } // namespace wg::runtime

@@ -38,9 +38,9 @@ struct Failure {
 };
 
 /// The whole text: `error: op: message`, then `  at where`, then `  try: remedy`.
-std::string toString(const Failure &failure);
+WENGERT_API std::string toString(const Failure &failure);
 /// `train.cpp:41 in step`; the file's last path component and the function's bare name.
-std::string toString(const Where &where);
+WENGERT_API std::string toString(const Where &where);
 
 /// Success, or a Failure. Costs one pointer.
 class [[nodiscard]] Status {

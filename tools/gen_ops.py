@@ -147,7 +147,7 @@ def main():
     write(f"{out}/runtime/OpTable.inc", head + "".join(h for h, _ in rows) + "static const OpRecord kRecords[] = {\n" + "\n".join(r for _, r in rows) + "\n};\n")
     write(f"{out}/runtime/OpAttrs.inc", head + "\n".join(op.attr_struct() for op in ops if op.attrs))
     write(f"{out}/ir/OpBridge.inc", head + "\n".join(op.infer() for op in ops if op.inferred))
-    write(f"{out}/wengert/Ops.inc", head + "\n".join(f"{docstring(op)}\nTensor {op.name}({op.signature()[0]});\n" for op in public))
+    write(f"{out}/wengert/Ops.inc", head + "\n".join(f"{docstring(op)}\nWENGERT_API Tensor {op.name}({op.signature()[0]});\n" for op in public))
     write(f"{out}/frontend/Ops.inc", head + "\n".join(f"Tensor {op.name}({op.signature()[1]}) {{ {op.signature()[2]} }}\n" for op in public))
     write(f"{out}/tests/Samples.inc", head + "".join(f'WG_SAMPLE({op.name}, "{s}")\n' for op in ops for s in op.samples))
     write(f"{out}/ops.md", "| op | meaning | attributes | derivative |\n|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")

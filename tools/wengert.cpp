@@ -4,12 +4,13 @@
 #include "tools/Streams.h"
 
 #include <wengert/Error.h>
+#include <wengert/Version.h>
 
 #include <iostream>
 
 static int run(int argc, char **argv) {
   CLI::App app("Wengert: tapes and traced functions, differentiated and compiled", "wengert");
-  app.set_version_flag("--version", "wengert " WENGERT_VERSION);
+  app.set_version_flag("--version", "wengert " WENGERT_VERSION_STRING);
   app.require_subcommand(1);
   wg::tools::Action action;
   wg::tools::addTrain(app, action);

@@ -4,12 +4,11 @@
 // every tensor steps through as one axis are merged. n is the side whose innermost letter is c's innermost, so that c
 // is stored in vectors; a and b change roles where that is needed. Then, per batch and per panel of n:
 //
-//   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far
-//   apart that they share cache sets
-//   (and once, before all panels, a[k, tile of m] where a lies that way)
+//   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share
+//                                   cache sets (and once, before all panels, a[k, tile of m] where a lies that way)
 //   for m in tiles of MR:           MR x NV accumulators in registers
-//     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds; a prefetch
-//     of what the epilogue will read
+//     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds; a prefetch of what the
+//             epilogue will read
 //             (a long k in blocks, each summed on its own: one running sum of 10^6 terms would lose three digits)
 //     epilogue on each accumulator, stores
 //

@@ -12,6 +12,6 @@ namespace wg {
 ///
 /// Inside a traced function a size may be `?`; where a number is wanted for it, the result has that number as its size,
 /// and a call for which this is not so is an error when the function runs. Otherwise the result is x itself.
-Tensor shape_check(const Located &x, const Shape &shape, std::string_view name = {});
+WENGERT_API Tensor shape_check(const Located &x, const Shape &shape, std::string_view name = {});
 
 } // namespace wg

@@ -17,9 +17,9 @@ namespace wg {
 /// receiver must not write to them, since other handles see the same tensor. It calls `result->deleter(result)` once,
 /// on any thread, when it needs them no more; until then they stay as they are, even if x is the value of a variable
 /// that is assigned. All dtypes are exported. Errors: a symbolic tensor has no elements.
-DLManagedTensor *to_dlpack(const Tensor &x, Where where = Where::current());
+WENGERT_API DLManagedTensor *to_dlpack(const Tensor &x, Where where = Where::current());
 /// The same as the struct of DLPack 1.0, which says that the elements are read-only.
-DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &x, Where where = Where::current());
+WENGERT_API DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &x, Where where = Where::current());
 
 /// A tensor of the elements that another library manages, at most 8 axes. Takes over `managed` in any case: its deleter
 /// is called once, when the last handle to the memory goes, or before this returns or throws if nothing refers to the
@@ -32,7 +32,7 @@ DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &x, Where where = Whe
 /// Errors: another device than the CPU (kDLCPU); another dtype than f64, f32, bf16, f16, i64, i32, u8 and bool of 8
 /// bits, or vectors of them (lanes); a negative size or more than 8 axes; a null pointer to elements; of the versioned
 /// struct, another major version than 1.
-Tensor from_dlpack(DLManagedTensor *managed, Where where = Where::current());
-Tensor from_dlpack(DLManagedTensorVersioned *managed, Where where = Where::current());
+WENGERT_API Tensor from_dlpack(DLManagedTensor *managed, Where where = Where::current());
+WENGERT_API Tensor from_dlpack(DLManagedTensorVersioned *managed, Where where = Where::current());
 
 } // namespace wg

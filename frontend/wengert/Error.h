@@ -27,17 +27,17 @@ inline constexpr int64_t dynamic = runtime::kDynamic;
 
 /// `f32`; `(2, 3)`, a dynamic size as `?`; `f32[2,3]`. Tensors, variables and gradients have a to_string too,
 /// and all of them an operator<<.
-std::string to_string(DType dtype);
-std::string to_string(const Shape &shape);
-std::string to_string(const TensorType &type);
+WENGERT_API std::string to_string(DType dtype);
+WENGERT_API std::string to_string(const Shape &shape);
+WENGERT_API std::string to_string(const TensorType &type);
 namespace runtime {
-std::ostream &operator<<(std::ostream &out, DType dtype);
-std::ostream &operator<<(std::ostream &out, const Shape &shape);
-std::ostream &operator<<(std::ostream &out, const TensorType &type);
+WENGERT_API std::ostream &operator<<(std::ostream &out, DType dtype);
+WENGERT_API std::ostream &operator<<(std::ostream &out, const Shape &shape);
+WENGERT_API std::ostream &operator<<(std::ostream &out, const TensorType &type);
 } // namespace runtime
 
 /// The one exception of the library. what() reads: what, where in the user's source, what to do.
-class Error : public std::runtime_error {
+class WENGERT_API Error : public std::runtime_error {
 public:
   explicit Error(runtime::Failure failure);
   ErrorKind kind() const noexcept { return failure_.kind; }
@@ -56,7 +56,7 @@ private:
 
 namespace detail {
 /// Throws Error; `where` fills a place that the failure lacks.
-[[noreturn]] void raise(runtime::Failure failure, const Where &where = {});
+[[noreturn]] WENGERT_API void raise(runtime::Failure failure, const Where &where = {});
 } // namespace detail
 
 } // namespace wg

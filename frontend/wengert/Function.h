@@ -29,7 +29,7 @@ struct FunctionOptions {
 
 /// Where a program can be printed on its way to machine code.
 enum class Stage { traced, dropped, simplified, fused, lowered, llvm, assembly };
-const char *to_string(Stage stage);
+WENGERT_API const char *to_string(Stage stage);
 
 /// One adjoint that is not computed.
 struct DroppedGradient {
@@ -133,7 +133,7 @@ template <class T> constexpr std::string_view typeName() {
 template <class T> inline constexpr std::string_view kTypeIdentity = typeName<T>();
 
 /// The leaves of a call's arguments, and the words of its signature.
-class Arguments {
+class WENGERT_API Arguments {
 public:
   struct Leaf {
     const Tensor *tensor;
@@ -232,12 +232,12 @@ struct Results {
 
 class FunctionState;
 class ConcreteState;
-std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where);
+WENGERT_API std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where);
 /// Finds or makes the concrete function and calls it.
-void call(FunctionState &function, Arguments &arguments, Body body, Results &results);
+WENGERT_API void call(FunctionState &function, Arguments &arguments, Body body, Results &results);
 /// Finds or makes it.
-std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body);
-bool functionsRunEagerly();
+WENGERT_API std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body);
+WENGERT_API bool functionsRunEagerly();
 
 /// What holds the placeholders of an argument: a vector for a span, whose elements are the caller's.
 template <class T> struct HeldType : std::type_identity<T> {};
@@ -310,7 +310,7 @@ template <class R> R unpack(Results &results) {
 }
 
 /// A number for each C++ type, given at its first use.
-uint32_t nextTypeNumber();
+WENGERT_API uint32_t nextTypeNumber();
 template <class T> uint32_t typeNumber() {
   static const uint32_t number = nextTypeNumber();
   return number;
@@ -354,7 +354,7 @@ template <class R, class F, class... A> R invoke(FunctionState &state, F &f, con
 } // namespace detail
 
 /// One traced signature of a function: its program on the way to machine code, and its report.
-class ConcreteFunction {
+class WENGERT_API ConcreteFunction {
 public:
   /// The tensors among the arguments, in order, without structure: `cf(x, y)`. Shapes and dtypes are checked.
   template <class... A> std::vector<Tensor> operator()(const A &...args) const {
@@ -388,7 +388,7 @@ private:
 };
 
 /// What every function has, whatever its type.
-class FunctionBase {
+class WENGERT_API FunctionBase {
 public:
   /// How often the callable was traced, and how many concrete functions are in the cache.
   int64_t trace_count() const;
@@ -582,11 +582,11 @@ auto function(F f, FunctionOptions options = {}, Where where = Where::current())
 }
 
 /// Every function runs its C++ body op by op: for debugging.
-void set_run_functions_eagerly(bool eagerly);
+WENGERT_API void set_run_functions_eagerly(bool eagerly);
 
 namespace detail {
 /// Suspends tracing and recording on this thread while it lives.
-class OutsideTrace {
+class WENGERT_API OutsideTrace {
 public:
   OutsideTrace();
   OutsideTrace(const OutsideTrace &) = delete;
@@ -603,6 +603,6 @@ template <class F> auto at_trace_time(F &&f) {
   return f();
 }
 /// Whether this thread is tracing a function now.
-bool tracing();
+WENGERT_API bool tracing();
 
 } // namespace wg

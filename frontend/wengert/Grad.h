@@ -11,7 +11,7 @@
 
 namespace wg {
 
-class Grad {
+class WENGERT_API Grad {
 public:
   Grad() = default;
   Grad(Tensor value) : value_(std::move(value)) {}
@@ -41,8 +41,8 @@ private:
 };
 
 /// The tensor, or `None: reason`.
-std::ostream &operator<<(std::ostream &out, const Grad &grad);
-std::string to_string(const Grad &grad);
+WENGERT_API std::ostream &operator<<(std::ostream &out, const Grad &grad);
+WENGERT_API std::string to_string(const Grad &grad);
 
 /// As many gradients as there were sources: `auto [dw, db] = tape.gradient(loss, {w, b});`. Also a list of any length.
 template <size_t n> struct GradArray : std::array<Grad, n> {

@@ -50,7 +50,7 @@ namespace detail {
 
 class Tape;
 /// A handle to the variable that counts as one of its own to this tape: what is read through it is read at this place.
-Variable placeOf(GradientTape &tape, const Variable &variable, const Where &where);
+WENGERT_API Variable placeOf(GradientTape &tape, const Variable &variable, const Where &where);
 
 /// A tensor or a variable among the sources of a gradient, or among what is watched.
 struct Source {
@@ -77,7 +77,7 @@ template <class T> void collectSources(const T &tree, std::vector<Source> &sourc
 }
 
 /// Ends a scope when it dies: recording goes back to what it was, unless the tape was used up meanwhile.
-class [[nodiscard]] Recording {
+class [[nodiscard]] WENGERT_API Recording {
 public:
   Recording(std::shared_ptr<Tape> tape, bool before) : tape_(std::move(tape)), before_(before) {}
   Recording(Recording &&other) noexcept = default;
@@ -105,7 +105,7 @@ public:
 /// Records the ops that depend on something watched, from its construction until it dies, is stopped, or, unless
 /// persistent, is asked for a gradient. Tapes nest; each belongs to the thread, and to the traced function, that made
 /// it. After a move, every use of the tape that was moved from is an error.
-class GradientTape {
+class WENGERT_API GradientTape {
 public:
   explicit GradientTape(GradientTapeOptions options = {});
   GradientTape(const GradientTape &) = delete;

@@ -37,58 +37,61 @@ namespace detail {
 using runtime::Attrs;
 using runtime::OpId;
 /// One op through the gate; literals take the dtype of the first tensor, or their own. No broadcasting.
-Tensor apply(OpId op, const Attrs &attrs, std::initializer_list<const Located *> operands);
+WENGERT_API Tensor apply(OpId op, const Attrs &attrs, std::initializer_list<const Located *> operands);
 /// A binary elementwise op with broadcasting.
-Tensor binary(OpId op, const Located &a, const Located &b);
-Tensor reduce(OpId op, const Located &x, const Axes &axes, bool keepdims);
-Tensor argmax(const Located &x, int64_t axis);
+WENGERT_API Tensor binary(OpId op, const Located &a, const Located &b);
+WENGERT_API Tensor reduce(OpId op, const Located &x, const Axes &axes, bool keepdims);
+WENGERT_API Tensor argmax(const Located &x, int64_t axis);
 } // namespace detail
 
 // ---- Creation
 // Sizes are not negative. A size is `?` only in the unchanged shape of a tensor of a traced function,
 // `zeros(x.shape())`. Inside such a function these are literals of the program.
 
-Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
-Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
+WENGERT_API Tensor zeros(const Shape &shape, DType dtype = f32, Where where = Where::current());
+WENGERT_API Tensor ones(const Shape &shape, DType dtype = f32, Where where = Where::current());
 /// `value` everywhere, in its own dtype unless one is given. A float for an integer dtype is cast: toward zero,
 /// saturating, NaN to 0; an integer that the dtype does not hold is an error.
-Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype = {});
+WENGERT_API Tensor full(const Shape &shape, const Located &value, std::optional<DType> dtype = {});
 /// start, start + step, ... below stop. An error if an integer dtype does not hold them all.
-Tensor arange(int64_t stop, DType dtype = i64, Where where = Where::current());
-Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = i64, Where where = Where::current());
+WENGERT_API Tensor arange(int64_t stop, DType dtype = i64, Where where = Where::current());
+WENGERT_API Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = i64,
+                          Where where = Where::current());
 /// `count` values from start to stop, both included.
-Tensor linspace(double start, double stop, int64_t count, DType dtype = f32, Where where = Where::current());
+WENGERT_API Tensor linspace(double start, double stop, int64_t count, DType dtype = f32,
+                            Where where = Where::current());
 /// Ones on the diagonal: [rows, columns], square unless columns are given.
-Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, DType dtype = f32, Where where = Where::current());
+WENGERT_API Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, DType dtype = f32,
+                       Where where = Where::current());
 
 // ---- Operators
 // ---------------------------------------------------------------------------------------------------------
 
-Tensor operator+(const Located &a, const Located &b);
-Tensor operator-(const Located &a, const Located &b);
-Tensor operator*(const Located &a, const Located &b);
+WENGERT_API Tensor operator+(const Located &a, const Located &b);
+WENGERT_API Tensor operator-(const Located &a, const Located &b);
+WENGERT_API Tensor operator*(const Located &a, const Located &b);
 /// Floats; for integers an error that names floor_div and cast.
-Tensor operator/(const Located &a, const Located &b);
+WENGERT_API Tensor operator/(const Located &a, const Located &b);
 /// The remainder with the sign of b.
-Tensor operator%(const Located &a, const Located &b);
-Tensor operator-(const Located &x);
+WENGERT_API Tensor operator%(const Located &a, const Located &b);
+WENGERT_API Tensor operator-(const Located &x);
 /// identity(x)
-Tensor operator+(const Located &x);
-Tensor operator==(const Located &a, const Located &b);
-Tensor operator!=(const Located &a, const Located &b);
-Tensor operator<(const Located &a, const Located &b);
-Tensor operator<=(const Located &a, const Located &b);
-Tensor operator>(const Located &a, const Located &b);
-Tensor operator>=(const Located &a, const Located &b);
+WENGERT_API Tensor operator+(const Located &x);
+WENGERT_API Tensor operator==(const Located &a, const Located &b);
+WENGERT_API Tensor operator!=(const Located &a, const Located &b);
+WENGERT_API Tensor operator<(const Located &a, const Located &b);
+WENGERT_API Tensor operator<=(const Located &a, const Located &b);
+WENGERT_API Tensor operator>(const Located &a, const Located &b);
+WENGERT_API Tensor operator>=(const Located &a, const Located &b);
 /// On bool tensors, elementwise; both sides are always evaluated.
-Tensor operator&&(const Located &a, const Located &b);
-Tensor operator||(const Located &a, const Located &b);
-Tensor operator!(const Located &x);
+WENGERT_API Tensor operator&&(const Located &a, const Located &b);
+WENGERT_API Tensor operator||(const Located &a, const Located &b);
+WENGERT_API Tensor operator!(const Located &x);
 /// Rebinds the handle: the tensor that others hold stays as it is.
-Tensor &operator+=(Tensor &a, const Located &b);
-Tensor &operator-=(Tensor &a, const Located &b);
-Tensor &operator*=(Tensor &a, const Located &b);
-Tensor &operator/=(Tensor &a, const Located &b);
+WENGERT_API Tensor &operator+=(Tensor &a, const Located &b);
+WENGERT_API Tensor &operator-=(Tensor &a, const Located &b);
+WENGERT_API Tensor &operator*=(Tensor &a, const Located &b);
+WENGERT_API Tensor &operator/=(Tensor &a, const Located &b);
 
 // ---- From the records
 // ----------------------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ Tensor &operator/=(Tensor &a, const Located &b);
 
 /// a where `condition` holds, else b; all three broadcast. The untaken side gets an exact 0 as gradient; times an
 /// infinite slope above it that is NaN, so guard the argument too: `where(x > 0, log(where(x > 0, x, 1)), 0)`.
-Tensor where(const Located &condition, const Located &a, const Located &b);
+WENGERT_API Tensor where(const Located &condition, const Located &a, const Located &b);
 
 struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;
@@ -108,106 +111,108 @@ struct MatmulOptions {
 /// Matrix product over the last two axes; leading axes are a batch and broadcast. A vector counts as a row on the left
 /// and as a column on the right, and the result lacks that axis.
 /// Shapes: a float[..., m, k], b float[..., k, n] -> float[..., m, n].
-Tensor matmul(const Located &a, const Located &b, MatmulOptions options = {});
+WENGERT_API Tensor matmul(const Located &a, const Located &b, MatmulOptions options = {});
 /// Sum of products over the letters that the result lacks: `einsum("mk,kn->mn", a, b)`. Without `->` the result has the
 /// letters that occur once, in alphabetical order. A letter on one side only is summed first.
-Tensor einsum(const std::string &equation, const Located &a, const Located &b);
+WENGERT_API Tensor einsum(const std::string &equation, const Located &a, const Located &b);
 /// Contracts the last `axes` axes of a with the first of b.
-Tensor tensordot(const Located &a, const Located &b, int64_t axes = 2);
+WENGERT_API Tensor tensordot(const Located &a, const Located &b, int64_t axes = 2);
 /// [m], [n] -> [m, n]
-Tensor outer(const Located &a, const Located &b);
+WENGERT_API Tensor outer(const Located &a, const Located &b);
 /// [k], [k] -> []
-Tensor dot(const Located &a, const Located &b);
+WENGERT_API Tensor dot(const Located &a, const Located &b);
 
 // ---- Shapes
 // ----------------------------------------------------------------------------------------------------------------
 
 /// Axis i of the result is axis permutation[i] of x; without one, the axes are reversed.
-Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
+WENGERT_API Tensor transpose(const Located &x, const std::vector<int64_t> &permutation = {});
 /// The same elements in row-major order. One size may be -1 (or `dynamic`): it follows from the others, when the
 /// function runs if x has open sizes.
-Tensor reshape(const Located &x, const Shape &shape);
+WENGERT_API Tensor reshape(const Located &x, const Shape &shape);
 /// NumPy's rule: axes are aligned at the end, and a size 1 repeats. The result is a tensor of
 /// its own, in x's own shape too.
-Tensor broadcast_to(const Located &x, const Shape &shape);
+WENGERT_API Tensor broadcast_to(const Located &x, const Shape &shape);
 /// A new axis of size 1 at `axis`; negative ones count from the end of the result.
-Tensor expand_dims(const Located &x, int64_t axis);
+WENGERT_API Tensor expand_dims(const Located &x, int64_t axis);
 /// Without the given axes, which have size 1 (a `?` among them: when the function runs); by default
 /// without all that are known to.
-Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
+WENGERT_API Tensor squeeze(const Located &x, const Axes &axes = Axes::all());
 /// x[start : limit : stride] on the leading axes; negative places count from the end, and places clamp. Strides are
 /// positive. An open axis counts when the function runs.
-Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
-             const std::vector<int64_t> &strides = {});
+WENGERT_API Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::vector<int64_t> &limits,
+                         const std::vector<int64_t> &strides = {});
 /// x[i] along an axis, which the result lacks. A place beyond an open axis is an error when the function runs.
-Tensor index(const Located &x, int64_t i, int64_t axis = 0);
-Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
+WENGERT_API Tensor index(const Located &x, int64_t i, int64_t axis = 0);
+WENGERT_API Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
 /// Along a new axis.
-Tensor stack(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
+WENGERT_API Tensor stack(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
 /// `parts` equal pieces; an open size that is no multiple of `parts` is an error when the function runs.
-std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis = 0);
+WENGERT_API std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis = 0);
 /// Zeros (or `value`) before and after: one pair an axis.
-Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value = 0);
+WENGERT_API Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value = 0);
 /// 1 at place x[...] of a new last axis of size `depth`, else 0; a row of zeros for an index outside.
-Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
+WENGERT_API Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);
 
 // ---- Composites: no rule of their own
 // ------------------------------------------------------------------------------------------
 
 /// x as a tensor of its own: a gradient by it is not one by x, which a copy of the handle would be. `+x` is the same.
-Tensor identity(const Located &x);
-Tensor square(const Located &x);
+WENGERT_API Tensor identity(const Located &x);
+WENGERT_API Tensor square(const Located &x);
 /// Place of the smallest of x along an axis: the first of equals; a NaN wins, the first one.
 /// Shapes: x number[...] -> i64[... without axis].
-Tensor argmin(const Located &x, int64_t axis = -1);
+WENGERT_API Tensor argmin(const Located &x, int64_t axis = -1);
 /// x is inf or -inf. Shapes: x float[...] -> bool[...].
-Tensor is_inf(const Located &x);
+WENGERT_API Tensor is_inf(const Located &x);
 /// x is neither infinite nor NaN. Shapes: x float[...] -> bool[...].
-Tensor is_finite(const Located &x);
-Tensor reciprocal(const Located &x);
-Tensor mean(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+WENGERT_API Tensor is_finite(const Located &x);
+WENGERT_API Tensor reciprocal(const Located &x);
+WENGERT_API Tensor mean(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 /// Mean of the squared distances from the mean.
-Tensor variance(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+WENGERT_API Tensor variance(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 /// log(sum(exp(x))), shifted by the maximum: never overflows. -inf of -inf only.
-Tensor logsumexp(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
-Tensor softmax(const Located &x, int64_t axis = -1);
-Tensor log_softmax(const Located &x, int64_t axis = -1);
+WENGERT_API Tensor logsumexp(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+WENGERT_API Tensor softmax(const Located &x, int64_t axis = -1);
+WENGERT_API Tensor log_softmax(const Located &x, int64_t axis = -1);
 /// x Phi(x), exact, by erf (Hendrycks and Gimpel 2016).
-Tensor gelu(const Located &x);
+WENGERT_API Tensor gelu(const Located &x);
 /// x sigmoid(x)
-Tensor silu(const Located &x);
+WENGERT_API Tensor silu(const Located &x);
 /// min(max(x, low), high), NaN where any of the three is; a bound counts as inside for the gradient.
-Tensor clip(const Located &x, const Located &low, const Located &high);
+WENGERT_API Tensor clip(const Located &x, const Located &low, const Located &high);
 /// sqrt(sum(x^2)); its gradient at 0 is 0.
-Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
+WENGERT_API Tensor norm(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 
 // ---- Losses
 // ------------------------------------------------------------------------------------------------------------------
 
 /// Mean over all elements of (prediction - target)^2. Shapes: equal, or one is a scalar; anything else is an error.
-Tensor mean_squared_error(const Located &prediction, const Located &target);
+WENGERT_API Tensor mean_squared_error(const Located &prediction, const Located &target);
 /// -log softmax(logits)[label] for each example. Integer labels[...] name the class; float labels[..., classes] give
 /// its distribution. Shapes: logits float[..., classes] -> float[...].
-Tensor softmax_cross_entropy(const Located &logits, const Located &labels);
+WENGERT_API Tensor softmax_cross_entropy(const Located &logits, const Located &labels);
 
 // ---- Random numbers: functions of a key
 // ------------------------------------------------------------------------------------------
 
 namespace random {
 /// A key i64[2] from a seed.
-Tensor key(int64_t seed);
+WENGERT_API Tensor key(int64_t seed);
 /// `count` keys that are independent of each other and of `key`; an error if it is negative.
-std::vector<Tensor> split(const Located &key, int64_t count = 2);
+WENGERT_API std::vector<Tensor> split(const Located &key, int64_t count = 2);
 } // namespace random
 
 /// Uniform in [low, high): element i is a function of the key and of i alone, the same in every engine.
-Tensor random_uniform(const Located &key, const Shape &shape, double low = 0, double high = 1, DType dtype = f32);
+WENGERT_API Tensor random_uniform(const Located &key, const Shape &shape, double low = 0, double high = 1,
+                                  DType dtype = f32);
 /// Normal with the given mean and standard deviation (Box and Muller 1958).
-Tensor random_normal(const Located &key, const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32);
+WENGERT_API Tensor random_normal(const Located &key, const Shape &shape, double mean = 0, double stddev = 1,
+                                 DType dtype = f32);
 
 /// A key that every draw advances; inside a traced function it is state like any variable. Threads may share it: no two
 /// draws have the same key.
-class Generator {
+class WENGERT_API Generator {
 public:
   explicit Generator(int64_t seed, Where where = Where::current());
   /// A key that no other call of this generator returns.
@@ -224,6 +229,6 @@ private:
 
 /// Threads that kernels may use, the calling one included: 1 to 256; any other count is an error. The default is the
 /// number of CPUs that the process may run on. Waits for the kernels that run now; takes effect for the next.
-void set_num_threads(int count, Where where = Where::current());
+WENGERT_API void set_num_threads(int count, Where where = Where::current());
 
 } // namespace wg

@@ -27,7 +27,7 @@ struct ProgressOptions {
 namespace detail {
 
 /// The line of one loop. Quiet, a pass of the loop costs one comparison; otherwise one look at the clock.
-class ProgressLine {
+class WENGERT_API ProgressLine {
 public:
   explicit ProgressLine(ProgressOptions options);
   ProgressLine(const ProgressLine &) = delete;

@@ -43,7 +43,7 @@ struct TensorBody {
   mutable std::atomic<int64_t> references{1};
   TensorType type;
 };
-void destroy(const TensorBody *body) noexcept;
+WENGERT_API void destroy(const TensorBody *body) noexcept;
 
 /// The type in which a tensor holds a C++ number, by kind and width: `long` and `long long` are both i64, what is
 /// narrower than an i32 becomes one but for u8, and unsigned numbers become the next wider signed ones.
@@ -103,7 +103,7 @@ template <class T, class Deleter> struct BlobOwner {
   }
 };
 
-[[noreturn]] void raiseBeyondI64(uint64_t number, const Where &where);
+[[noreturn]] WENGERT_API void raiseBeyondI64(uint64_t number, const Where &where);
 
 /// A C++ number as a tensor holds it; an error for one beyond i64.
 template <Arithmetic T> Stored<T> stored(T number, const Where &where) {
@@ -115,7 +115,7 @@ template <Arithmetic T> Stored<T> stored(T number, const Where &where) {
 
 } // namespace detail
 
-class Tensor {
+class WENGERT_API Tensor {
 public:
   /// No tensor; using it in an op is an error.
   Tensor() = default;
@@ -166,9 +166,9 @@ public:
   /// A tensor of elements that lie at `data`, in row-major order; nothing is copied. The dtype is that of T: double,
   /// float, std::int64_t, std::int32_t, std::uint8_t, bool. `data` is aligned as T is; 64 bytes are faster. Examples:
   ///
-  ///     Tensor a = Tensor::from_blob(array, {2, 3});                                   // the array outlives the
-  ///     tensor Tensor b = Tensor::from_blob(new float[6], {2, 3}, [](float *p) { delete[] p; });
-  ///     Tensor c = Tensor::from_blob(shared->data(), {2, 3}, [shared] {});             // a std::shared_ptr keeps them
+  ///     Tensor a = Tensor::from_blob(array, {2, 3}); // the array outlives the tensor
+  ///     Tensor b = Tensor::from_blob(new float[6], {2, 3}, [](float *p) { delete[] p; });
+  ///     Tensor c = Tensor::from_blob(shared->data(), {2, 3}, [shared] {}); // a std::shared_ptr keeps them
   ///
   /// Until the last handle to the memory goes, it must exist and its contents must not change: tensors are immutable,
   /// tapes and traced functions keep those that they saw, and reshape shares memory. Nothing here writes to it: a
@@ -419,13 +419,13 @@ inline RowIterator Tensor::begin(Where where) const {
 inline RowIterator Tensor::end(Where where) const { return RowIterator(*this, rows(where), where); }
 
 /// `Tensor(12.0, shape=(), dtype=float32)`; arrays nest as NumPy prints them.
-std::ostream &operator<<(std::ostream &out, const Tensor &tensor);
-std::string to_string(const Tensor &tensor);
+WENGERT_API std::ostream &operator<<(std::ostream &out, const Tensor &tensor);
+WENGERT_API std::string to_string(const Tensor &tensor);
 
 /// An operand together with the place in the source where it was written. Made implicitly from a tensor, a variable
 /// (which reads it), a gradient, or a C++ number, which takes the dtype of the other operand. Lives for one call: it
 /// refers to the tensor.
-class Located {
+class WENGERT_API Located {
 public:
   Located(const Tensor &tensor, Where where = Where::current()) : tensor_(&tensor), where_(where) {}
   Located(const Variable &variable, Where where = Where::current());

@@ -15,10 +15,10 @@ namespace wg {
 
 namespace detail {
 /// The same value under an identity of its own, so that one tensor passed twice is two independent arguments.
-Tensor fresh(const Tensor &x);
-[[noreturn]] void raiseNoVariables(const Where &where);
-[[noreturn]] void raiseStaticPlace(int place);
-[[noreturn]] void raisePlace(int place, size_t count, const Where &where);
+WENGERT_API Tensor fresh(const Tensor &x);
+[[noreturn]] WENGERT_API void raiseNoVariables(const Where &where);
+[[noreturn]] WENGERT_API void raiseStaticPlace(int place);
+[[noreturn]] WENGERT_API void raisePlace(int place, size_t count, const Where &where);
 
 /// At how many places of the arguments each variable is, by its id.
 class VariablePlaces {

@@ -19,12 +19,12 @@ namespace detail {
 struct VariableState;
 /// Whether two arguments of a call are one: not so in `value_and_grad(f, {0, 1})(v, v)`, which
 /// differentiates by each place of v.
-bool isSameArgument(const Variable &a, const Variable &b);
+WENGERT_API bool isSameArgument(const Variable &a, const Variable &b);
 } // namespace detail
 
 /// A handle: copies name the same variable. Reading it on a thread with active tapes makes them watch it.
 /// Inside a traced function it is an argument that every call reads anew; assigned there, it is updated in place.
-class Variable {
+class WENGERT_API Variable {
 public:
   Variable() = default;
   explicit Variable(const Tensor &initial, VariableOptions options = {}, Where where = Where::current());
@@ -65,6 +65,6 @@ private:
 };
 
 /// `Variable("w", 12.0, shape=(), dtype=float32)`
-std::ostream &operator<<(std::ostream &out, const Variable &variable);
+WENGERT_API std::ostream &operator<<(std::ostream &out, const Variable &variable);
 
 } // namespace wg

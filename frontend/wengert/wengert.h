@@ -15,6 +15,7 @@
 #include <wengert/Transforms.h>
 #include <wengert/Tree.h>
 #include <wengert/Variable.h>
+#include <wengert/Version.h>
 #include <wengert/data/Dataset.h>
 #include <wengert/metrics/Metrics.h>
 #include <wengert/nn/Initializers.h>

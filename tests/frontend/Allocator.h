@@ -56,6 +56,7 @@ inline bool refuses() {
 } // namespace wg::tests::allocator
 
 #ifndef WENGERT_SANITIZED
+#pragma GCC visibility push(default) // the shared libraries call these too
 extern "C" {
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -88,4 +89,5 @@ void free(void *block) {
   __libc_free(block);
 }
 }
+#pragma GCC visibility pop
 #endif

@@ -139,7 +139,7 @@ def composites_are_sampled(root):
         if not os.path.exists(path):
             continue
         text = re.sub(r"\n(namespace detail \{|class |struct ).*?\n\}", "", open(path, encoding="utf-8").read(), flags=re.S)
-        for name in re.findall(r"^(?:Tensor|std::vector<Tensor>|std::pair<[^;(]*>) (\w+)\(", text, re.M):
+        for name in re.findall(r"^WENGERT_API (?:Tensor|std::vector<Tensor>|std::pair<[^;(]*>) (\w+)\(", text, re.M):
             declared.add(name)
             if name not in sampled:
                 yield f"frontend/wengert/{header}: {name} has no row in tests/Composites.inc"
@@ -192,7 +192,7 @@ BAD = {
     runtime_knows_no_mlir: {"runtime/Bad.cpp": '#include "mlir/IR/Value.h"\n'},
     rooms_have_readmes: {"passes/Bad.cpp": "\n"},
     check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
-    composites_are_sampled: {"frontend/wengert/Ops.h": "Tensor gelu(const Located &x);\n"},
+    composites_are_sampled: {"frontend/wengert/Ops.h": "WENGERT_API Tensor gelu(const Located &x);\n"},
     no_machine_paths: {"runtime/Bad.cpp": "// /home/somebody/file\n"},
 }
 

@@ -48,7 +48,7 @@ struct MapOptions {
 /// bits as without. The exception of a worker is thrown by the loop at the place of its batch, after all before it. A
 /// loop that ends early waits for the batches that are being made, and for no others; no thread outlives its loop. What
 /// workers compute is on no tape.
-class Dataset {
+class WENGERT_API Dataset {
 public:
   /// Errors: no first axis, or first axes of different sizes.
   Dataset(Tensor x, Tensor y, Where where = Where::current());
@@ -146,10 +146,10 @@ private:
 
 /// MNIST from the four IDX files of `directory` (`train-images-idx3-ubyte` and so on, with or without .gz).
 /// x f32[n, 784] in [0, 1], y i32[n]; 60,000 and 10,000 examples. Errors name the file and what is wrong with it.
-Split load_mnist(const std::string &directory, Where where = Where::current());
+WENGERT_API Split load_mnist(const std::string &directory, Where where = Where::current());
 
 /// The 1,797 handwritten digits of the UCI repository (data/README.md), carried by the library: x f32[n, 64], 8x8
 /// pixels in [0, 1], y i32[n]. Every fifth example is for testing: 1,438 and 359.
-Split digits();
+WENGERT_API Split digits();
 
 } // namespace wg::data

@@ -19,7 +19,7 @@
 namespace wg::metrics {
 
 /// What the metrics in variables have in common.
-class Metric {
+class WENGERT_API Metric {
 public:
   /// As if nothing had been counted.
   void reset(Where where = Where::current()) const;
@@ -44,7 +44,7 @@ private:
 };
 
 /// Mean of all elements of what it is given (of a loss over an epoch, say); with a weight, that of each element's.
-class Mean : public Metric {
+class WENGERT_API Mean : public Metric {
 public:
   explicit Mean(std::string name = "mean", Where where = Where::current());
   /// Shapes: values number[...]. The sum is kept in f64. Errors: a weight that is not finite and more than 0.
@@ -57,7 +57,7 @@ private:
 
 /// Share of the examples whose predicted class is the label (sklearn.metrics.accuracy_score,
 /// tf.keras.metrics.SparseCategoricalAccuracy).
-class Accuracy : public Metric {
+class WENGERT_API Accuracy : public Metric {
 public:
   explicit Accuracy(std::string name = "accuracy", Where where = Where::current());
   void update(const Located &predictions, const Located &labels) const;
@@ -70,7 +70,7 @@ private:
 /// Share of the elements that are above the threshold where the label is 1, and not where it is 0
 /// (tf.keras.metrics.BinaryAccuracy). For logits, the threshold is 0. Shapes: predictions float[...], labels number
 /// or bool[...] of the same shape.
-class BinaryAccuracy : public Metric {
+class WENGERT_API BinaryAccuracy : public Metric {
 public:
   explicit BinaryAccuracy(double threshold = 0.5, std::string name = "binary_accuracy", Where where = Where::current());
   void update(const Located &predictions, const Located &labels) const;
@@ -85,7 +85,7 @@ private:
 /// the label's do not count against it, as in tf.math.in_top_k; a NaN does, and a label whose score is NaN is a miss.
 /// Errors: k below 1; a label that names no class.
 /// Shapes: scores number[..., classes], labels integer[...].
-class TopKAccuracy : public Metric {
+class WENGERT_API TopKAccuracy : public Metric {
 public:
   explicit TopKAccuracy(int64_t k = 5, std::string name = "top_k_accuracy", Where where = Where::current());
   void update(const Located &scores, const Located &labels) const;
@@ -99,7 +99,7 @@ private:
 /// How many examples of each class were predicted as each: i64[classes, classes], rows are labels and columns
 /// predictions, as in sklearn.metrics.confusion_matrix and tf.math.confusion_matrix. Errors: a label or a prediction
 /// that names no class; less than one class.
-class ConfusionMatrix : public Metric {
+class WENGERT_API ConfusionMatrix : public Metric {
 public:
   explicit ConfusionMatrix(int64_t classes, std::string name = "confusion_matrix", Where where = Where::current());
   void update(const Located &predictions, const Located &labels) const;
@@ -115,7 +115,7 @@ private:
 /// which the positive one scores higher, pairs of equal scores counting one half (Hanley and McNeil
 /// 1982; as sklearn.metrics.roc_auc_score. tf.keras.metrics.AUC approximates it by thresholds). Keeps 9
 /// bytes for each example on the heap.
-class RocAuc {
+class WENGERT_API RocAuc {
 public:
   RocAuc();
   /// Adds scores number[...] and labels of the same shape, 1 (or true) where positive and 0 where negative, or nothing.

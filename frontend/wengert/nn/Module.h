@@ -19,7 +19,7 @@ namespace wg::nn {
 ///       Model() { add("hidden", hidden), add("out", out); }
 ///       wg::Tensor operator()(const wg::Tensor &x) const { return out(hidden(x)); }
 ///     };
-class Module {
+class WENGERT_API Module {
 public:
   using Named = std::pair<std::string, Variable>;
   /// In the order in which they were added, a layer's under its name: `hidden.weight`. Each variable stands once, under
@@ -74,7 +74,7 @@ struct DenseOptions {
 /// y = activation(x W + b), with W [in, out] named `weight` and b [out] named `bias`. An initializer that makes another
 /// shape or dtype is an error.
 /// Shapes: x float[..., in] -> float[..., out].
-class Dense : public Module {
+class WENGERT_API Dense : public Module {
 public:
   Dense(int64_t in, int64_t out, Activation activation = {}, DenseOptions options = {}, Where where = Where::current());
   Tensor operator()(const Tensor &x, Where where = Where::current()) const;
@@ -87,7 +87,7 @@ private:
 };
 
 /// Layers and functions of a tensor one after the other; those that are modules are named `0`, `1`, ... by their place.
-class Sequential : public Module {
+class WENGERT_API Sequential : public Module {
 public:
   template <class... Layers> explicit Sequential(const Layers &...layers) { (append(layers), ...); }
   template <class Layer> void append(const Layer &layer) {
@@ -108,7 +108,7 @@ private:
 /// While training, each element is 0 with probability `rate`, and the others are divided by 1 - rate (Srivastava et al.
 /// 2014); otherwise x itself. What it draws from is a variable named `generator`, which is saved with the weights.
 /// Errors: a rate outside of [0, 1). Shapes: x float[...] -> float[...].
-class Dropout : public Module {
+class WENGERT_API Dropout : public Module {
 public:
   explicit Dropout(double rate, int64_t seed = 0, Where where = Where::current());
   Tensor operator()(const Tensor &x, bool training, Where where = Where::current()) const;
@@ -121,12 +121,12 @@ private:
 // ---- Losses and measures: means over the examples -------------------------------------------------------------------
 
 /// Mean of softmax_cross_entropy. Shapes: logits float[n, classes], labels int[n] -> float[].
-Tensor cross_entropy(const Located &logits, const Located &labels);
+WENGERT_API Tensor cross_entropy(const Located &logits, const Located &labels);
 /// Mean of -y log s(z) - (1 - y) log(1 - s(z)) for logits z and targets y in [0, 1]; stable on both sides.
 /// Shapes: equal, or one is a scalar; anything else is an error.
-Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets);
+WENGERT_API Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets);
 /// Share of the examples whose largest logit stands at the label, as a float of the logits' dtype.
 /// Shapes: logits number[..., classes], labels integer[...]; another shape of labels is an error.
-Tensor accuracy(const Located &logits, const Located &labels);
+WENGERT_API Tensor accuracy(const Located &logits, const Located &labels);
 
 } // namespace wg::nn

@@ -25,7 +25,7 @@ struct EarlyStoppingOptions {
 ///         break;
 ///     }
 ///     early.restore_best_weights();
-class EarlyStopping {
+class WENGERT_API EarlyStopping {
 public:
   /// Parameters may be an empty list: then no weights are kept. Errors: a patience or a min_delta below 0.
   explicit EarlyStopping(const Parameters &parameters, EarlyStoppingOptions options = {},

@@ -23,7 +23,7 @@ namespace wg::optim {
 ///
 /// Eagerly it works in the same way, as it does where one function adds in a loop and takes. Clip
 /// what is taken, not what is added.
-class GradientAccumulator {
+class WENGERT_API GradientAccumulator {
 public:
   /// Errors: a variable that is no float.
   explicit GradientAccumulator(const Parameters &parameters, Where where = Where::current());

@@ -32,7 +32,7 @@ struct GroupOptions {
 };
 
 /// Variables that an optimiser steps in their own manner; a handle, copies name the same group.
-class ParameterGroup {
+class WENGERT_API ParameterGroup {
 public:
   double learning_rate_factor() const { return factor_.item<double>(); }
   /// For the steps from now on; retraces nothing. An error below 0 and for what is not finite.
@@ -46,7 +46,7 @@ private:
   double weightDecay_;
 };
 
-class Optimizer {
+class WENGERT_API Optimizer {
 public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer &) = delete;
@@ -84,8 +84,8 @@ public:
   /// Steps these variables with a learning rate factor and a weight decay of their own; all others are
   /// stepped with 1 and the optimiser's:
   ///
-  ///     adam.add_group(model.trainable_variables([](const std::string &name, const wg::Variable &) { return
-  ///     name.ends_with("bias"); }), {.weight_decay = 0});
+  ///     auto isBias = [](const std::string &name, const wg::Variable &) { return name.ends_with("bias"); };
+  ///     adam.add_group(model.trainable_variables(isBias), {.weight_decay = 0});
   ///
   /// Errors: a variable that is in a group already, that a step or `build` has seen (a traced step has its decay in its
   /// program), or that is no float.
@@ -162,7 +162,7 @@ struct SGDOptions {
 };
 
 /// p -= lr g
-class SGD : public Optimizer {
+class WENGERT_API SGD : public Optimizer {
 public:
   explicit SGD(Schedule learning_rate, SGDOptions options = {}, Where where = Where::current());
 
@@ -172,7 +172,7 @@ protected:
 
 /// v = momentum v + g; p -= lr v, or lr (g + momentum v) where `nesterov` (Sutskever et al. 2013). Slot `velocity`.
 /// The momentum lies in [0, 1].
-class Momentum : public Optimizer {
+class WENGERT_API Momentum : public Optimizer {
 public:
   explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0,
                     Where where = Where::current());
@@ -195,7 +195,7 @@ struct AdamOptions {
 /// With a weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2).
 /// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in
 /// [0, 1), epsilon is not negative.
-class Adam : public Optimizer {
+class WENGERT_API Adam : public Optimizer {
 public:
   explicit Adam(Schedule learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());
 
@@ -209,6 +209,7 @@ private:
 /// Scales the gradients so that the norm of all of them together is at most `max_norm`; empty ones stay empty.
 /// Returns the gradients and the norm before scaling. The dtypes must be equal. Where the norm is infinite or NaN,
 /// every element is NaN, as in TensorFlow. Errors: a number `max_norm` that is not 0 or more.
-std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads, const Located &max_norm);
+WENGERT_API std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads,
+                                                                     const Located &max_norm);
 
 } // namespace wg::optim

@@ -15,7 +15,7 @@ namespace wg::optim {
 /// Variables under names that differ. Made implicitly from a model, whose trainable variables they are, under its names
 /// (`hidden.weight`), or from a variable, a list, or a structure of them, under the names that these have; one that is
 /// empty is `variable`, and equal ones get a number: `w`, `w_1`. A variable that is there twice counts once.
-class Parameters {
+class WENGERT_API Parameters {
 public:
   template <class T>
     requires(!std::same_as<T, Parameters>)

@@ -16,7 +16,7 @@ namespace wg::optim {
 ///
 /// Any callable from f64[] to a float scalar is a schedule, too: `[](const wg::Tensor &t) {
 /// return 0.1 / sqrt(t + 1.0); }`.
-class Schedule {
+class WENGERT_API Schedule {
 public:
   /// The same rate at every step.
   Schedule(double rate) : rate_(rate) {}
@@ -40,22 +40,23 @@ private:
 // an error. t is the step, from 0.
 
 /// `rate` at every step.
-Schedule constant(double rate, Where where = Where::current());
+WENGERT_API Schedule constant(double rate, Where where = Where::current());
 /// rate factor^floor(t / every). As torch.optim.lr_scheduler.StepLR.
-Schedule step_decay(double rate, int64_t every, double factor = 0.1, Where where = Where::current());
+WENGERT_API Schedule step_decay(double rate, int64_t every, double factor = 0.1, Where where = Where::current());
 /// rate factor^(t / steps); with `staircase`, the exponent is rounded down. As
 /// tf.keras.optimizers.schedules.ExponentialDecay.
-Schedule exponential_decay(double rate, int64_t steps, double factor, bool staircase = false,
-                           Where where = Where::current());
+WENGERT_API Schedule exponential_decay(double rate, int64_t steps, double factor, bool staircase = false,
+                                       Where where = Where::current());
 /// From `rate` in a straight line to `end` at t = steps, and `end` from there on.
-Schedule linear_decay(double rate, int64_t steps, double end = 0, Where where = Where::current());
+WENGERT_API Schedule linear_decay(double rate, int64_t steps, double end = 0, Where where = Where::current());
 /// rates[0] before boundaries[0], rates[1] from there until before boundaries[1], and so on: a boundary is the first
 /// step of what follows it, as in torch.optim.lr_scheduler.MultiStepLR (in tf.keras, it is the last of what precedes
 /// it). Errors: boundaries that do not ascend; not one rate more than boundaries.
-Schedule piecewise_constant(std::vector<int64_t> boundaries, std::vector<double> rates, Where where = Where::current());
+WENGERT_API Schedule piecewise_constant(std::vector<int64_t> boundaries, std::vector<double> rates,
+                                        Where where = Where::current());
 /// From `start` in a straight line to the first rate of `then`, which begins at t = steps
 /// (Goyal et al. 2017, section 2.2).
-Schedule warmup(int64_t steps, Schedule then, double start = 0, Where where = Where::current());
+WENGERT_API Schedule warmup(int64_t steps, Schedule then, double start = 0, Where where = Where::current());
 
 struct CosineOptions {
   double end = 0;           ///< the rate at the end and after it
@@ -64,6 +65,7 @@ struct CosineOptions {
 };
 /// end + (rate - end) (1 + cos(pi t / steps)) / 2, and `end` from t = steps on, t counted from the end of the warm-up
 /// (Loshchilov and Hutter 2017, equation 5, without restarts).
-Schedule cosine_decay(double rate, int64_t steps, CosineOptions options = {}, Where where = Where::current());
+WENGERT_API Schedule cosine_decay(double rate, int64_t steps, CosineOptions options = {},
+                                  Where where = Where::current());
 
 } // namespace wg::optim

@@ -24,7 +24,7 @@ struct AverageOptions {
 ///     { auto swapped = average.scope(); evaluate(model); }    // the model has the averages in here
 ///
 /// It holds the variables. To be used by one thread at a time.
-class ExponentialMovingAverage {
+class WENGERT_API ExponentialMovingAverage {
 public:
   /// Errors: a variable that is no float; a decay out of its range.
   explicit ExponentialMovingAverage(const Parameters &parameters, AverageOptions options = {},
