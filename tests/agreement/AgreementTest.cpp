@@ -1,6 +1,8 @@
-// Interpreter and compiled code agree: on every sample of every op, and on the programs of programs/*.mlir.
+// Interpreter and compiled code agree, as docs/numbers.md says: on every sample of every op, on many numbers of each op's
+// range, and on the programs of programs/*.mlir.
 #include "ir/Bridge.h"
 #include "tests/Composites.h"
+#include "tests/agreement/Bounds.h"
 #include "tests/agreement/Engines.h"
 
 #include "mlir/Parser/Parser.h"
@@ -72,6 +74,18 @@ std::vector<DType> dtypesOf(const SampleText &sample) {
   return dtypes;
 }
 
+/// What the op's row says of its results in this dtype. The scale of a sum is the sum of the absolute terms.
+Tolerance toleranceOf(const Sample &sample, DType dtype, ModuleOp module, double *met = nullptr) {
+  OpBound bound = boundOf(recordOf(sample.op).name, dtype);
+  if (bound.ulps == 0)
+    return {};
+  std::vector<runtime::Array> operands = sample.operands;
+  for (runtime::Array &operand : operands)
+    if (bound.ofTerms && runtime::isFloat(operand.dtype()))
+      operand = wg::detail::arrayOf(abs(wg::detail::makeTensor(operand)));
+  return {.ulps = bound.ulps, .scales = interpreted(module, "f", operands), .met = met};
+}
+
 class Samples : public ::testing::TestWithParam<SampleText> {};
 
 TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
@@ -83,7 +97,7 @@ TEST_P(Samples, InterpreterAndCompiledCodeAgree) {
     ASSERT_TRUE(module) << GetParam().text;
     SCOPED_TRACE(std::string(recordOf(GetParam().op).name) + " " + GetParam().text + " in " +
                  std::string(nameOf(dtype)));
-    checkAgreement(*module, "f", sample.operands, {.ulps = 8});
+    checkAgreement(*module, "f", sample.operands, toleranceOf(sample, dtype, *module));
     if (HasFailure())
       return;
   }
@@ -93,6 +107,70 @@ std::string nameOfSample(const ::testing::TestParamInfo<SampleText> &info) {
   return std::string(runtime::recordOf(info.param.op).name) + "_" + std::to_string(info.index);
 }
 INSTANTIATE_TEST_SUITE_P(Every, Samples, ::testing::ValuesIn(kSamples), nameOfSample);
+
+/// The sample with each axis of its operands `times` as long, if its operands are drawn from intervals and its
+/// attributes name no sizes.
+std::optional<std::string> larger(const SampleText &sample, int64_t times) {
+  std::string_view text = sample.text;
+  if (text.find('=') < text.find('|') || text.find("shape") != text.npos || text.find("limits") != text.npos)
+    return std::nullopt;
+  std::string larger;
+  for (std::string_view operand : detail::split(text.substr(0, text.find('|')), ';')) {
+    size_t open = operand.find('['), close = operand.find(']');
+    larger += (larger.empty() ? "" : "; ") + std::string(operand.substr(0, open + 1));
+    for (int64_t size : detail::integers(operand))
+      larger += (larger.back() == '[' ? "" : ",") + std::to_string(size == 1 ? 1 : size * times);
+    larger += operand.substr(close);
+  }
+  return larger + std::string(text.substr(std::min(text.find('|'), text.size())));
+}
+
+class Ranges : public ::testing::TestWithParam<runtime::OpId> {};
+
+/// On enough numbers that a bound which is never met is found: more than twice as wide as what was seen.
+TEST_P(Ranges, InterpreterAndCompiledCodeAgree) {
+  std::string name(recordOf(GetParam()).name);
+  for (DType dtype : {DType::f64, DType::f32}) {
+    double met = 0;
+    bool tried = false;
+    for (const SampleText &text : kSamples) {
+      // An elementwise op costs its elements; a sum over all axes wants long ones.
+      std::optional<std::string> many =
+          text.op == GetParam() ? larger(text, recordOf(text.op).elementwise ? 48 : 12) : std::nullopt;
+      if (!many || !(recordOf(text.op).dtypes & setOf(dtype)))
+        continue;
+      tried = true;
+      SCOPED_TRACE(name + " " + *many + " in " + std::string(nameOf(dtype)));
+      Sample sample = parseSample(text.op, *many, 2, dtype);
+      OwningOpRef<ModuleOp> module = moduleOf(sample);
+      ASSERT_TRUE(module);
+      checkAgreement(*module, "f", sample.operands, toleranceOf(sample, dtype, *module, &met));
+      if (HasFailure())
+        return;
+    }
+    double bound = boundOf(name, dtype).ulps;
+    RecordProperty(std::string(nameOf(dtype)), std::to_string(met));
+    EXPECT_TRUE(tried || bound == 0) << name << " has a bound and no sample that can be made larger";
+    EXPECT_GE(2 * met, bound) << "docs/numbers.md: the row of " << name << " says " << bound << " ulp in "
+                              << nameOf(dtype) << ", and engines differ by " << met;
+  }
+}
+
+std::vector<runtime::OpId> opsWithRanges() {
+  std::vector<runtime::OpId> ops;
+  for (const SampleText &sample : kSamples)
+    if (larger(sample, 2) && !llvm::is_contained(ops, sample.op) && sample.op != runtime::OpId::dim &&
+        sample.op != runtime::OpId::size && (recordOf(sample.op).dtypes & runtime::kFloats))
+      ops.push_back(sample.op);
+  return ops;
+}
+INSTANTIATE_TEST_SUITE_P(Every, Ranges, ::testing::ValuesIn(opsWithRanges()),
+                         [](const auto &info) { return std::string(recordOf(info.param).name); });
+
+TEST(Bounds, EveryRowIsOfAnOp) {
+  for (const std::string &name : opsWithBounds())
+    EXPECT_TRUE(llvm::any_of(kSamples, [&](const SampleText &each) { return name == recordOf(each.op).name; })) << name;
+}
 
 class Composites : public ::testing::TestWithParam<Composite> {};
 
@@ -107,7 +185,7 @@ TEST_P(Composites, EagerTracedInterpretedAndCompiledAgree) {
       std::string entry = (*module->getOps<func::FuncOp>().begin()).getName().str();
       checkEqual(wg::detail::arrayOf(f(tensorsOf(operands))), interpreted(*module, entry, operands)[0]);
       if (!HasFailure())
-        checkAgreement(*module, entry, operands, {.ulps = 32, .atLeast = 1});
+        checkAgreement(*module, entry, operands, {.ulps = boundOfPrograms("composites"), .atLeast = 1});
     };
     agree(composite.call);
     if (composite.kind != Composite::none)
@@ -143,7 +221,7 @@ TEST_P(Programs, InterpreterAndCompiledCodeAgree) {
       inputs.push_back(randomArray(t, 100 + inputs.size(), runtime::isInteger(t.dtype) ? 0 : lo,
                                    runtime::isInteger(t.dtype) ? 4 : hi));
     }
-    checkAgreement(*module, function.getName().str(), inputs, {.ulps = 64});
+    checkAgreement(*module, function.getName().str(), inputs, {.ulps = boundOfPrograms("programs of tests/agreement")});
     if (HasFailure())
       return;
   }

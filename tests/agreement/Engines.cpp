@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <sstream>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -58,17 +59,45 @@ double elementOf(const Array &array, int64_t i) {
 
 double epsilonOf(DType dtype) { return dtype == DType::f32 ? 0x1p-23 : 0x1p-52; }
 
-/// `terms`: the largest term of a sum that led to the result; its rounding counts where the terms cancel.
-void expectClose(const Array &expected, const Array &actual, double ulps, double terms, const std::string &what) {
+/// The distance from |x| to the next larger number of the dtype.
+double ulpOf(double x, DType dtype) {
+  if (dtype == DType::f32) {
+    float at = std::fabs(static_cast<float>(x));
+    return static_cast<double>(std::nextafter(at, std::numeric_limits<float>::infinity())) - static_cast<double>(at);
+  }
+  return std::nextafter(std::fabs(x), std::numeric_limits<double>::infinity()) - std::fabs(x);
+}
+
+bool sameBits(double e, double a) {
+  return std::isnan(e) ? std::isnan(a) : e == a && std::signbit(e) == std::signbit(a);
+}
+
+/// `scale`: see Tolerance. `terms`: the largest term of a sum that led to the result; its rounding counts where the
+/// terms cancel.
+void expectClose(const Array &expected, const Array &actual, const Tolerance &tolerance, const Array *scale,
+                 double terms, const std::string &what) {
   ASSERT_EQ(runtime::toString(expected.type), runtime::toString(actual.type)) << what;
-  bool isFloat = runtime::isFloat(expected.dtype());
-  double scale = std::max(largest(expected), terms);
+  DType dtype = expected.dtype();
+  double largestTerm = std::max(largest(expected), terms);
   for (int64_t i = 0; i < expected.numElements(); ++i) {
     double e = elementOf(expected, i), a = elementOf(actual, i);
-    if (std::isnan(e) ? std::isnan(a) : e == a)
+    if (sameBits(e, a) || (e == a && tolerance.ulps > 0))
       continue;
-    double tolerance = isFloat ? ulps * epsilonOf(expected.dtype()) * scale : 0;
-    ASSERT_LE(std::fabs(e - a), tolerance) << what << ": element " << i << ": interpreter " << e << ", compiled " << a;
+    auto said = [&] {
+      std::ostringstream text;
+      text.precision(17);
+      text << what << ": element " << i << ": interpreter " << e << ", compiled " << a;
+      return text.str();
+    };
+    ASSERT_TRUE(runtime::isFloat(dtype) && tolerance.ulps > 0) << said();
+    if (!scale) {
+      ASSERT_LE(std::fabs(e - a), tolerance.ulps * epsilonOf(dtype) * largestTerm) << said();
+      continue;
+    }
+    double distance = std::fabs(e - a) / ulpOf(elementOf(*scale, i), dtype);
+    ASSERT_LE(distance, tolerance.ulps) << said();
+    if (tolerance.met)
+      *tolerance.met = std::max(*tolerance.met, distance);
   }
 }
 
@@ -163,11 +192,11 @@ void checkLoweredText(ModuleOp module, const std::string &function, const std::v
 
 void checkAgreement(ModuleOp module, const std::string &function, const std::vector<Array> &inputs, Tolerance tolerance,
                     std::optional<uint64_t> turn) {
-  double ulps = tolerance.ulps;
   std::vector<Array> expected = interpreted(module, function, inputs);
   if (::testing::Test::HasFailure())
     return;
   double terms = tolerance.atLeast;
+  auto scaleOf = [&](size_t r) { return tolerance.scales.empty() ? nullptr : &tolerance.scales[r]; };
   module.walk([&](Operation *op) {
     if (isa<ir::Reduction, ir::ContractOp>(op))
       for (const Array &input : inputs)
@@ -190,7 +219,7 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
       return thin;
     }();
     for (size_t r = 0; r < results.size(); ++r)
-      expectClose(expected[r], results[r], expanded ? ulps : 0, terms,
+      expectClose(expected[r], results[r], expanded ? tolerance : Tolerance(), expanded ? scaleOf(r) : nullptr, terms,
                   "fused, result " + std::to_string(r) + "\n" + text);
   }
   static constexpr const char *kCpus[] = {"native", "x86-64-v3", "x86-64-v2"};
@@ -210,7 +239,8 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
     if (::testing::Test::HasFailure())
       return;
     for (size_t r = 0; r < expected.size(); ++r)
-      expectClose(expected[r], results[r], ulps, terms, std::string(cpu) + ", result " + std::to_string(r));
+      expectClose(expected[r], results[r], tolerance, scaleOf(r), terms,
+                  std::string(cpu) + ", result " + std::to_string(r));
     if (level == 0 && (!turn || *turn % 12 == 0) && !::testing::Test::HasFailure())
       checkLoweredText(module, function, inputs, results);
   }

@@ -14,15 +14,19 @@
 
 namespace wg::tests {
 
-/// How far two engines may differ: `ulps` of the largest element of a result, or of `atLeast` where that is more.
+/// How far two engines may differ, in ulps of the largest element of a result, or of `atLeast` where that is more; or,
+/// with `scales`, one array for each result, of that array's element at the same place. No ulps: bit for bit, but for
+/// the payload of a NaN.
 struct Tolerance {
-  double ulps;
+  double ulps = 0;
   double atLeast = 0;
+  std::vector<runtime::Array> scales = {};
+  double *met = nullptr; ///< told the largest difference, if there are scales
 };
 
-/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit, that compiled code agrees
-/// within docs/numbers.md (floats within `tolerance`, the rest exactly), and that the text of the lowered program, read
-/// back, compiles to code with the same bits. With a `turn`, the number of this program among many, it compiles for one
+/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit (a product that became a sum of
+/// products: the tolerance), that compiled code agrees (floats within `tolerance`, the rest exactly), and that the text
+/// of the lowered program, read back, compiles to code with the same bits. With a `turn`, the number of this program among many, it compiles for one
 /// level of CPU, each in turn, and reads the text of each twelfth back.
 void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs,
                     Tolerance tolerance, std::optional<uint64_t> turn = {});

@@ -5,6 +5,7 @@
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "passes/Passes.h"
+#include "tests/agreement/Bounds.h"
 #include "tests/agreement/Engines.h"
 #include "tests/agreement/RandomRun.h"
 
@@ -323,7 +324,8 @@ TEST(RandomPrograms, CompiledCodeAgreesWithTheInterpreter) {
   forPrograms(120, anyProgram, [](const RandomProgram &program) {
     Emitted emitted = emit(program, 0);
     donate(*emitted.module, program.seed);
-    checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 256, .atLeast = program.largest}, program.seed);
+    checkAgreement(*emitted.module, "f", program.inputs,
+                   {.ulps = boundOfPrograms("random programs"), .atLeast = program.largest}, program.seed);
     explain(*emitted.module);
   });
 }
@@ -382,7 +384,8 @@ TEST(RandomPrograms, CompiledGradientsAgreeWithTheInterpreter) {
     double atLeast = program.largest;
     for (const Array &result : interpret(*emitted.module, program.inputs))
       atLeast = std::max(atLeast, largest(result));
-    checkAgreement(*emitted.module, "f", program.inputs, {.ulps = 1024, .atLeast = atLeast}, program.seed);
+    checkAgreement(*emitted.module, "f", program.inputs,
+                   {.ulps = boundOfPrograms("gradients of random programs"), .atLeast = atLeast}, program.seed);
     explain(*emitted.module);
   });
 }
@@ -413,7 +416,8 @@ void checkOpened(const RandomProgram &program, int order, const Opened &opened) 
       op.erase();
   EXPECT_TRUE(succeeded(verify(*specialised)));
   if (!::testing::Test::HasFailure())
-    checkAgreement(*specialised, "f", program.inputs, {.ulps = 1024, .atLeast = scale}, program.seed);
+    checkAgreement(*specialised, "f", program.inputs,
+                   {.ulps = boundOfPrograms("gradients of random programs"), .atLeast = scale}, program.seed);
   if (!::testing::Test::HasFailure())
     expectSame(actual, interpret(*specialised, program.inputs), 0, scale, "specialised");
   explain(*open->module);

@@ -96,7 +96,7 @@ def check_lines_are_read(root):
             if known:
                 rest = word[len(max(known, key=len)) + 1:]
                 if match[2] != ":" or rest and not re.match(r"^(NEXT|SAME|NOT|DAG|LABEL|EMPTY|COUNT-\d+)$", rest):
-                    yield f"{path}:{number}: `{word}{match[2]}` is no FileCheck directive"
+                    yield f"{path}:{number}: `{word}{match[2]}` is not a FileCheck directive"
             elif base.upper() in {p.split("-")[0] for p in prefixes} or re.sub(r"[^A-Z]", "", base.upper()) in ("CHCEK", "CHEK", "CHECKS", "CHECKNEXT", "CHECKNOT", "CHECKSAME", "CHECKLABEL"):
                 yield f"{path}:{number}: near miss: `{word}` is not among the prefixes {', '.join(sorted(prefixes))}"
 
@@ -127,6 +127,19 @@ def ops_are_complete(root, build):
             yield f"{name}: neither a derivative rule nor a reason"
         if name not in sampled and name not in ("call", "kernel", "yield", "constant"):
             yield f"{name}: no samples"
+
+
+def numbers_name_what_exists(root):
+    """A row of a table of docs/numbers.md is about ops and public functions that there are."""
+    known = set()
+    for path in files(root, (".td",), "ir/ops"):
+        known |= {name for _, line in lines(root, path) for name in re.findall(r'^def WG_\w+ : \w+<"(\w+)"', line)}
+    for path in files(root, (".h",), "frontend/wengert"):
+        known |= {name for _, line in lines(root, path) for name in re.findall(r"\b([a-z]\w*)\(", line)}
+    for number, line in lines(root, "docs/numbers.md"):
+        for name in re.findall(r"`([a-z]\w*)[^`]*`", line.split("|")[1]) if line.startswith("| ") else []:
+            if name not in known:
+                yield f"docs/numbers.md:{number}: `{name}` is neither an op nor a public function"
 
 
 def composites_are_sampled(root):
@@ -193,6 +206,7 @@ BAD = {
     rooms_have_readmes: {"passes/Bad.cpp": "\n"},
     check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
     composites_are_sampled: {"frontend/wengert/Ops.h": "WENGERT_API Tensor gelu(const Located &x);\n"},
+    numbers_name_what_exists: {"docs/numbers.md": "| case | rule |\n|---|---|\n| `sort` of equals | stable |\n"},
     no_machine_paths: {"runtime/Bad.cpp": "// /home/somebody/file\n"},
 }
 
