@@ -36,7 +36,7 @@ std::string stageNames() {
 }
 
 /// Replaces each wg.call by its callee's body: kernels form across calls. Each body is copied once for each call of it.
-LogicalResult inlineCalls(func::FuncOp function) {
+LogicalResult inlineCalls(func::FuncOp function, bool keepDerivatives) {
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
   if (failed(ir::calleesFirst(function, symbols)))
     return failure();
@@ -46,6 +46,8 @@ LogicalResult inlineCalls(func::FuncOp function) {
   while (!waiting.empty()) {
     ir::CallOp call = waiting.pop_back_val();
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (keepDerivatives && callee->hasAttr(ir::kVjpAttr))
+      continue;
     if (callee.isDeclaration())
       return call.emitOpError("calls @") << call.getCallee() << ", which has no body";
     OpBuilder b(call);
@@ -68,16 +70,6 @@ static LogicalResult runPasses(func::FuncOp function, llvm::function_ref<void(Op
   pm.enableVerifier(std::getenv("WENGERT_VERIFY") != nullptr);
   build(pm);
   return pm.run(function);
-}
-
-/// No gradient is taken of a program that is being compiled: what stopped or redirected one is the value itself.
-static void passGradients(func::FuncOp function) {
-  function.walk([](Operation *op) {
-    if (!isa<ir::StopGradientOp, ir::VersionOp>(op))
-      return;
-    op->getResult(0).replaceAllUsesWith(op->getOperand(0));
-    op->erase();
-  });
 }
 
 /// Kernels are made of wg ops on static sizes; anything else ends here, with its name and line.
@@ -205,16 +197,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         if (succeeded(result))
           result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createDropDeadGradients()); });
         break;
-      case Stage::simplified:
-        // Before kernels form, so that none is formed of what folds away or is computed twice.
-        passGradients(function);
-        result = runPasses(function, [](OpPassManager &pm) {
-          pm.addPass(passes::createOpenKernels());
-          pm.addPass(createCanonicalizerPass());
-          pm.addPass(passes::createFoldConstants());
-          pm.addPass(createCSEPass());
-        });
-        break;
+      case Stage::simplified: result = runPasses(function, passes::addSimplify); break;
       case Stage::fused:
         result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createOpenKernels()); });
         if (succeeded(result))

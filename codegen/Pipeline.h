@@ -28,8 +28,9 @@ struct StageReport {
   int64_t ops = 0; ///< in the entry's function (and, once lowered, in the whole module)
 };
 
-/// Replaces each wg.call in `function` by its callee's body. A function that calls itself is an error at the call.
-mlir::LogicalResult inlineCalls(mlir::func::FuncOp function);
+/// Replaces each wg.call in `function` by its callee's body; one whose callee names its own derivative stays if
+/// `keepDerivatives`. A function that calls itself is an error at the call.
+mlir::LogicalResult inlineCalls(mlir::func::FuncOp function, bool keepDerivatives = false);
 
 /// Takes `function` of `module` from stage `from` to stage `to` (at most llvm), in place. `reports` and
 /// `kernels` may be null. `each` is called after every stage reached. `threads`: whether large kernels are

@@ -94,6 +94,16 @@ public:
     if (failed(order))
       return failure();
     keepForOthers(*order, !llvm::equal(function.getArgumentTypes(), types));
+    if (failed(visitFrom(function, types)))
+      return failure();
+    for (size_t i = 0; i < withDerivative.size(); ++i) // what they call may have derivatives, too
+      if (failed(specialiseDerivative(withDerivative[i])))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult visitFrom(func::FuncOp function, ArrayRef<Type> types) {
     if (failed(enter(function, types)))
       return failure();
     while (!path.empty()) {
@@ -118,7 +128,25 @@ public:
     return success();
   }
 
-private:
+  /// The derivative that a function names takes its operands, its results and their cotangents: a copy for their types
+  /// where these have changed.
+  LogicalResult specialiseDerivative(func::FuncOp function) {
+    auto name = function->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr);
+    auto vjp = name ? symbols.lookup<func::FuncOp>(name.getValue()) : func::FuncOp();
+    SmallVector<Type> types(function.getArgumentTypes());
+    llvm::append_range(types, function.getResultTypes());
+    llvm::append_range(types, function.getResultTypes());
+    if (!vjp || vjp.isDeclaration() || vjp.getNumArguments() != types.size() ||
+        llvm::equal(vjp.getArgumentTypes(), types)) // the gradient says what does not fit
+      return success();
+    func::FuncOp copy = vjp.clone();
+    copy.setPrivate();
+    symbols.insert(copy); // takes a free name
+    countCalls(copy);
+    function->setAttr(ir::kVjpAttr, FlatSymbolRefAttr::get(copy.getSymNameAttr()));
+    return visitFrom(copy, types);
+  }
+
   /// A function whose ops are being visited. The path is explicit: calls may nest deeper than a thread's stack.
   struct Visit {
     func::FuncOp function;
@@ -182,6 +210,8 @@ private:
                << argument.getArgNumber() << " is " << argument.getType() << " and cannot become " << type;
       argument.setType(type);
     }
+    if (function->hasAttr(ir::kVjpAttr))
+      withDerivative.push_back(function);
     Visit &visit = path.emplace_back(Visit{function, {}});
     for (Block &block : function.getBody())
       for (Operation &op : block)
@@ -429,7 +459,8 @@ private:
   ArrayRef<std::string> names;
   ir::OpenSizes open;
   SmallVector<Visit> path;
-  DenseMap<Operation *, unsigned> uses; // by function: calls of it
+  SmallVector<func::FuncOp> withDerivative; // those visited that name one
+  DenseMap<Operation *, unsigned> uses;     // by function: calls of it
   DenseMap<Operation *, SmallVector<Version>> versions;
 };
 

@@ -8,23 +8,27 @@ using namespace mlir;
 
 namespace wg::passes {
 
-/// Kernels are opened first: their ops fold, and no kernel is left without what it is made for. Folding then shows
-/// canonicalisation its constants; merging last sees what both made equal.
-void addSimplify(OpPassManager &manager) {
-  manager.addNestedPass<func::FuncOp>(createOpenKernels());
-  manager.addNestedPass<func::FuncOp>(createFoldConstants());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+/// Before kernels form, so that none is formed of what folds away or is computed twice. Those of a text are opened
+/// first: their ops fold, and no kernel is left without what it is made for. Canonicalisation leaves folding its
+/// constants; merging last sees what both made equal.
+void addSimplify(OpPassManager &functions) {
+  functions.addPass(createEndGradients());
+  functions.addPass(createOpenKernels());
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createFoldConstants());
+  functions.addPass(createCSEPass());
 }
 
 void registerPasses() {
   registerPass([] { return createInferShapes(); });
   registerPass([] { return createDropDeadGradients(); });
+  registerPass([] { return createEndGradients(); });
   registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createFuse(); });
-  PassPipelineRegistration<>("wg-simplify", "Open kernels, fold constants, canonicalise, merge common subexpressions",
-                             addSimplify);
+  PassPipelineRegistration<>(
+      "wg-simplify", "What the stage simplified runs: end gradients, open kernels, canonicalise, fold constants, merge",
+      [](OpPassManager &modules) { addSimplify(modules.nest<func::FuncOp>()); });
 }
 
 } // namespace wg::passes

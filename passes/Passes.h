@@ -13,8 +13,8 @@ namespace wg::passes {
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
-/// Open kernels, fold constants, canonicalise, merge common subexpressions: the clean-up between the stages.
-void addSimplify(mlir::OpPassManager &manager);
+/// What the stage *simplified* and `wengert-opt --wg-simplify` run on each function. No gradient is taken afterwards.
+void addSimplify(mlir::OpPassManager &functions);
 
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.

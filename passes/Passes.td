@@ -25,6 +25,11 @@ def DropDeadGradients : Pass<"wg-drop-dead-gradients", "::mlir::func::FuncOp"> {
   let description = [{ Rules emit a cotangent for every operand; this pass erases the unread ones, bottom-up in one sweep. }];
 }
 
+def EndGradients : Pass<"wg-end-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Put its operand in the place of each stop_gradient and version";
+  let dependentDialects = ["::wg::ir::WGDialect"];
+}
+
 def OpenKernels : Pass<"wg-open-kernels", "::mlir::func::FuncOp"> {
   let summary = "Put the body of each wg.kernel in its place";
   let dependentDialects = ["::wg::ir::WGDialect"];

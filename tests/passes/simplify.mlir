@@ -35,3 +35,15 @@ func.func @kernel_of_constants(%x: tensor<f32>) -> tensor<f32> {
   }
   return %1 : tensor<f32>
 }
+
+// What stopped a gradient, or led it to a variable, is the value itself.
+// CHECK-LABEL: func @assigned
+//  CHECK-SAME:   (%[[V:.*]]: tensor<2xf32>, %[[X:.*]]: tensor<2xf32>)
+func.func @assigned(%v: tensor<2xf32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+  // CHECK-NEXT: %[[Y:.*]] = wg.tanh %[[X]]
+  // CHECK-NEXT: return %[[Y]]
+  %0 = wg.stop_gradient %x : tensor<2xf32>
+  %1 = wg.version %0, %v : tensor<2xf32>
+  %2 = wg.tanh %1 : tensor<2xf32>
+  return %2 : tensor<2xf32>
+}
