@@ -148,7 +148,7 @@ FailureOr<ir::Cotangents> Reverse::adjointByVjp(ir::CallOp call, Location loc) {
     return failure();
   func::FuncOp vjp = *declared;
   if (!vjp)
-    return call.emitOpError("names @") << name.getValue() << " as derivative, which is no function of this module";
+    return call.emitOpError("names @") << name.getValue() << " as derivative, which is not a function of this module";
   SmallVector<Value> operands(call.getOperands());
   llvm::append_range(operands, call.getResults());
   for (unsigned result : results)

@@ -177,7 +177,7 @@ static runtime::Status checkModule(ModuleOp module, StringRef function, Stage fr
     return runtime::valueError("the module is at stage " + nameOf(from).str() + ", which is for reading only",
                                "give the program at stage lowered, or at one before it");
   if (failed(from == Stage::lowered ? verifyLowered(module, function) : ir::checkProgram(module)))
-    return diagnostics.take("the module is no program");
+    return diagnostics.take("the module is not a program");
   return {};
 }
 

@@ -356,7 +356,7 @@ FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
     Type wanted =
         FunctionType::get(module.getContext(), {pointer, pointer}, {IntegerType::get(module.getContext(), 32)});
     if (function.getFunctionType() != wanted || function.isDeclaration())
-      return fn->emitError("@") << entry << " is no lowered entry: its type is " << function.getFunctionType()
+      return fn->emitError("@") << entry << " is not a lowered entry: its type is " << function.getFunctionType()
                                 << ", an entry's " << wanted;
   }
   EntryInfo info;
@@ -367,7 +367,7 @@ FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
   auto errors = fn->getAttrOfType<ArrayAttr>("wg.errors"), places = fn->getAttrOfType<ArrayAttr>("wg.error_places");
   if (!types || !results || !donated || !workspace || !workspace.getType().isSignlessInteger(64) || !errors || !places)
     return fn->emitError("@") << entry
-                              << " is no lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, "
+                              << " is not a lowered entry: it lacks the attributes wg.inputs, wg.results, wg.donated, "
                                  "wg.workspace_bytes, wg.errors, wg.error_places";
   for (auto [list, to] : {std::pair(types, &info.inputs), std::pair(results, &info.results)})
     for (Attribute attribute : list) {

@@ -70,7 +70,7 @@ LogicalResult checkIntrinsic(LLVM::CallIntrinsicOp call) {
   Type from = call.getArgs()[0].getType(), to = call->getResult(0).getType();
   if (!isa<FloatType>(getElementTypeOrSelf(from)) || !getElementTypeOrSelf(to).isSignlessInteger() ||
       lanes(from) != lanes(to))
-    return call.emitOpError("is no cast of ") << from << " to " << to;
+    return call.emitOpError("is not a cast of ") << from << " to " << to;
   return success();
 }
 
@@ -174,7 +174,7 @@ LogicalResult checkGlobal(LLVM::GlobalOp global) {
       bytes.getValue().size() != type.getNumElements() || !global.getConstant() ||
       global.getLinkage() != LLVM::Linkage::Internal || !global.getInitializerRegion().empty())
     return global.emitOpError(
-        "is no internal constant array of bytes with its text, which is all that the emitters write");
+        "is not an internal constant array of bytes with its text, which is all that the emitters write");
   return success();
 }
 
@@ -202,7 +202,7 @@ LogicalResult checkFunction(func::FuncOp function, StringRef entry) {
 
 LogicalResult checkOp(Operation *op) {
   if (!isEmitted(op))
-    return op->emitOpError("is no op that the emitters write");
+    return op->emitOpError("is not an op that the emitters write");
   if (auto function = dyn_cast<func::FuncOp>(op); function && function.isDeclaration())
     return success();
   bool isConstant = isa<func::ConstantOp>(op);

@@ -78,7 +78,7 @@ void Tensor::checkNesting(int depth, const Where &where) const {
 }
 
 void detail::raiseBeyondI64(uint64_t number, const Where &where) {
-  raiseOp("literal", std::to_string(number) + " is no i64, which holds at most " + std::to_string(INT64_MAX),
+  raiseOp("literal", std::to_string(number) + " does not fit i64, which holds at most " + std::to_string(INT64_MAX),
           "make it a float: static_cast<double>(number)", {}, where);
 }
 

@@ -31,7 +31,7 @@ static Visit begin(func::FuncOp function) {
 
 LogicalResult checkCallee(CallOp call, func::FuncOp callee) {
   if (!callee)
-    return call.emitOpError("calls @") << call.getCallee() << ", which is no function of this module";
+    return call.emitOpError("calls @") << call.getCallee() << ", which is not a function of this module";
   if (callee.isDeclaration() ||
       (callee.getBody().hasOneBlock() && isa<func::ReturnOp>(callee.getBody().front().getTerminator())))
     return success();

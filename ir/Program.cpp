@@ -74,7 +74,7 @@ LogicalResult checkPlaces(Operation *root) {
 
 LogicalResult checkProgram(ModuleOp module) {
   if (Operation *op = findForeign(module))
-    return op->emitOpError("is no part of a program, which holds functions of wg ops on tensors");
+    return op->emitOpError("is not part of a program, which holds functions of wg ops on tensors");
   for (auto function : module.getOps<func::FuncOp>()) {
     if (failed(checkTypes(function)))
       return failure();

@@ -16,7 +16,7 @@ public:
   Result<int64_t> run() {
     int64_t value = sum(0);
     if (!failure_ && at_ != formula_.size())
-      fail("'" + std::string(1, formula_[at_]) + "' where the formula should end or an operator stand");
+      fail("'" + std::string(1, formula_[at_]) + "' where an operator or the end of the formula is expected");
     if (!failure_ && values_ && value < 0)
       fail("the size is negative: " + std::to_string(value));
     if (failure_)
@@ -68,7 +68,7 @@ private:
   }
   int64_t exactlyDivided(int64_t a, int64_t b) {
     if (a % b != 0)
-      fail(std::to_string(a) + " is no multiple of " + std::to_string(b));
+      fail(std::to_string(a) + " is not a multiple of " + std::to_string(b));
     return a / b;
   }
   int64_t divided(int64_t a, int64_t b, int64_t (Reader::*divide)(int64_t, int64_t)) {
@@ -117,8 +117,8 @@ private:
       return values_ ? values_[place] : 1;
     }
     return fail(at_ == formula_.size()
-                    ? "the end where a letter or a number should stand"
-                    : "'" + std::string(1, formula_[at_]) + "' where a letter or a number should stand"),
+                    ? "the end where a letter or a number is expected"
+                    : "'" + std::string(1, formula_[at_]) + "' where a letter or a number is expected"),
            1;
   }
 

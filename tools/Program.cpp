@@ -44,7 +44,7 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
   ParserConfig config(ir::context());
   Program program{parseSourceString<ModuleOp>(*text, config, path), std::move(entry), codegen::Stage::traced};
   if (!program.module)
-    return diagnostics.take("the file is no program in MLIR's text");
+    return diagnostics.take("the file is not a program in MLIR's text");
   std::vector<std::string> names;
   for (auto function : program.module->getOps<FunctionOpInterface>())
     if (!function.isDeclaration() && SymbolTable::getSymbolVisibility(function) == SymbolTable::Visibility::Public)
@@ -74,12 +74,12 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
   if (program.stage == codegen::Stage::lowered && !trustLowered) {
     Operation *foreign = ir::findForeign(*program.module);
     runtime::Failure failure = codegen::untrustedFailure(
-        path + ", which holds `" + foreign->getName().getStringRef().str() + "` and so is no program of wg ops,");
+        path + ", which holds `" + foreign->getName().getStringRef().str() + "` and so is not a program of wg ops,");
     failure.where = ir::whereOf(foreign->getLoc());
     return failure;
   }
   if (program.stage != codegen::Stage::lowered && failed(ir::checkProgram(*program.module)))
-    return diagnostics.take("the file is no program");
+    return diagnostics.take("the file is not a program");
   return program;
 }
 

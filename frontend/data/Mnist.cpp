@@ -52,7 +52,7 @@ static Examples examples(const std::string &directory, const std::string &prefix
       detail::raise({.kind = ErrorKind::io,
                      .op = "load_mnist",
                      .message = directory + ": label " + std::to_string(y[i]) + " of example " + std::to_string(i) +
-                                " is no digit"},
+                                " is not a digit"},
                     where);
   return {Tensor::from(x, Shape{count, pixels}), Tensor::from(y)};
 }

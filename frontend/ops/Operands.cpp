@@ -27,7 +27,7 @@ void checkHolds(const Located &x, DType dtype) {
   int64_t low = dtype == DType::u8 ? 0 : INT32_MIN, high = dtype == DType::u8 ? UINT8_MAX : INT32_MAX;
   if (x.integer() < low || x.integer() > high)
     raiseOp("literal",
-            std::to_string(x.integer()) + " is no " + std::string(nameOf(dtype)) + ", which holds " +
+            std::to_string(x.integer()) + " does not fit " + std::string(nameOf(dtype)) + ", which holds " +
                 std::to_string(low) + " to " + std::to_string(high),
             "cast the tensor to a wider dtype: cast(x, i64)", {}, x.where());
 }

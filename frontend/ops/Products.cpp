@@ -111,9 +111,9 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
   for (const std::string &side : {left, right})
     for (size_t i = 0; i < side.size(); ++i)
       if (!std::isalpha(static_cast<unsigned char>(side[i])))
-        refuse(std::string("'") + side[i] + "' is no letter");
+        refuse(std::string("'") + side[i] + "' is not a letter");
       else if (side.find(side[i], i + 1) != std::string::npos)
-        refuse(std::string("the letter '") + side[i] + "' stands twice in one operand");
+        refuse(std::string("the letter '") + side[i] + "' appears twice in one operand");
   if (arrow != std::string::npos) {
     out = compact.substr(arrow + 2);
   } else {
@@ -126,7 +126,7 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
     if ((left + right).find(out[i]) == std::string::npos)
       refuse(std::string("the result's letter '") + out[i] + "' is in no operand");
     else if (out.find(out[i], i + 1) != std::string::npos)
-      refuse(std::string("the letter '") + out[i] + "' stands twice in the result");
+      refuse(std::string("the letter '") + out[i] + "' appears twice in the result");
   // A letter that only one operand has is summed before the product.
   auto sumOwn = [&](const Located &x, std::string &letters, const std::string &other) {
     Tensor tensor = tensorOf(x);

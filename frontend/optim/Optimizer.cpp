@@ -60,7 +60,7 @@ ParameterGroup Optimizer::add_group(const Parameters &parameters, GroupOptions o
       detail::raise({.op = "add_group", .message = "variable '" + name + "' " + why, .remedy = remedy}, where);
     };
     if (!runtime::isFloat(variable.dtype(where)))
-      refuse("is no float, and a step changes floats only", "leave it out of the group");
+      refuse("is not a float, and a step changes floats only", "leave it out of the group");
     if (places_.contains(variable.id()))
       refuse("has been stepped or built with the optimiser's own rate and decay",
              "add the groups before the first apply and before build");

@@ -27,7 +27,7 @@ Tensor Schedule::operator()(const Tensor &step, Where where) const {
   if (type.shape.rank() != 0 || !runtime::isFloat(type.dtype))
     detail::raise({.op = "schedule",
                    .message = "the schedule returned " + toString(type) + " for one step, not a float scalar",
-                   .remedy = "compute the rate from the step alone: reduce_sum or reshape what is no scalar"},
+                   .remedy = "compute the rate from the step alone: reduce_sum or reshape what is not a scalar"},
                   where);
   return type.dtype == f64 ? rate : cast(Located(rate, where), f64);
 }

@@ -13,7 +13,7 @@ namespace wg::ir {
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
   if (!callee)
-    return emitOpError("calls @") << getCallee() << ", which is no function of this module";
+    return emitOpError("calls @") << getCallee() << ", which is not a function of this module";
   FunctionType type = callee.getFunctionType();
   if (TypeRange(type.getInputs()) != TypeRange(getOperandTypes()) ||
       TypeRange(type.getResults()) != TypeRange(getResultTypes())) {
@@ -87,7 +87,7 @@ LogicalResult KernelOp::verify() {
     return emitOpError("yields ") << yield.getValues().getTypes() << " but has results " << getResultTypes();
   for (Operation &op : getBlock()->without_terminator())
     if (!isa<WGDialect>(op.getDialect()) || op.getNumRegions() != 0 || isa<CallOp>(op))
-      return op.emitOpError("stands in a kernel, which holds only wg ops without regions, and no calls");
+      return op.emitOpError("is in a kernel, which holds only wg ops without regions, and no calls");
   // A kernel of sizes `?` becomes loops when they are known.
   auto isStatic = [](Type type) {
     return isa<RankedTensorType>(type) && cast<RankedTensorType>(type).hasStaticShape();
@@ -164,7 +164,7 @@ private:
 LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)> error) {
   Block &body = *getBlock();
   auto fail = [&](Operation *op) -> InFlightDiagnostic {
-    return error(op) << "stands in a kernel of kind " << getKind() << ", ";
+    return error(op) << "is in a kernel of kind " << getKind() << ", ";
   };
   for (Operation &op : body.without_terminator())
     if (isa<ContractOp, Indexed, Structured>(op))

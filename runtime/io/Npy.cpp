@@ -29,7 +29,7 @@ public:
   /// The empty string, or what is wrong.
   std::string parse(Header &header) {
     if (!take('{'))
-      return "it is no dict";
+      return "it is not a dict";
     while (!take('}')) {
       std::optional<std::string> key = quoted();
       if (!key || !take(':'))

@@ -148,7 +148,7 @@ private:
       return fail(field_ == dtype   ? "its dtype is not a string"
                   : field_ == shape ? rankMessage()
                                     : "its data_offsets are not a begin and an end: " + value);
-    case Place::shape: return fail("has a size that is no natural number: " + value);
+    case Place::shape: return fail("has a size that is not a natural number: " + value);
     case Place::offsets: return fail("its data_offsets are not a begin and an end: " + value);
     default: return fail("the header is not a JSON object");
     }

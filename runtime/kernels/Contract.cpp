@@ -35,10 +35,10 @@ static Result<Equation> parse(std::string_view text) {
         return valueError(say("equation ", quoted(text), ": ", quoted({&letter, 1}), " is not a letter"));
       if (letters.find(letter, i + 1) != npos)
         return valueError(
-            say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands twice in one tensor"));
+            say("equation ", quoted(text), ": letter ", std::string(1, letter), " appears twice in one tensor"));
       if (has(eq.a, letter) + has(eq.b, letter) + has(eq.c, letter) < 2)
         return valueError(
-            say("equation ", quoted(text), ": letter ", std::string(1, letter), " stands in one tensor only"),
+            say("equation ", quoted(text), ": letter ", std::string(1, letter), " appears in one tensor only"),
             "sum over it first: reduce_sum(x, axes)");
     }
   return eq;

@@ -57,7 +57,7 @@ module {
 module {
   func.func private @named(tensor<f32>) -> tensor<f32> attributes {wg.vjp = @missing}
   func.func @main(%x: tensor<f32>) -> tensor<f32> {
-    // expected-error @+1 {{names @missing as derivative, which is no function of this module}}
+    // expected-error @+1 {{names @missing as derivative, which is not a function of this module}}
     %y = wg.call @named(%x) : (tensor<f32>) -> tensor<f32>
     return %y : tensor<f32>
   }

@@ -41,7 +41,7 @@ TEST(KernelTest, AProductOfWhatIsNotInMemoryIsAnInternalErrorAtItsLine) {
     return %0 : tensor<5x7xf32>
   })");
   EXPECT_EQ(failure.kind, runtime::ErrorKind::internal);
-  EXPECT_EQ(failure.message, "emit: wg.contract stands in a kernel of kind contract, and reads the result of "
+  EXPECT_EQ(failure.message, "emit: wg.contract is in a kernel of kind contract, and reads the result of "
                              "wg.reshape from memory, where only inputs of the kernel lie");
   EXPECT_EQ(failure.where, "user.mlir:4");
 }
@@ -58,7 +58,7 @@ TEST(KernelTest, AValueReadInAnotherPlaceIsAnInternalErrorAtItsLine) {
   })");
   EXPECT_EQ(failure.kind, runtime::ErrorKind::internal);
   EXPECT_EQ(failure.message,
-            "emit: wg.sub stands in a kernel of kind reduce, and reads wg.reduce_sum in another place than its own");
+            "emit: wg.sub is in a kernel of kind reduce, and reads wg.reduce_sum in another place than its own");
   EXPECT_EQ(failure.where, "user.mlir:5");
 }
 

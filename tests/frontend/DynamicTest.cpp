@@ -105,7 +105,7 @@ TEST(DynamicTest, PartsOfAnOpenAxis) {
   expectSameOpen([](const Tensor &x) { return pad(x, {{1, 2}}, 7.0); }, vectors(3), "pad");
   auto thirds = wg::function("thirds", [](const Tensor &x) { return split(x, 3)[0]; }, {.interpret = true})
                     .trace(TensorSpec{f32, {dynamic}});
-  EXPECT_SAYS("5 is no multiple of 3", thirds(zeros({5})));
+  EXPECT_SAYS("5 is not a multiple of 3", thirds(zeros({5})));
 }
 
 TEST(DynamicTest, AShapeMayFollowFromOpenSizes) {

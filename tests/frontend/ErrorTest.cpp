@@ -79,20 +79,20 @@ TEST(Error, AxesAndSizes) {
 TEST(Error, IntegersThatTheDtypeDoesNotHold) {
   Tensor x{uint8_t(1), uint8_t(2)}, y{1, 2};
   Error error = errorOf([&] { less(x, 300); });
-  EXPECT_EQ(error.message(), "300 is no u8, which holds 0 to 255");
+  EXPECT_EQ(error.message(), "300 does not fit u8, which holds 0 to 255");
   EXPECT_EQ(error.remedy(), "cast the tensor to a wider dtype: cast(x, i64)");
   EXPECT_EQ(error.where().rfind("ErrorTest.cpp:", 0), 0u) << error.where();
-  EXPECT_EQ(errorOf([&] { greater(x, -1); }).message(), "-1 is no u8, which holds 0 to 255");
-  EXPECT_EQ(errorOf([&] { full({2}, 300, u8); }).message(), "300 is no u8, which holds 0 to 255");
-  EXPECT_EQ(errorOf([&] { clip(x, -5, 300); }).message(), "-5 is no u8, which holds 0 to 255");
-  EXPECT_EQ(errorOf([&] { where(x == 1, x, 256); }).message(), "256 is no u8, which holds 0 to 255");
-  EXPECT_EQ(errorOf([&] { Variable(x).assign(256); }).message(), "256 is no u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { greater(x, -1); }).message(), "-1 does not fit u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { full({2}, 300, u8); }).message(), "300 does not fit u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { clip(x, -5, 300); }).message(), "-5 does not fit u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { where(x == 1, x, 256); }).message(), "256 does not fit u8, which holds 0 to 255");
+  EXPECT_EQ(errorOf([&] { Variable(x).assign(256); }).message(), "256 does not fit u8, which holds 0 to 255");
   EXPECT_EQ(errorOf([&] { less(y, 3000000000); }).message(),
-            "3000000000 is no i32, which holds -2147483648 to 2147483647");
-  EXPECT_EQ(errorOf([&] { arange(0, 300, 1, u8); }).message(), "299 is no u8, which holds 0 to 255");
+            "3000000000 does not fit i32, which holds -2147483648 to 2147483647");
+  EXPECT_EQ(errorOf([&] { arange(0, 300, 1, u8); }).message(), "299 does not fit u8, which holds 0 to 255");
   EXPECT_EQ(errorOf([] { wg::function("f", [](const Tensor &x) { return x < 300; })(Tensor(uint8_t(1))); }).message(),
-            "300 is no u8, which holds 0 to 255");
-  std::string beyond = "18446744073709551615 is no i64, which holds at most 9223372036854775807";
+            "300 does not fit u8, which holds 0 to 255");
+  std::string beyond = "18446744073709551615 does not fit i64, which holds at most 9223372036854775807";
   EXPECT_EQ(errorOf([&] { y + ULLONG_MAX; }).message(), beyond);
   EXPECT_EQ(errorOf([&] { Tensor{ULLONG_MAX}; }).message(), beyond);
 }

@@ -164,7 +164,7 @@ TEST(ParameterGroupTest, WhatCannotBeAGroupIsRefusedWhole) {
   std::string message = messageOf([&] { sgd.add_group({b, a}, {}); });
   EXPECT_NE(message.find("add_group: variable 'a' is in a group already"), std::string::npos) << message;
   EXPECT_NE(message.find("OptimTest.cpp:"), std::string::npos) << message;
-  EXPECT_NE(messageOf([&] { sgd.add_group({b, n}, {}); }).find("variable 'n' is no float"), std::string::npos);
+  EXPECT_NE(messageOf([&] { sgd.add_group({b, n}, {}); }).find("variable 'n' is not a float"), std::string::npos);
   sgd.add_group(b, {.learning_rate_factor = 0}); // it is in none yet
   Variable c(1.0, {.name = "c"});
   sgd.apply(Grad(Tensor(1.0)), c);

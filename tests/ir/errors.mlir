@@ -171,7 +171,7 @@ func.func @inner_sizes(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
 // -----
 
 func.func @letter_alone(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>) {
-  // expected-error @+3 {{'wg.contract' op equation "mk,kn->n": letter m stands in one tensor only}}
+  // expected-error @+3 {{'wg.contract' op equation "mk,kn->n": letter m appears in one tensor only}}
   // expected-note @+2 {{try: sum over it first: reduce_sum(x, axes)}}
   // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
   %0 = wg.contract "mk,kn->n" %a, %b : tensor<2x3xf32>, tensor<3x5xf32> -> tensor<5xf32>
@@ -250,7 +250,7 @@ func.func @dim_beyond(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @call_of_nobody(%x: tensor<2xf32>) {
-  // expected-error @+1 {{'wg.call' op calls @nobody, which is no function of this module}}
+  // expected-error @+1 {{'wg.call' op calls @nobody, which is not a function of this module}}
   %0 = wg.call @nobody(%x) : (tensor<2xf32>) -> tensor<2xf32>
   return
 }
@@ -289,7 +289,7 @@ func.func @kernel_yields_another_type(%x: tensor<2xf32>) {
 
 func.func @kernel_of_foreign_ops(%x: tensor<2xf32>) {
   %0 = wg.kernel map (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
-    // expected-error @+1 {{'arith.constant' op stands in a kernel, which holds only wg ops without regions, and no calls}}
+    // expected-error @+1 {{'arith.constant' op is in a kernel, which holds only wg ops without regions, and no calls}}
     %c = arith.constant 1 : index
     wg.yield %a : tensor<2xf32>
   }
@@ -312,7 +312,7 @@ func.func @kernel_inputs(%x: tensor<2xf32>) {
 func.func @kernel_reads_no_input(%x: tensor<5x1x7xf32>, %w: tensor<7x7xf32>) {
   %0 = wg.kernel contract (%a = %x : tensor<5x1x7xf32>, %b = %w : tensor<7x7xf32>) -> tensor<5x7xf32> {
     %h = wg.reshape %a to [5, 7] : tensor<5x1x7xf32> -> tensor<5x7xf32>
-    // expected-error @+1 {{'wg.contract' op stands in a kernel of kind contract, and reads the result of wg.reshape from memory, where only inputs of the kernel lie}}
+    // expected-error @+1 {{'wg.contract' op is in a kernel of kind contract, and reads the result of wg.reshape from memory, where only inputs of the kernel lie}}
     %p = wg.contract "mk,kn->mn" %h, %b : tensor<5x7xf32>, tensor<7x7xf32> -> tensor<5x7xf32>
     wg.yield %p : tensor<5x7xf32>
   }
@@ -324,7 +324,7 @@ func.func @kernel_reads_no_input(%x: tensor<5x1x7xf32>, %w: tensor<7x7xf32>) {
 func.func @kernel_of_two_reductions(%x: tensor<4x6xf32>) {
   %0:2 = wg.kernel reduce (%a = %x : tensor<4x6xf32>) -> (tensor<4xf32>, tensor<6xf32>) {
     %m = wg.reduce_sum %a axes [1] : tensor<4x6xf32> -> tensor<4xf32>
-    // expected-error @+1 {{'wg.reduce_sum' op stands in a kernel of kind reduce, whose reductions are of one shape over one set of axes}}
+    // expected-error @+1 {{'wg.reduce_sum' op is in a kernel of kind reduce, whose reductions are of one shape over one set of axes}}
     %n = wg.reduce_sum %a axes [0] : tensor<4x6xf32> -> tensor<6xf32>
     wg.yield %m, %n : tensor<4xf32>, tensor<6xf32>
   }
@@ -347,7 +347,7 @@ func.func @kernel_without_its_op(%x: tensor<4xf32>) {
 func.func @kernel_of_two_products(%x: tensor<4x4xf32>) {
   %0:2 = wg.kernel contract (%a = %x : tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
     %p = wg.contract "mk,kn->mn" %a, %a : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
-    // expected-error @+1 {{'wg.contract' op stands in a kernel of kind contract, which holds one contraction}}
+    // expected-error @+1 {{'wg.contract' op is in a kernel of kind contract, which holds one contraction}}
     %q = wg.contract "km,kn->mn" %a, %a : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
     wg.yield %p, %q : tensor<4x4xf32>, tensor<4x4xf32>
   }
@@ -360,7 +360,7 @@ func.func @kernel_reads_another_place(%x: tensor<4x4xf32>) {
   %0 = wg.kernel map (%a = %x : tensor<4x4xf32>) -> tensor<4x4xf32> {
     %t = wg.tanh %a : tensor<4x4xf32>
     %s = wg.transpose %t by [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
-    // expected-error @+1 {{'wg.add' op stands in a kernel of kind map, and reads wg.tanh in another place than its own}}
+    // expected-error @+1 {{'wg.add' op is in a kernel of kind map, and reads wg.tanh in another place than its own}}
     %y = wg.add %t, %s : tensor<4x4xf32>
     wg.yield %y : tensor<4x4xf32>
   }
@@ -371,7 +371,7 @@ func.func @kernel_reads_another_place(%x: tensor<4x4xf32>) {
 
 func.func @kernel_of_two_spaces(%x: tensor<4xf32>, %y: tensor<2x3xf32>) {
   %0:2 = wg.kernel map (%a = %x : tensor<4xf32>, %b = %y : tensor<2x3xf32>) -> (tensor<4xf32>, tensor<2x3xf32>) {
-    // expected-error @+1 {{'wg.tanh' op stands in a kernel of kind map, and reads 'tensor<4xf32>', which is the shape of neither its iteration space nor its rows}}
+    // expected-error @+1 {{'wg.tanh' op is in a kernel of kind map, and reads 'tensor<4xf32>', which is the shape of neither its iteration space nor its rows}}
     %t = wg.tanh %a : tensor<4xf32>
     %u = wg.tanh %b : tensor<2x3xf32>
     wg.yield %t, %u : tensor<4xf32>, tensor<2x3xf32>
@@ -383,7 +383,7 @@ func.func @kernel_of_two_spaces(%x: tensor<4xf32>, %y: tensor<2x3xf32>) {
 
 func.func @kernel_of_a_literal(%x: tensor<2xf32>) {
   %0 = wg.kernel map (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
-    // expected-error @+1 {{'wg.constant' op stands in a kernel of kind map, whose constants are splats; a larger one is an input}}
+    // expected-error @+1 {{'wg.constant' op is in a kernel of kind map, whose constants are splats; a larger one is an input}}
     %c = wg.constant dense<[1.0, 2.0]> : tensor<2xf32>
     %y = wg.add %a, %c : tensor<2xf32>
     wg.yield %y : tensor<2xf32>
@@ -395,7 +395,7 @@ func.func @kernel_of_a_literal(%x: tensor<2xf32>) {
 
 func.func @kernel_of_a_general_reshape(%x: tensor<2x3xf32>) {
   %0 = wg.kernel map (%a = %x : tensor<2x3xf32>) -> tensor<6xf32> {
-    // expected-error @+1 {{'wg.reshape' op stands in a kernel of kind map, which holds elementwise ops, views and ops whose element follows from its place}}
+    // expected-error @+1 {{'wg.reshape' op is in a kernel of kind map, which holds elementwise ops, views and ops whose element follows from its place}}
     %y = wg.reshape %a to [6] : tensor<2x3xf32> -> tensor<6xf32>
     wg.yield %y : tensor<6xf32>
   }
@@ -407,7 +407,7 @@ func.func @kernel_of_a_general_reshape(%x: tensor<2x3xf32>) {
 func.func @single_kernel_of_two_ops(%x: tensor<3xf32>, %i: tensor<2xi64>) {
   %0 = wg.kernel single (%a = %x : tensor<3xf32>, %j = %i : tensor<2xi64>) -> tensor<2xf32> {
     %g = wg.gather %a, %j : tensor<3xf32>, tensor<2xi64> -> tensor<2xf32>
-    // expected-error @+1 {{'wg.tanh' op stands in a kernel of kind single, which holds one op}}
+    // expected-error @+1 {{'wg.tanh' op is in a kernel of kind single, which holds one op}}
     %t = wg.tanh %g : tensor<2xf32>
     wg.yield %t : tensor<2xf32>
   }
@@ -508,7 +508,7 @@ module {
   }
   func.func @g(%x: tensor<f32>) -> tensor<f32> {
     %y = wg.kernel map (%a = %x : tensor<f32>) -> tensor<f32> {
-      // expected-error @+1 {{stands in a kernel, which holds only wg ops without regions, and no calls}}
+      // expected-error @+1 {{is in a kernel, which holds only wg ops without regions, and no calls}}
       %t = wg.call @f(%a) : (tensor<f32>) -> tensor<f32>
       wg.yield %t : tensor<f32>
     }

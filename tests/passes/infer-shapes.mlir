@@ -74,7 +74,7 @@ func.func @partly(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
 
 func.func @halves(%x: tensor<?xf32>) -> tensor<?xf32> {
   %n = wg.dim %x axis 0 : tensor<?xf32>
-  // HALVES: infer-shapes.mlir:[[@LINE+1]]:11: error: 'wg.size' op the formula "a / 2" with a = 5: 5 is no multiple of 2
+  // HALVES: infer-shapes.mlir:[[@LINE+1]]:11: error: 'wg.size' op the formula "a / 2" with a = 5: 5 is not a multiple of 2
   %half = wg.size "a / 2" of %n
   %y = wg.slice %x from [0] to [?] by [1] sizes %half : tensor<?xf32> -> tensor<?xf32>
   return %y : tensor<?xf32>
@@ -98,7 +98,7 @@ func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> 
 //       CALLED: func.func private @[[COPY]](%{{.*}}: tensor<?x3xf32>) -> tensor<?x3xf32>
 
 // What was no kernel all the time, but could not be told so.
-// UNFIT: 'wg.reduce_sum' op stands in a kernel of kind map, which reduces nothing
+// UNFIT: 'wg.reduce_sum' op is in a kernel of kind map, which reduces nothing
 func.func @unfit(%x: tensor<?xf32>) -> tensor<f32> {
   %y = wg.kernel map (%a = %x : tensor<?xf32>) -> tensor<f32> {
     %s = wg.reduce_sum %a axes [0] : tensor<?xf32> -> tensor<f32>

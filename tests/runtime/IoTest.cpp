@@ -400,13 +400,13 @@ TEST_F(IoTest, SafetensorsSaysWhatIsWrong) {
   EXPECT_EQ(read(R"({"a":{"dtype":8,"shape":[],"data_offsets":[0,1]}})", "x"),
             "file: tensor 'a': its dtype is not a string");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})", "x"),
-            "file: tensor 'a': has a size that is no natural number: a list");
+            "file: tensor 'a': has a size that is not a natural number: a list");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", "x"),
             "file: tensor 'a': its shape is not a list of at most 8 sizes");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]}})", "x"),
-            "file: tensor 'a': has a size that is no natural number: 1.5");
+            "file: tensor 'a': has a size that is not a natural number: 1.5");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,1]}})", "x"),
-            "file: tensor 'a': has a size that is no natural number: 18446744073709551615");
+            "file: tensor 'a': has a size that is not a natural number: 18446744073709551615");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[],"data_offsets":[0,1,2]}})", "x"),
             "file: tensor 'a': its data_offsets are not a begin and an end: there are more than two");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[],"data_offsets":[1]}})", "x"),
@@ -427,7 +427,7 @@ TEST_F(IoTest, SafetensorsSaysWhatIsWrong) {
   EXPECT_EQ(read(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}})", ""),
             "file: tensor 'a': f32[4611686018427387904,4,0] is larger than any file");
   EXPECT_EQ(read(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", "x"),
-            "file: tensor 'a': has a size that is no natural number: -1");
+            "file: tensor 'a': has a size that is not a natural number: -1");
   EXPECT_EQ(
       read(
           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
@@ -460,7 +460,7 @@ TEST_F(IoTest, NestingOfAHeaderNeedsNoStack) {
   EXPECT_EQ(why(readSafetensors(put(safetensors("{\"a\":" + deep, "")))),
             "file: tensor 'a': is not an object of dtype, shape and data_offsets");
   EXPECT_EQ(why(readSafetensors(put(safetensors("{\"a\":{\"shape\":" + deep, "")))),
-            "file: tensor 'a': has a size that is no natural number: a list");
+            "file: tensor 'a': has a size that is not a natural number: a list");
 }
 
 TEST_F(IoTest, ManyTensorsAreReadAndAnyNameThatIsThereTwiceIsFound) {

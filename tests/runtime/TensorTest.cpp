@@ -249,8 +249,8 @@ TEST(ContractTest, Rules) {
   EXPECT_EQ(rule("mk,kn->mn", f32({2, 3, 4}), f32({3, 4})),
             "equation \"mk,kn->mn\" has 2 and 2 letters for a and b: a is f32[2,3,4], b is f32[3,4]");
   EXPECT_EQ(rule("mk kn mn", f32({2, 3}), f32({3, 4})), "equation \"mk kn mn\" is not of the form \"mk,kn->mn\"");
-  EXPECT_EQ(rule("mm,mn->n", f32({2, 2}), f32({2, 4})), "equation \"mm,mn->n\": letter m stands twice in one tensor");
-  EXPECT_EQ(rule("mk,kn->m", f32({2, 3}), f32({3, 4})), "equation \"mk,kn->m\": letter n stands in one tensor only");
+  EXPECT_EQ(rule("mm,mn->n", f32({2, 2}), f32({2, 4})), "equation \"mm,mn->n\": letter m appears twice in one tensor");
+  EXPECT_EQ(rule("mk,kn->m", f32({2, 3}), f32({3, 4})), "equation \"mk,kn->m\": letter n appears in one tensor only");
   EXPECT_EQ(rule("m1,1n->mn", f32({2, 3}), f32({3, 4})), "equation \"m1,1n->mn\": \"1\" is not a letter");
 }
 
@@ -337,7 +337,7 @@ TEST(ShapeTest, SizesAreComputedByFormulas) {
   EXPECT_EQ(size("(a - 9) % 4", {0}), "3");
   EXPECT_EQ(size("max(a - b, 0) + min(a, b, 5)", {7, 9}), "5");
   EXPECT_EQ(size("9223372036854775807"), "9223372036854775807");
-  EXPECT_EQ(size("a / 4", {10}), "the formula \"a / 4\" with a = 10: 10 is no multiple of 4");
+  EXPECT_EQ(size("a / 4", {10}), "the formula \"a / 4\" with a = 10: 10 is not a multiple of 4");
   EXPECT_EQ(size("a - b", {1, 2}), "the formula \"a - b\" with a = 1, b = 2: the size is negative: -1");
   for (const char *formula : {"a + 1", "a * 2", "(0 - a - 1) / (0 - 1)", "(0 - a - 1) // (0 - 1)", "0 - 2 - a"})
     EXPECT_EQ(size(formula, {INT64_MAX}),
@@ -345,9 +345,9 @@ TEST(ShapeTest, SizesAreComputedByFormulas) {
   for (const char *formula : {"a // 0", "a / 0", "a % 0"})
     EXPECT_EQ(size(formula, {3}), "the formula \"" + std::string(formula) + "\" with a = 3: a division by zero");
   EXPECT_EQ(size("9223372036854775808"), "the formula \"9223372036854775808\": a literal beyond 64 bits");
-  EXPECT_EQ(size("a b", {1, 2}), "the formula \"a b\": 'b' where the formula should end or an operator stand");
-  EXPECT_EQ(size(""), "the formula \"\": the end where a letter or a number should stand");
-  EXPECT_EQ(size("a + ", {1}), "the formula \"a + \": the end where a letter or a number should stand");
+  EXPECT_EQ(size("a b", {1, 2}), "the formula \"a b\": 'b' where an operator or the end of the formula is expected");
+  EXPECT_EQ(size(""), "the formula \"\": the end where a letter or a number is expected");
+  EXPECT_EQ(size("a + ", {1}), "the formula \"a + \": the end where a letter or a number is expected");
   EXPECT_EQ(size("b", {1}), "the formula \"b\": 'b', and there are 1 operands");
   EXPECT_EQ(size(std::string(100000, '(')),
             "the formula \"" + std::string(100000, '(') + "\": parentheses nested deeper than 64");

@@ -323,7 +323,7 @@ def test_compile_for_an_unknown_processor_is_an_error(folder):
 
 
 def test_every_number_has_a_range(folder):
-    """Whatever is no decimal number in the option's range is a usage error that names the option and the range."""
+    """Whatever is not a decimal number in the option's range is a usage error that names the option and the range."""
     wrong = [" ", "x", "-1", "0x10", "1e3", "1.5", "5x", "+5", "9223372036854775808", "99999999999999999999", "nan", "1_000", "5 "]
     ranges = {"--epochs": "1 to 1000000", "--batch": "1 to the number of training examples", "--hidden": "1 to 65536", "--threads": "1 to 256",
               "--seed": "0 to 4611686018427387903"}
@@ -504,7 +504,7 @@ func.func @f(%args: !llvm.ptr, %workspace: !llvm.ptr) -> i32 attributes {wg.inpu
 def test_lowered_text_is_taken_on_request_only(folder):
     a, path = os.path.join(folder, "a.npy"), program(folder, LOWERED)
     write_npy(a, [1, 2.5], "f32")
-    failure(wengert("run", path, "--in", a), "`func.func` and so is no program of wg ops", "stage lowered", "rights", "--trust-lowered", "product.mlir:2")
+    failure(wengert("run", path, "--in", a), "`func.func` and so is not a program of wg ops", "stage lowered", "rights", "--trust-lowered", "product.mlir:2")
     failure(wengert("compile", path, "-o", folder), "stage lowered", "--trust-lowered")
     run = wengert("run", path, "--in", a, "--trust-lowered")
     assert run.returncode == 0 and run.stdout == "f32[2] [2.0, 5.0]\n", run
@@ -532,7 +532,7 @@ def test_a_lowered_entry_fits_its_description(folder):
         ("wg.errors = []", "wg.errors = [\"a\"]", "1 errors and 0 places"),
         ("wg.errors = []", "wg.errors = [1]", "hold strings"),
         ("alignment = 4", "alignment = 3", "power of two"),
-        ("%ok =", 'llvm.inline_asm "hlt", "" : () -> ()\n  %ok =', "'llvm.inline_asm' op is no op that the emitters write"),
+        ("%ok =", 'llvm.inline_asm "hlt", "" : () -> ()\n  %ok =', "'llvm.inline_asm' op is not an op that the emitters write"),
         ("%ok =", 'llvm.call_intrinsic "llvm.no.such"() : () -> ()\n  %ok =', "calls llvm.no.such; the emitters call"),
         ("%ok =", '"llvm.intr.prefetch"(%p) <{rw = 7 : i32, hint = 9 : i32, cache = 4 : i32}> : (!llvm.ptr) -> ()\n  %ok =', "rw 7, hint 9 and cache 4"),
         ("%ok =", "%g = llvm.getelementptr %p[1] : (!llvm.ptr) -> vector<8x!llvm.ptr>, f32\n  %ok =", "of different lanes"),
