@@ -9,6 +9,7 @@
 
 #include "autodiff/Activity.h"
 
+#include "ir/Calls.h"
 #include "ir/Dialect.h"
 
 #include <string>
@@ -65,10 +66,9 @@ struct FunctionPair {
 mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                                            llvm::ArrayRef<unsigned> results);
 
-/// On the declaration of a function: the function that takes its operands, its results and the cotangents of the float
-/// ones among its first `wg.results` results, and returns the cotangents of those operands that its own `wg.arguments`
-/// lists.
-inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
+/// The function that it names takes the operands, the results and the cotangents of the float ones among the first
+/// `wg.results` results, and returns the cotangents of those operands that its own `wg.arguments` lists.
+using ir::kVjpAttr;
 inline constexpr llvm::StringLiteral kNumResultsAttr = "wg.results";
 inline constexpr llvm::StringLiteral kArgumentsAttr = "wg.arguments";
 /// On that function: why an operand has no gradient, one text for each operand, empty where it has one.

@@ -15,8 +15,7 @@ using runtime::Array;
 using runtime::Attrs;
 using runtime::OpId;
 
-//===- Levels
-//------------------------------------------------------------------------------------------------------===//
+//===- Levels -----------------------------------------------------------------------------------------------------===//
 
 [[gnu::tls_model("initial-exec")]] static constinit thread_local Level *current = nullptr;
 
@@ -45,8 +44,7 @@ EnterLevel::EnterLevel(Level &inner) : before_(&level()) { current = &inner; }
 
 EnterLevel::~EnterLevel() { current = before_; }
 
-//===- Tensors
-//-----------------------------------------------------------------------------------------------------===//
+//===- Tensors ----------------------------------------------------------------------------------------------------===//
 
 /// Identities are handed out to threads in blocks, so that making a tensor touches no shared line.
 static uint64_t nextId() {
@@ -139,8 +137,7 @@ void TensorState::operator delete(void *memory) {
 
 void destroy(const TensorBody *body) noexcept { delete static_cast<const TensorState *>(body); }
 
-//===- Errors
-//------------------------------------------------------------------------------------------------------===//
+//===- Errors -----------------------------------------------------------------------------------------------------===//
 
 void raise(runtime::Failure failure, const Where &where) {
   if (failure.where.empty() && where)
@@ -222,8 +219,7 @@ static Array filled(double real, int64_t integer, DType dtype, const Shape &shap
   return array;
 }
 
-//===- The gate
-//----------------------------------------------------------------------------------------------------===//
+//===- The gate ---------------------------------------------------------------------------------------------------===//
 
 static void runEager(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
                      const Where &where, const Level &here) {
@@ -298,8 +294,7 @@ Tensor ownerOf(const Shape &shape, const Where &where) {
   return trace ? trace->ownerOf(shape, where) : Tensor();
 }
 
-//===- Literals
-//----------------------------------------------------------------------------------------------------===//
+//===- Literals ---------------------------------------------------------------------------------------------------===//
 
 void checkRank(const char *op, const Shape &shape, const Where &where) {
   if (shape.excess())

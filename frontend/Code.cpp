@@ -54,8 +54,7 @@ Code::~Code() {
 
 func::FuncOp Code::function() const { return module_.get().lookupSymbol<func::FuncOp>(entry_); }
 
-//===- Interpreted
-//-------------------------------------------------------------------------------------------------===//
+//===- Interpreted ------------------------------------------------------------------------------------------------===//
 
 const codegen::Program &Code::program(const Where &where) {
   ir::Working working;
@@ -78,8 +77,7 @@ void Code::interpret(std::span<const Array> inputs, std::span<Array> results, co
   std::move(outputs->begin(), outputs->end(), results.begin());
 }
 
-//===- Compiled
-//----------------------------------------------------------------------------------------------------===//
+//===- Compiled ---------------------------------------------------------------------------------------------------===//
 
 /// Each `?` of the function's inputs, as this call has it.
 static std::vector<int64_t> dynamicSizes(const std::vector<TensorType> &types, std::span<const Array> inputs) {

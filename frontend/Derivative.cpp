@@ -21,8 +21,11 @@ static void makeEntry(ModuleOp module, StringRef entry) {
   SymbolTable symbols(module);
   llvm::SetVector<Operation *> reached;
   reached.insert(symbols.lookup(entry));
-  for (size_t i = 0; i < reached.size(); ++i)
+  for (size_t i = 0; i < reached.size(); ++i) {
     reached[i]->walk([&](ir::CallOp call) { reached.insert(symbols.lookup(call.getCallee())); });
+    if (auto vjp = reached[i]->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr))
+      reached.insert(symbols.lookup(vjp.getValue()));
+  }
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
     if (!reached.contains(function)) {
       function.erase();
@@ -104,7 +107,7 @@ std::shared_ptr<Derivative> ConcreteState::differentiate(const std::vector<uint3
   // Differentiated as a whole: pair by pair, each level of calls would return the residuals of all below it.
   auto function = module->lookupSymbol<func::FuncOp>(code->entry());
   FailureOr<autodiff::FunctionPair> pair = failure();
-  if (succeeded(codegen::inlineCalls(function)))
+  if (succeeded(codegen::inlineCalls(function, /*keepDerivatives=*/true)))
     pair = autodiff::functionPair(function, places, targets);
   if (failed(pair))
     raise(diagnostics.take("the function has no derivative"), where);

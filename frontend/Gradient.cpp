@@ -5,6 +5,8 @@
 #include "frontend/Trace.h"
 #include "frontend/ops/Operands.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 namespace wg::detail {
@@ -22,6 +24,26 @@ static const CallDerivative &calledBy(const GradientProgram &program, const Row 
 
 namespace {
 
+/// While it lives, the tapes that are there record nothing: what a gradient hook computes goes to them only if they
+/// record the gradient.
+class NotRecording {
+public:
+  NotRecording() {
+    for (Tape *tape : level().tapes)
+      if (tape->recording.exchange(false))
+        paused_.push_back(tape);
+  }
+  NotRecording(const NotRecording &) = delete;
+  ~NotRecording() {
+    for (Tape *tape : paused_)
+      if (std::find(level().tapes.begin(), level().tapes.end(), tape) != level().tapes.end())
+        tape->recording = true;
+  }
+
+private:
+  std::vector<Tape *> paused_;
+};
+
 /// Nobody records: rows run on the kernels, calls on their compiled backward functions.
 struct KernelEngine {
   const EagerTape &tape;
@@ -32,6 +54,11 @@ struct KernelEngine {
       return runtime::execute(call, results);
     const CallDerivative &called = calledBy(program, row);
     const RecordedCall &recorded = tape.calls[called.call];
+    if (std::shared_ptr<const GradientHook> hook = recorded.hook) {
+      NotRecording paused;
+      results[0] = arrayOf((*hook)(makeTensor(call.operands.back())));
+      return {};
+    }
     std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
     const Derivative &derivative = *part;
     size_t numInputs = recorded.callee->inputs.size();
@@ -71,6 +98,10 @@ struct GateEngine {
     }
     const CallDerivative &called = calledBy(program, row);
     const RecordedCall &recorded = tape.calls[called.call];
+    if (std::shared_ptr<const GradientHook> hook = recorded.hook) {
+      results[0] = (*hook)(call.operands.back());
+      return {};
+    }
     std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
     std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*part, row.where);
     std::vector<Arguments::Leaf> leaves;
@@ -113,10 +144,14 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
           if (!entry.reads.empty())
             return entry.reads;
         }
-    reason = watched ? "no path: " + nameOf(source) + " was not read while the tape recorded"
-                     : "not watched: " + nameOf(source) +
-                           (state->trainable ? " was not read while the tape recorded"
-                                             : " is not trainable; call tape.watch(variable) before it is used");
+    if (watched || (state->trainable && options.watch_accessed_variables))
+      reason = (watched ? "no path: " : "not watched: ") + nameOf(source) + " was not read while the tape recorded" +
+               stoppedNote();
+    else
+      reason = "not watched: " + nameOf(source) +
+               (state->trainable ? " is not watched when it is read, as the tape has watch_accessed_variables = false"
+                                 : " is not trainable") +
+               "; call tape.watch(variable) before it is used";
     return {};
   }
   if (!source.tensor.defined()) {
@@ -132,9 +167,18 @@ std::vector<Tensor> Tape::readsOf(const Source &source, std::string &reason) con
              : tracks(source.tensor);
   if (known)
     return {source.tensor};
-  reason = "not watched: " + nameOf(source) +
-           " is neither watched nor computed from what is; call tape.watch(x) before it is used";
+  reason = "not watched: " + nameOf(source);
+  auto elsewhere = [&](const Tape *tape) { return tape != this && !traced && tape->tracks(source.tensor); };
+  if (std::any_of(level().tapes.begin(), level().tapes.end(), elsewhere))
+    reason += " is on another tape only; call tape.watch(x) on this one, too, before it is used";
+  else
+    reason +=
+        " is neither watched nor computed from what is" + stoppedNote() + "; call tape.watch(x) before it is used";
   return {};
+}
+
+std::string Tape::stoppedNote() const {
+  return stoppedAt.line ? " (recording was stopped at " + toString(stoppedAt) + ")" : std::string();
 }
 
 /// The value that a target stands for; `read`: a variable is read by the tapes that record.
@@ -245,6 +289,10 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
     endedRecording = recordingBefore;
     recording = false;
   }
+  struct Differentiating {
+    int &depth;
+    ~Differentiating() { --depth; }
+  } scope{++differentiating};
   std::vector<Grad> grads;
   try {
     grads = traced ? gradientTraced(targetTensors, sources, options, where)
@@ -264,6 +312,19 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   return grads;
 }
 
+/// What a gradient is asked by and of, in slots of the tape.
+struct Tape::Asked {
+  std::vector<int32_t> targetSlots;
+  std::vector<uint8_t> seeded;
+  std::vector<Tensor> given; ///< seeds
+  std::vector<std::vector<int32_t>> sourceSlots;
+  std::vector<std::string> reasons;               ///< of sources that are not on the tape
+  std::string noTarget;                           ///< why no target is
+  std::shared_ptr<const GradientProgram> program; ///< null if no target is on the tape
+
+  bool isConnected(size_t source) const { return program && program->outputs[source] >= 0; }
+};
+
 std::string Tape::explain(const Targets &targets, const std::vector<Source> &sources) {
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive("explain", targets.where, [&] { return explain(targets, sources); });
@@ -277,73 +338,177 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   for (const Source &source : sources)
     if (source.tensor.defined())
       checkUsable(source.tensor, where);
-  struct Paused {
-    std::atomic<bool> &recording;
-    bool before = recording.exchange(false);
-    ~Paused() { recording = before; }
-  } paused{recording};
-  std::vector<Grad> grads =
-      traced ? std::vector<Grad>() : gradientEager(targetTensors, sources, {.record = false}, where);
-  std::string text;
   if (traced)
-    text = "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
-  for (size_t i = 0; i < grads.size(); ++i)
+    return "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
+  Asked asked = ask(targetTensors, sources, std::vector<Tensor>(targetTensors.size()), where);
+  std::string text;
+  for (size_t i = 0; i < sources.size(); ++i)
     text += (i ? "\n" : "") + nameOf(sources[i]) + ": " +
-            (grads[i].has_value() ? "connected" : "None, " + grads[i].reason());
+            (asked.isConnected(i) ? "connected: " + pathOf(asked, i)
+                                  : "None, " + whyNone(asked, i, targetTensors, sources[i]));
   return text;
 }
 
-std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                                      const GradientOptions &options, const Where &where) {
-  std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
-
-  // What of it lies on the tape. Vectors of the standard library: LLVM's end the process when there is no memory.
-  std::vector<int32_t> targetSlots;
-  std::vector<uint8_t> seeded;
-  std::vector<Tensor> given;
-  std::string noTarget = "no path: the target was not computed from anything that the tape watches";
+// Vectors of the standard library: LLVM's end the process when there is no memory.
+Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
+                      const std::vector<Tensor> &seeds, const Where &where) const {
+  Asked asked;
+  asked.noTarget = "no path: the target was not computed from anything that the tape watches" + stoppedNote();
   for (size_t i = 0; i < targetTensors.size(); ++i) {
     const TensorType &type = targetTensors[i].body()->type;
-    if (!runtime::isFloat(type.dtype))
-      noTarget = "integer dtype: the target is " + toString(type) + ", and gradients pass through floats only";
-    else if (tracks(targetTensors[i])) {
-      targetSlots.push_back(eager.slotOf.find(stateOf(targetTensors[i])->id));
-      seeded.push_back(seeds[i].defined());
+    if (!runtime::isFloat(type.dtype)) {
+      asked.noTarget = "integer dtype: the target is " + toString(type) + ", and gradients pass through floats only";
+    } else if (tracks(targetTensors[i])) {
+      asked.targetSlots.push_back(eager.slotOf.find(stateOf(targetTensors[i])->id));
+      asked.seeded.push_back(seeds[i].defined());
       if (seeds[i].defined())
-        given.push_back(seeds[i]);
+        asked.given.push_back(seeds[i]);
     }
   }
-  std::vector<std::string> reasons(sources.size());
-  std::vector<std::vector<int32_t>> sourceSlots;
+  asked.reasons.resize(sources.size());
   StructureHash key = eager.hash;
-  for (size_t i = 0; i < targetSlots.size(); ++i)
-    key.mix(0x20 | static_cast<uint64_t>(seeded[i]) << 8 | static_cast<uint64_t>(targetSlots[i]) << 16);
+  for (size_t i = 0; i < asked.targetSlots.size(); ++i)
+    key.mix(0x20 | static_cast<uint64_t>(asked.seeded[i]) << 8 | static_cast<uint64_t>(asked.targetSlots[i]) << 16);
   for (size_t i = 0; i < sources.size(); ++i) {
     std::vector<int32_t> slots;
-    for (const Tensor &read : readsOf(sources[i], reasons[i]))
+    for (const Tensor &read : readsOf(sources[i], asked.reasons[i]))
       slots.push_back(eager.slotOf.find(stateOf(read)->id));
     key.mix(0x21 | slots.size() << 8);
     for (int32_t slot : slots)
       key.mix(static_cast<uint64_t>(slot));
-    sourceSlots.push_back(std::move(slots));
+    asked.sourceSlots.push_back(std::move(slots));
   }
+  if (!asked.targetSlots.empty())
+    asked.program = gradientProgram(eager, key, asked.targetSlots, asked.seeded, asked.sourceSlots, where);
+  return asked;
+}
+
+/// `'exp' (train.cpp:41)`
+static std::string nameOf(const EagerTape &tape, const Record &record) {
+  const RecordedCall *call = record.call >= 0 ? &tape.calls[static_cast<size_t>(record.call)] : nullptr;
+  std::string place = toString(record.where);
+  return "'" +
+         (!call        ? std::string(runtime::recordOf(record.op).name)
+          : call->hook ? std::string("with_gradient_hook")
+                       : call->callee->name) +
+         "'" + (place.empty() ? place : " (" + place + ")");
+}
+
+/// Why a source has no gradient: what the program says, and where on the tape the path ends.
+std::string Tape::whyNone(const Asked &asked, size_t i, const std::vector<Tensor> &targets,
+                          const Source &source) const {
+  if (!asked.reasons[i].empty())
+    return asked.reasons[i];
+  const std::vector<int32_t> &slots = asked.sourceSlots[i];
+  if (!asked.program) {
+    for (const WatchedTensor &watched : watchedTensors)
+      for (const Tensor &target : targets)
+        if (std::find(slots.begin(), slots.end(), watched.slot) != slots.end() && stateOf(target)->id < watched.id &&
+            asked.noTarget.starts_with("no path"))
+          return "watched too late: " + nameOf(source) + " was watched (" + toString(watched.where) +
+                 ") after the target was computed";
+    return asked.noTarget;
+  }
+  const std::string &reason = asked.program->reasons[i];
+  if (!reason.starts_with("no path: the target"))
+    return reason;
+  // Forwards from the source.
+  std::vector<uint8_t> reached(eager.values.size());
+  for (int32_t slot : slots)
+    reached[static_cast<size_t>(slot)] = true;
+  const Record *last = nullptr;
+  for (const Record &record : eager.records) {
+    const int32_t *operands = &eager.slots[record.first], *results = operands + record.numOperands;
+    if (!std::any_of(operands, results, [&](int32_t slot) { return reached[static_cast<size_t>(slot)]; }))
+      continue;
+    last = &record;
+    for (const int32_t *slot = results; slot != results + record.numResults; ++slot)
+      reached[static_cast<size_t>(*slot)] = true;
+  }
+  for (const WatchedVariable &variable : variables)
+    for (const Tensor &read : variable.reads) {
+      const void *data = stateOf(read)->buffer.data();
+      for (size_t slot = 0; data && slot < reached.size(); ++slot)
+        if (reached[slot] && eager.values[slot].defined() && stateOf(eager.values[slot])->id != stateOf(read)->id &&
+            stateOf(eager.values[slot])->buffer.data() == data)
+          return "blocked: its value, or one computed from it, was assigned to " + describe(*variable.variable) +
+                 ", and an assignment stops the gradient";
+    }
+  if (!last)
+    return "no path: no op that the tape recorded reads " + nameOf(source) + stoppedNote();
+  return reason + ": what is computed from it ends at " + nameOf(eager, *last) + stoppedNote();
+}
+
+/// `'mul' (a.cpp:3) -> 'reduce_sum' (a.cpp:4)`: a shortest way from the source to a target; of a long one both ends.
+std::string Tape::pathOf(const Asked &asked, size_t i) const {
+  constexpr size_t kShown = 12;
+  std::vector<const Record *> maker(eager.values.size());
+  for (const Record &record : eager.records)
+    for (uint32_t k = 0; k < record.numResults; ++k)
+      maker[static_cast<size_t>(eager.slots[record.first + record.numOperands + k])] = &record;
+  std::vector<int32_t> next(eager.values.size(), -2); // towards the target; -1: the target; -2: not seen
+  std::vector<int32_t> work;
+  for (int32_t slot : asked.targetSlots) {
+    next[static_cast<size_t>(slot)] = -1;
+    work.push_back(slot);
+  }
+  const std::vector<int32_t> &sources = asked.sourceSlots[i];
+  for (size_t at = 0; at < work.size(); ++at) {
+    if (std::find(sources.begin(), sources.end(), work[at]) != sources.end()) {
+      std::vector<std::string> ops;
+      for (int32_t slot = next[static_cast<size_t>(work[at])]; slot >= 0; slot = next[static_cast<size_t>(slot)])
+        ops.push_back(nameOf(eager, *maker[static_cast<size_t>(slot)]));
+      std::string path = ops.empty() ? "it is the target itself" : "";
+      for (size_t k = 0; k < ops.size(); ++k)
+        if (ops.size() <= kShown || k < kShown / 2 || k >= ops.size() - kShown / 2)
+          path += (k ? " -> " : "") + ops[k];
+        else if (k == kShown / 2)
+          path += " -> ... " + std::to_string(ops.size() - kShown) + " more";
+      return path;
+    }
+    const Record *record = maker[static_cast<size_t>(work[at])];
+    if (!record || (record->call < 0 && !runtime::recordOf(record->op).differentiable))
+      continue;
+    for (uint32_t k = 0; k < record->numOperands; ++k) {
+      int32_t operand = eager.slots[record->first + k];
+      if (next[static_cast<size_t>(operand)] == -2 &&
+          runtime::isFloat(eager.values[static_cast<size_t>(operand)].body()->type.dtype)) {
+        next[static_cast<size_t>(operand)] = work[at];
+        work.push_back(operand);
+      }
+    }
+  }
+  return "by another way than the tape shows";
+}
+
+std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
+                                      const GradientOptions &options, const Where &where) {
+  Asked asked = ask(targetTensors, sources, seedsFor(targetTensors, options, where), where);
   std::vector<Grad> grads(sources.size());
-  if (targetSlots.empty()) {
+  auto none = [&](size_t i) {
+    return noGradient(sources[i], whyNone(asked, i, targetTensors, sources[i]), options, where);
+  };
+  if (!asked.program) {
     for (size_t i = 0; i < sources.size(); ++i)
-      grads[i] = noGradient(sources[i], reasons[i].empty() ? noTarget : reasons[i], options, where);
+      grads[i] = none(i);
     return grads;
   }
-
-  std::shared_ptr<const GradientProgram> program = gradientProgram(eager, key, targetSlots, seeded, sourceSlots, where);
+  const std::shared_ptr<const GradientProgram> &program = asked.program;
+  const std::vector<Tensor> &given = asked.given;
   auto input = [&](int32_t slot) -> const Tensor & {
     return slot >= 0 ? eager.values[static_cast<size_t>(slot)] : given[static_cast<size_t>(-1 - slot)];
   };
-  // Tapes that record now, and know one of the values that the adjoint reads, get the gradient's own ops.
-  bool recorded = false;
+  // Tapes that record now, and know one of the values that the adjoint reads, get the gradient's own ops. What a hook
+  // reads is known when it is called.
+  bool recorded = false, hooks = false;
+  for (const auto &call : program->calls)
+    hooks = hooks || eager.calls[call.second.call].hook;
   for (Tape *tape : level().tapes)
-    if (options.record && tape->recording)
+    if (options.record && tape->recording) {
+      recorded = recorded || hooks;
       for (int32_t slot : program->inputs)
         recorded = recorded || tape->tracks(input(slot));
+    }
   std::vector<Tensor> outputs(program->program.outputs.size());
   Status status;
   if (recorded) {
@@ -363,9 +528,7 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
   if (!status.ok())
     raise(status.take(), where);
   for (size_t i = 0; i < sources.size(); ++i)
-    grads[i] = program->outputs[i] >= 0
-                   ? Grad(outputs[static_cast<size_t>(program->outputs[i])])
-                   : noGradient(sources[i], reasons[i].empty() ? program->reasons[i] : reasons[i], options, where);
+    grads[i] = asked.isConnected(i) ? Grad(outputs[static_cast<size_t>(program->outputs[i])]) : none(i);
   return grads;
 }
 

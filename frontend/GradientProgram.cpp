@@ -145,20 +145,24 @@ func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> 
   const Record &record = *recordOf_.lookup(op);
   const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
   std::vector<uint32_t> ofResults(places.begin(), places.end());
-  std::shared_ptr<Derivative> derivative = call.callee->part(call.derivative, ofResults, record.where);
+  std::shared_ptr<Derivative> derivative =
+      call.hook ? nullptr : call.callee->part(call.derivative, ofResults, record.where);
   auto [inputs, results] = typesOf(record);
   SmallVector<Type> all = inputs, gradients;
   all.append(results);
   for (unsigned result : places)
     all.push_back(results[result]);
   SmallVector<int64_t> arguments;
-  for (uint32_t argument : derivative->arguments) {
+  for (uint32_t argument : derivative ? derivative->arguments : std::vector<uint32_t>{0}) {
     gradients.push_back(inputs[argument]);
     arguments.push_back(argument);
   }
   SmallVector<Attribute> reasons;
-  for (const std::string &reason : derivative->reasons)
-    reasons.push_back(builder_.getStringAttr(reason));
+  for (const std::string &reason : derivative ? derivative->reasons : std::vector<std::string>())
+    reasons.push_back(builder_.getStringAttr(reason.starts_with("no path")
+                                                 ? "no path: '" + call.callee->name + "' (" + toString(record.where) +
+                                                       ") computes nothing from it that the target depends on"
+                                                 : reason));
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToStart(module_->getBody());
   auto vjp =

@@ -36,6 +36,9 @@ func::FuncOp Imports::copyOf(func::FuncOp function, const Identities &identities
     func::FuncOp copy = fresh[i].second; // `place` may move the list
     copy.walk(
         [&](ir::CallOp call) { call.setCallee(place(from.lookup<func::FuncOp>(call.getCallee())).getSymName()); });
+    if (auto vjp = copy->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr))
+      copy->setAttr(ir::kVjpAttr,
+                    FlatSymbolRefAttr::get(place(from.lookup<func::FuncOp>(vjp.getValue())).getSymNameAttr()));
   }
   return first;
 }

@@ -26,8 +26,7 @@ void IdMap::grow() {
     }
 }
 
-//===- Whose a tape is
-//----------------------------------------------------------------------------------------------===//
+//===- Whose a tape is --------------------------------------------------------------------------------------------===//
 
 /// Guards the ends of levels against handles that die on other threads.
 static constinit std::mutex endings;
@@ -102,8 +101,7 @@ void Tape::checkLevel(const char *what, const Where &where) const {
           "make the tape where it is used", {}, where, ErrorKind::runtime);
 }
 
-//===- Watching
-//----------------------------------------------------------------------------------------------------===//
+//===- Watching ---------------------------------------------------------------------------------------------------===//
 
 /// Room for `more` elements; capacities grow as a vector's own do.
 template <class T> static void makeRoom(std::vector<T> &list, size_t more) {
@@ -155,7 +153,8 @@ void Tape::watch(const Tensor &tensor, const Where &where) {
     raiseOutOfScope("watch", tensor, where);
   else {
     reserve(1);
-    slotFor(tensor, true);
+    uint64_t now = stateOf(makeTensor(runtime::Array()))->id;
+    watchedTensors.push_back({slotFor(tensor, true), now, where});
   }
 }
 
@@ -219,8 +218,13 @@ Variable Tape::placeOf(const Variable &variable) {
   return Variable(place);
 }
 
-void Tape::reset() {
+void Tape::reset(const Where &where) {
+  if (differentiating)
+    raiseOp("reset", "the tape is computing a gradient, and a gradient hook asks it to forget what it holds",
+            "reset the tape when the gradient is there", {}, where, ErrorKind::runtime);
   variables.clear();
+  watchedTensors.clear();
+  stoppedAt = Where();
   eager = EagerTape();
   if (traced)
     traced = std::make_unique<TracedTape>();
@@ -228,8 +232,7 @@ void Tape::reset() {
     recording = endedRecording; // as before the gradient that used it up
 }
 
-//===- Recording
-//---------------------------------------------------------------------------------------------------===//
+//===- Recording --------------------------------------------------------------------------------------------------===//
 
 /// The row of an op whose results and residuals are new tensors; nothing here fails, as there is room.
 void Tape::addRecord(OpId op, const Attrs &attrs, std::span<const Tensor *const> operands,
@@ -280,10 +283,16 @@ void Tape::recordCall(RecordedCall call, std::span<const Tensor *const> operands
   eager.calls.push_back(std::move(call));
 }
 
+void Tape::recordHook(const std::shared_ptr<const GradientHook> &hook, const Tensor &x, const Tensor &y) {
+  const Tensor *operand = &x;
+  // One number for all hooks: a program calls the hook of the tape that it runs for.
+  recordCall({.callee = nullptr, .derivative = nullptr, .serial = 0, .numResults = 1, .hook = hook}, {&operand, 1},
+             {&y, 1}, {}, hook->where);
+}
+
 } // namespace detail
 
-//===- The public class
-//--------------------------------------------------------------------------------------------===//
+//===- The public class -------------------------------------------------------------------------------------------===//
 
 using detail::raiseOp;
 
@@ -322,6 +331,7 @@ detail::Recording GradientTape::stop_recording(Where where) {
     raiseOp("stop_recording", "Trying to stop recording a tape which is not recording.",
             "record first: auto scope = tape.record();", {}, where, ErrorKind::runtime);
   tape_->recording = false;
+  tape_->stoppedAt = where;
   return detail::Recording(tape_, true);
 }
 
@@ -330,8 +340,11 @@ detail::Recording::~Recording() {
     tape_->recording = before_ && (!tape_->used || tape_->options.persistent);
 }
 
-void GradientTape::stop(Where where) { tape(where).recording = false; }
-void GradientTape::reset(Where where) { tape(where).reset(); }
+void GradientTape::stop(Where where) {
+  tape(where).recording = false;
+  tape_->stoppedAt = where;
+}
+void GradientTape::reset(Where where) { tape(where).reset(where); }
 bool GradientTape::recording(Where where) const { return tape(where).recording; }
 
 std::vector<Variable> GradientTape::watched_variables(Where where) const {
@@ -358,6 +371,7 @@ void GradientTape::watchAll(const std::vector<detail::Source> &sources, const Wh
 
 std::vector<Grad> GradientTape::gradientAll(const Targets &targets, const std::vector<detail::Source> &sources,
                                             const GradientOptions &options) {
+  std::shared_ptr<detail::Tape> alive = tape_; // a gradient hook may end this tape
   return tape(targets.where).gradient(targets, sources, options);
 }
 
@@ -366,8 +380,27 @@ std::string GradientTape::explainAll(const Targets &targets, const std::vector<d
 }
 
 void Grad::raiseEmpty(const Where &where) const {
-  raiseOp("gradient", "the gradient is None: " + (reason_.empty() ? "it was never computed" : reason_),
-          "test it first: if (g) ..., or ask with .unconnected = Unconnected::zero", {}, where);
+  // What to do follows from the cause.
+  static constexpr struct {
+    const char *cause, *remedy;
+  } kRemedies[] = {
+      {"not watched", "watch it before it is used: tape.watch(x)"},
+      {"watched too late", "watch it before it is used: tape.watch(x)"},
+      {"integer dtype", "make it a float before it is used: cast(x, f32)"},
+      {"not asked for", "name it as well"},
+      {"the source is undefined", "give the source a value before the tape records"},
+      {"the source is a", "ask for tensors and variables only"},
+  };
+  const char *remedy =
+      "test it first: if (g) ..., or ask with .unconnected = Unconnected::zero; tape.explain(y, x) says "
+      "where the path ends";
+  for (const auto &[cause, typical] : kRemedies)
+    if (reason_.starts_with(cause)) {
+      remedy = typical;
+      break;
+    }
+  raiseOp("gradient", "the gradient is None: " + (reason_.empty() ? "it was never computed" : reason_), remedy, {},
+          where);
 }
 
 } // namespace wg

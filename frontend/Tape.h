@@ -5,6 +5,7 @@
 #include "frontend/Apply.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -67,12 +68,21 @@ struct Record {
   Where where;
 };
 
-/// A function that was called under the tape, and what its forward run kept.
+/// What a cotangent goes through on its way back (with_gradient_hook).
+struct GradientHook {
+  std::function<Tensor(const Tensor &)> call;
+  Where where;
+  /// What the hook makes of a cotangent; an error unless it is of its dtype and shape.
+  Tensor operator()(const Tensor &cotangent) const;
+};
+
+/// A function that was called under the tape, and what its forward run kept; or a gradient hook.
 struct RecordedCall {
   std::shared_ptr<ConcreteState> callee;
   std::shared_ptr<struct Derivative> derivative;
-  uint64_t serial;     ///< of the derivative: unique in the process
-  uint32_t numResults; ///< results before the residuals
+  uint64_t serial;                                    ///< of the derivative: unique in the process
+  uint32_t numResults;                                ///< results before the residuals
+  std::shared_ptr<const GradientHook> hook = nullptr; ///< in place of the callee
 };
 
 /// Two 64-bit hashes of a structure: equal structures are equal tapes but for data.
@@ -114,13 +124,15 @@ public:
   /// `residuals` are results that nothing is differentiated by.
   void recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results,
                   std::span<const Tensor> residuals, const Where &where);
+  /// `y` is `x`, whose cotangent goes through the hook.
+  void recordHook(const std::shared_ptr<const GradientHook> &hook, const Tensor &x, const Tensor &y);
   void variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value);
 
   void watch(const Tensor &tensor, const Where &where);
   void watch(const Variable &variable, const Where &where);
   /// A handle to the variable whose reads are leaves of this tape, apart from all other reads of the variable. Watched.
   Variable placeOf(const Variable &variable);
-  void reset();
+  void reset(const Where &where);
   /// Errors unless the tape belongs to the thread's present level.
   void checkLevel(const char *what, const Where &where) const;
   const std::thread::id thread = std::this_thread::get_id(); ///< that made it
@@ -139,11 +151,19 @@ public:
   const std::thread::id maker = std::this_thread::get_id();
   bool used = false;
   bool endedRecording = false; ///< whether it recorded before the gradient that used it up
-  bool explaining = false;
+  int differentiating = 0;     ///< gradients that are being computed: a gradient hook may ask for another
   /// Null once its thread or its trace has ended.
   Level *home() const { return home_.load(std::memory_order_acquire); }
   void leave() { home_.store(nullptr, std::memory_order_release); }
   std::vector<WatchedVariable> variables; ///< by id
+  /// A tensor of user code that is watched: `id` is above those of all tensors that there were.
+  struct WatchedTensor {
+    int32_t slot;
+    uint64_t id;
+    Where where;
+  };
+  std::vector<WatchedTensor> watchedTensors; ///< eager
+  Where stoppedAt;                           ///< where user code last stopped the recording, for reasons
   EagerTape eager;
   std::unique_ptr<TracedTape> traced; ///< set if the tape lives in a trace
 
@@ -156,6 +176,13 @@ private:
   void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const;
   std::vector<Grad> gradientEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                                   const GradientOptions &options, const Where &where);
+  struct Asked;
+  /// What of targets and sources lies on the eager tape, and the program for it.
+  Asked ask(const std::vector<Tensor> &targets, const std::vector<Source> &sources, const std::vector<Tensor> &seeds,
+            const Where &where) const;
+  std::string whyNone(const Asked &asked, size_t i, const std::vector<Tensor> &targets, const Source &source) const;
+  std::string pathOf(const Asked &asked, size_t i) const;
+  std::string stoppedNote() const;
   std::vector<Grad> gradientTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                                    const GradientOptions &options, const Where &where);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.

@@ -339,6 +339,50 @@ std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, cons
   return results;
 }
 
+/// func @gradient_hook(x, inputs...) { return x }, whose derivative is
+/// func @gradient_hook_vjp(x, inputs..., y, ct) { return call @hook(ct, inputs...) }: what the hook reads comes in
+/// where it is written, as its gradient may be taken in another function.
+Tensor Trace::hook(const Code &code, size_t place, ArrayRef<Value> operands, const Where &where) {
+  ir::Working working;
+  Diagnostics diagnostics;
+  Location loc = locationOf(where);
+  func::FuncOp hook = imports_.copyOf(code.function(), code.identities());
+  Type type = operands[place].getType();
+  SmallVector<Type> types(ValueRange(operands).getTypes()), all = types;
+  all.append(2, type);
+  OpBuilder b(ir::context());
+  auto make = [&](StringRef name, ArrayRef<Type> inputs) {
+    auto function = func::FuncOp::create(loc, name, b.getFunctionType(inputs, type));
+    function.setPrivate();
+    symbols_.insert(function, module_->getBody()->begin());
+    b.setInsertionPointToStart(function.addEntryBlock());
+    return function;
+  };
+  func::FuncOp vjp = make("gradient_hook_vjp", all);
+  Block &block = vjp.getBody().front();
+  Value cotangent = block.getArguments().back();
+  SmallVector<Value> inputs(block.args_begin(), block.args_begin() + operands.size());
+  inputs[place] = cotangent;
+  auto called =
+      ir::CallOp::create(b, loc, hook.getResultTypes(), FlatSymbolRefAttr::get(hook.getSymNameAttr()), inputs);
+  FailureOr<Value> conformed = ir::conform(b, loc, called.getResult(0), cotangent);
+  if (failed(conformed))
+    raise(diagnostics.take("the result of a gradient hook has another type than the cotangent"), where);
+  func::ReturnOp::create(b, loc, *conformed);
+  vjp->setAttr(autodiff::kArgumentsAttr, b.getDenseI64ArrayAttr(static_cast<int64_t>(place)));
+  std::vector<std::string> reasons(operands.size(), "no path: the gradient hook (" + toString(where) +
+                                                        ") reads it, and only cotangents go through a hook");
+  reasons[place].clear();
+  vjp->setAttr(autodiff::kReasonsAttr, b.getStrArrayAttr(SmallVector<StringRef>(reasons.begin(), reasons.end())));
+
+  func::FuncOp identity = make("gradient_hook", types);
+  func::ReturnOp::create(b, loc, Value(identity.getArgument(place)));
+  identity->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(vjp.getSymNameAttr()));
+  auto op = ir::CallOp::create(builder_, loc, type, FlatSymbolRefAttr::get(identity.getSymNameAttr()), operands);
+  record(op);
+  return tensorOf(op.getResult(0), where);
+}
+
 namespace {
 /// The ops that a builder inserts, in order.
 struct Inserted : OpBuilder::Listener {

@@ -75,6 +75,9 @@ public:
 
   /// A call of a function of another module, which is copied into this one. `operands` are values of this trace.
   std::vector<Tensor> call(const Code &callee, llvm::ArrayRef<mlir::Value> operands, const Where &where);
+  /// x, whose cotangent goes through `hook`, a traced function whose input `place` takes it; `operands` are its inputs,
+  /// with x in that place.
+  Tensor hook(const Code &hook, size_t place, llvm::ArrayRef<mlir::Value> operands, const Where &where);
   /// The value of a tensor in this trace; a tensor from outside becomes an input.
   mlir::Value valueOf(const Tensor &tensor, const char *op, const Where &where);
   Tensor tensorOf(mlir::Value value, const Where &where);

@@ -22,4 +22,30 @@ void raisePlace(int place, size_t count, const Where &where) {
           "places count from 0", {}, where);
 }
 
+static std::string listOf(const std::vector<std::string> &names) {
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+std::vector<bool> chooseFields(const std::vector<std::string> &names, const std::vector<std::string> &fields,
+                               const Where &where) {
+  std::vector<bool> chosen(fields.size());
+  for (const std::string &name : names) {
+    size_t at = static_cast<size_t>(std::find(fields.begin(), fields.end(), name) - fields.begin());
+    if (at == fields.size())
+      raiseOp("value_and_grad", "the first argument has no field '" + name + "'", "name one of: " + listOf(fields), {},
+              where);
+    if (chosen[at])
+      raiseOp("value_and_grad", "field '" + name + "' is named twice", "name each field once", {}, where);
+    chosen[at] = true;
+  }
+  return chosen;
+}
+
+std::string notChosen(const std::vector<std::string> &names) {
+  return "not asked for: value_and_grad is by the fields " + listOf(names);
+}
+
 } // namespace wg::detail

@@ -10,6 +10,10 @@ namespace wg::ir {
 /// On a function: its derivatives, as the autodiff room made them for the function's types.
 inline constexpr llvm::StringLiteral kPairsAttr = "wg.pairs";
 
+/// On a function: the name of another, its derivative, which is called in place of what its body says. A gradient hook
+/// is the identity with one.
+inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
+
 /// How many ops a program may have when each function is counted once for each call of it.
 inline constexpr int64_t kMostInlinedOps = int64_t(1) << 22;
 

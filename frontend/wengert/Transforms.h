@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -13,12 +15,23 @@
 
 namespace wg {
 
+/// Said to a transform whose f returns a pair (loss, aux): the derivative is that of the loss, and aux is handed
+/// through: `auto [loss_and_logits, g] = value_and_grad(f, wg::has_aux)(w, x);`
+struct HasAux {};
+inline constexpr HasAux has_aux{};
+
 namespace detail {
 /// The same value under an identity of its own, so that one tensor passed twice is two independent arguments.
 WENGERT_API Tensor fresh(const Tensor &x);
 [[noreturn]] WENGERT_API void raiseNoVariables(const Where &where);
 [[noreturn]] WENGERT_API void raiseStaticPlace(int place);
 [[noreturn]] WENGERT_API void raisePlace(int place, size_t count, const Where &where);
+/// Which of `fields` are among `names`; a name that is not a field, or that is there twice, is an error.
+WENGERT_API std::vector<bool> chooseFields(const std::vector<std::string> &names,
+                                           const std::vector<std::string> &fields, const Where &where);
+/// Why a field that is not among `names` has no gradient.
+WENGERT_API std::string notChosen(const std::vector<std::string> &names);
+WENGERT_API Tensor hooked(const Located &x, std::function<Tensor(const Tensor &)> hook);
 
 /// At how many places of the arguments each variable is, by its id.
 class VariablePlaces {
@@ -60,39 +73,41 @@ T independent(GradientTape &tape, const T &tree, const VariablePlaces &places, b
   return copy;
 }
 
-template <class F, class... A> constexpr bool checkDifferentiable() {
+template <class F, class Aux, class... A> constexpr bool checkDifferentiable() {
   constexpr bool fits = std::is_invocable_v<const F &, const A &...>;
   static_assert(fits, "the function does not take these arguments");
   if constexpr (fits) {
-    constexpr bool returns = !std::is_void_v<std::invoke_result_t<const F &, const A &...>>;
+    using R = std::invoke_result_t<const F &, const A &...>;
+    constexpr bool returns = !std::is_void_v<R>;
     static_assert(returns, "a function that returns nothing has no gradient; return a value from f");
-    return returns;
+    constexpr bool isPair = !std::same_as<Aux, HasAux> || requires { requires std::tuple_size<R>::value == 2; };
+    static_assert(isPair, "with wg::has_aux f returns a pair: std::pair(loss, aux)");
+    return returns && isPair;
   }
   return false;
 }
-} // namespace detail
 
-/// f's value and its gradient by the first argument, in the structure of that argument:
-/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables
-/// that are at several places are independent of one another, and what f reads of them without an argument's help, by
-/// capture, is a constant. A variable at one place only is that variable: captured reads of it count, so
-/// `value_and_grad([&](const std::vector<Variable> &) { return loss(model(x)); })(model.variables())` is the gradient
-/// by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.
-template <class F> auto value_and_grad(F f) {
-  return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
-    if constexpr (detail::checkDifferentiable<F, A, Rest...>()) {
-      GradientTape tape({.watch_accessed_variables = false});
-      A x = detail::independent(tape, first, detail::VariablePlaces(first, rest...), true, {});
-      auto value = f(x, rest...);
-      auto gradient = tape.gradient(value, x);
-      return std::pair(std::move(value), std::move(gradient));
-    }
-  };
+/// What of f's value is differentiated: all of it, or with has_aux the first of two.
+struct NoAux {};
+template <class Aux, class V> const auto &lossOf(const V &value) {
+  if constexpr (std::same_as<Aux, HasAux>)
+    return std::get<0>(value);
+  else
+    return value;
 }
 
-namespace detail {
+/// The value and the gradient by the first argument, in its structure.
+template <class Aux, class F, class A, class... Rest>
+auto valueAndGradient(const F &f, const A &first, const Rest &...rest) {
+  GradientTape tape({.watch_accessed_variables = false});
+  A x = independent(tape, first, VariablePlaces(first, rest...), true, {});
+  auto value = f(x, rest...);
+  auto gradient = tape.gradient(lossOf<Aux>(value), x);
+  return std::pair(std::move(value), std::move(gradient));
+}
+
 /// The value, and the gradients of all tensors and variables of the arguments at `places`, in the order of `places`.
-template <class F, class... A>
+template <class Aux, class F, class... A>
 auto valueAndGradients(const F &f, std::span<const int> places, const Where &where, const A &...args) {
   for (int chosen : places)
     if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
@@ -115,36 +130,134 @@ auto valueAndGradients(const F &f, std::span<const int> places, const Where &whe
     std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);
   }
   auto value = std::apply(f, fresh);
-  std::vector<Grad> gradients = tape.gradient(value, sources);
+  std::vector<Grad> gradients = tape.gradient(lossOf<Aux>(value), sources);
   return std::pair(std::move(value), std::move(gradients));
 }
-} // namespace detail
 
-/// By the arguments at these places; the gradients of all their tensors and variables, in the order of `places`. A
-/// place that names no argument is an error.
-template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
-  return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
-    if constexpr (detail::checkDifferentiable<F, A...>())
-      return detail::valueAndGradients(f, std::span<const int>(places), where, args...);
+/// The value, and the gradient by the named fields of the first argument, in its structure.
+template <class Aux, class F, class A, class... Rest>
+auto valueAndFields(const F &f, const std::vector<std::string> &names, const Where &where, const A &first,
+                    const Rest &...rest) {
+  constexpr bool hasFields = HasFields<A>;
+  static_assert(hasFields,
+                "names of fields are given, and the first argument is not a struct with WENGERT_FIELDS(...)");
+  if constexpr (hasFields) {
+    std::vector<bool> chosen = chooseFields(names, A::wengert_names(), where);
+    GradientTape tape({.watch_accessed_variables = false});
+    VariablePlaces places(first, rest...);
+    A x = first;
+    std::vector<Source> sources;
+    size_t next = 0;
+    auto enter = [&](auto &field) {
+      bool isChosen = chosen[next++];
+      field = independent(tape, field, places, isChosen, where);
+      if (isChosen)
+        collectLeaves(field, sources);
+    };
+    std::apply([&](auto &...fields) { (enter(fields), ...); }, x.wengert_fields());
+    auto value = f(x, rest...);
+    std::vector<Grad> gradients = tape.gradient(lossOf<Aux>(value), sources);
+    size_t field = 0, leaf = 0;
+    auto gradientOf = [&](const auto &tree) {
+      bool isChosen = chosen[field++];
+      return mapTree(tree, [&]<class L>(const L &) -> Grad {
+        if constexpr (isStatic<L>)
+          return Grad::none("the source is a number, an enum or a string");
+        else
+          return isChosen ? std::move(gradients[leaf++]) : Grad::none(notChosen(names));
+      });
+    };
+    auto gradient = std::apply([&](const auto &...fields) { return GradientOf<A>{gradientOf(fields)...}; },
+                               std::as_const(x).wengert_fields());
+    return std::pair(std::move(value), std::move(gradient));
+  }
+}
+
+template <class Aux, class F> auto byFirst(F f) {
+  return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
+    if constexpr (checkDifferentiable<F, Aux, A, Rest...>())
+      return valueAndGradient<Aux>(f, first, rest...);
   };
 }
-/// The same for a list in braces. Where every argument is one tensor, variable or number, there is one gradient a
-/// place: `auto [da, db] = value_and_grad(f, {0, 1})(a, b).second;`
-template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], Where where = Where::current()) {
-  return [f = std::move(f), places = std::to_array(places), where]<class... A>(const A &...args) {
-    if constexpr (detail::checkDifferentiable<F, A...>()) {
-      auto [value, gradients] = detail::valueAndGradients(f, std::span<const int>(places), where, args...);
-      if constexpr ((detail::isLeaf<A> && ...))
-        return std::pair(std::move(value), detail::arrayOf<n>(std::move(gradients)));
+template <class Aux, class F> auto byPlaces(F f, std::vector<int> places, Where where) {
+  return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
+    if constexpr (checkDifferentiable<F, Aux, A...>())
+      return valueAndGradients<Aux>(f, std::span<const int>(places), where, args...);
+  };
+}
+template <class Aux, size_t n, class F> auto byList(F f, std::array<int, n> places, Where where) {
+  return [f = std::move(f), places, where]<class... A>(const A &...args) {
+    if constexpr (checkDifferentiable<F, Aux, A...>()) {
+      auto [value, gradients] = valueAndGradients<Aux>(f, std::span<const int>(places), where, args...);
+      if constexpr ((isLeaf<A> && ...))
+        return std::pair(std::move(value), arrayOf<n>(std::move(gradients)));
       else
         return std::pair(std::move(value), std::move(gradients));
     }
   };
 }
+template <class Aux, class F> auto byFields(F f, std::vector<std::string> names, Where where) {
+  return
+      [f = std::move(f), names = std::move(names), where]<class A, class... Rest>(const A &first, const Rest &...rest) {
+        if constexpr (checkDifferentiable<F, Aux, A, Rest...>())
+          return valueAndFields<Aux>(f, names, where, first, rest...);
+      };
+}
+} // namespace detail
 
-/// The gradient alone.
+/// f's value and its gradient by the first argument, in the structure of that argument:
+/// `auto [value, g] = value_and_grad(f)(a, b);`. Each place of an argument counts on its own: tensors and variables
+/// that are at several places are independent of one another, and what f reads of them without an argument's help, by
+/// capture, is a constant. A variable at one place only is that variable: captured reads of it count, so
+/// `value_and_grad([&](const std::vector<Variable> &) { return loss(model(x)); })(model.variables())` is the gradient
+/// by the model's variables. What f assigns is assigned to the variable, and every place reads it from then on.
+/// With `has_aux` f returns a pair (loss, aux), which is the value, and the gradient is that of the loss.
+template <class F> auto value_and_grad(F f) { return detail::byFirst<detail::NoAux>(std::move(f)); }
+template <class F> auto value_and_grad(F f, HasAux) { return detail::byFirst<HasAux>(std::move(f)); }
+
+/// By the arguments at these places; the gradients of all their tensors and variables, in the order of `places`. A
+/// place that names no argument is an error.
+template <class F> auto value_and_grad(F f, std::vector<int> places, Where where = Where::current()) {
+  return detail::byPlaces<detail::NoAux>(std::move(f), std::move(places), where);
+}
+template <class F> auto value_and_grad(F f, std::vector<int> places, HasAux, Where where = Where::current()) {
+  return detail::byPlaces<HasAux>(std::move(f), std::move(places), where);
+}
+/// The same for a list in braces. Where every argument is one tensor, variable or number, there is one gradient a
+/// place: `auto [da, db] = value_and_grad(f, {0, 1})(a, b).second;`
+template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], Where where = Where::current()) {
+  return detail::byList<detail::NoAux>(std::move(f), std::to_array(places), where);
+}
+template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], HasAux, Where where = Where::current()) {
+  return detail::byList<HasAux>(std::move(f), std::to_array(places), where);
+}
+
+/// By fields of the first argument, a struct with WENGERT_FIELDS(...): `value_and_grad(f, {"alpha", "beta"})(model, x)`
+/// has the structure of the model, and its other fields are constants, whose gradients are empty. A name that is no
+/// field is an error.
+template <class F> auto value_and_grad(F f, std::vector<std::string> fields, Where where = Where::current()) {
+  return detail::byFields<detail::NoAux>(std::move(f), std::move(fields), where);
+}
+template <class F> auto value_and_grad(F f, std::vector<std::string> fields, HasAux, Where where = Where::current()) {
+  return detail::byFields<HasAux>(std::move(f), std::move(fields), where);
+}
+template <class F, size_t n> auto value_and_grad(F f, const char *const (&fields)[n], Where where = Where::current()) {
+  return detail::byFields<detail::NoAux>(std::move(f), {std::begin(fields), std::end(fields)}, where);
+}
+template <class F, size_t n>
+auto value_and_grad(F f, const char *const (&fields)[n], HasAux, Where where = Where::current()) {
+  return detail::byFields<HasAux>(std::move(f), {std::begin(fields), std::end(fields)}, where);
+}
+
+/// The gradient alone; with `has_aux` the pair (gradient, aux).
 template <class F> auto grad(F f) {
   return [f = value_and_grad(std::move(f))](const auto &...args) { return f(args...).second; };
+}
+template <class F> auto grad(F f, HasAux) {
+  return [f = value_and_grad(std::move(f), has_aux)](const auto &...args) {
+    auto [value, gradient] = f(args...);
+    return std::pair(std::move(gradient), std::get<1>(std::move(value)));
+  };
 }
 
 /// Value, gradients and variables: by every trainable variable that f reads, in the order of their construction.
@@ -153,17 +266,49 @@ template <class Value> struct VariableGradients {
   std::vector<Grad> gradients;
   std::vector<Variable> variables;
 };
-template <class F> auto grad_wrt_variables(F f) {
-  return [f = std::move(f)](const auto &...args) {
-    GradientTape tape;
-    auto value = f(args...);
-    tape.stop();
-    std::vector<Variable> variables = tape.watched_variables();
-    if (variables.empty())
-      detail::raiseNoVariables({});
-    std::vector<Grad> gradients = tape.gradient(value, variables);
-    return VariableGradients<decltype(value)>{std::move(value), std::move(gradients), std::move(variables)};
+namespace detail {
+template <class Aux, class F> auto byVariables(F f) {
+  return [f = std::move(f)]<class... A>(const A &...args) {
+    if constexpr (checkDifferentiable<F, Aux, A...>()) {
+      GradientTape tape;
+      auto value = f(args...);
+      tape.stop();
+      std::vector<Variable> variables = tape.watched_variables();
+      if (variables.empty())
+        raiseNoVariables({});
+      std::vector<Grad> gradients = tape.gradient(lossOf<Aux>(value), variables);
+      return VariableGradients<decltype(value)>{std::move(value), std::move(gradients), std::move(variables)};
+    }
   };
+}
+} // namespace detail
+template <class F> auto grad_wrt_variables(F f) { return detail::byVariables<detail::NoAux>(std::move(f)); }
+template <class F> auto grad_wrt_variables(F f, HasAux) { return detail::byVariables<HasAux>(std::move(f)); }
+
+/// x, whose cotangent goes through `hook` on its way back: `hook` takes it and returns what goes on, of the same dtype
+/// and shape, or returns nothing and only looks. `h = with_gradient_hook(h, [](const Tensor &ct) { return clip(ct, -1,
+/// 1); });`. It is called once for each gradient that passes, with the sum of what the later ops contribute; where no
+/// gradient passes it is not called. A derivative of the gradient goes through the ops of `hook`. On an eager tape it
+/// is ordinary C++, called while the gradient is computed. In a traced function it is traced, once and where it is
+/// written: it sees no values, what it reads is read there, and it cannot assign variables.
+template <class F> Tensor with_gradient_hook(const Located &x, F hook) {
+  constexpr bool fits = std::is_invocable_v<F &, const Tensor &>;
+  static_assert(fits, "a gradient hook takes the cotangent: [](const wg::Tensor &ct) { ... }");
+  if constexpr (fits) {
+    using R = std::invoke_result_t<F &, const Tensor &>;
+    constexpr bool returns = std::is_void_v<R> || std::convertible_to<R, Tensor>;
+    static_assert(returns, "a gradient hook returns the cotangent that goes on, a wg::Tensor, or nothing");
+    if constexpr (returns)
+      return detail::hooked(x, [hook = std::make_shared<F>(std::move(hook))](const Tensor &ct) -> Tensor {
+        if constexpr (std::is_void_v<R>) {
+          (*hook)(ct);
+          return ct;
+        } else {
+          return (*hook)(ct);
+        }
+      });
+  }
+  return {};
 }
 
 } // namespace wg

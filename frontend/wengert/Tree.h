@@ -21,6 +21,7 @@
 #define WENGERT_FIELDS(...)                                                                                            \
   WENGERT_TIE_(__VA_ARGS__)                                                                                            \
   WENGERT_EACH_(WENGERT_TYPE_, __VA_ARGS__)                                                                            \
+  static std::vector<std::string> wengert_names() { return {WENGERT_EACH_(WENGERT_NAME_, __VA_ARGS__)}; }              \
   struct wengert_gradient {                                                                                            \
     WENGERT_EACH_(WENGERT_GRADIENT_, __VA_ARGS__)                                                                      \
     WENGERT_TIE_(__VA_ARGS__)                                                                                          \
@@ -30,6 +31,7 @@
   auto wengert_fields() { return std::tie(__VA_ARGS__); }                                                              \
   auto wengert_fields() const { return std::tie(__VA_ARGS__); }
 #define WENGERT_TYPE_(field) using wengert_type_##field = std::remove_cvref_t<decltype(field)>;
+#define WENGERT_NAME_(field) #field,
 #define WENGERT_GRADIENT_(field) ::wg::detail::GradientOf<wengert_type_##field> field;
 
 // macro(a) macro(b) ... for up to 256 arguments.

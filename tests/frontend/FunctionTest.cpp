@@ -408,8 +408,7 @@ TEST(Function, RecursionThroughAChangingStaticEnds) {
   EXPECT_EQ(f.trace_count(), 300);
 }
 
-//===- Derivatives
-//----------------------------------------------------------------------------------------------------===//
+//===- Derivatives ------------------------------------------------------------------------------------------------===//
 
 // F-92: a training step; and D7: the variables change.
 TEST(Function, ATrainStepEqualsEagerCode) {
@@ -854,8 +853,7 @@ TEST(Function, TheCertificateNamesTheInputGradient) {
   EXPECT_TRUE(named);
 }
 
-//===- Threads and memory
-//-----------------------------------------------------------------------------------------------===//
+//===- Threads and memory -----------------------------------------------------------------------------------------===//
 
 // F-56
 TEST(Function, ManyThreadsTraceOnce) {

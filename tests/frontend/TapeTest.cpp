@@ -464,6 +464,114 @@ TEST(Tape, ReasonsNameTheOpAndTheLine) {
   EXPECT_NE(tape.gradient(z, Tensor(1.0f)).reason().find("not watched"), std::string::npos);
 }
 
+// Every way to an empty gradient names its cause and its place, and the error of value() what to do about it.
+TEST(Tape, EveryReasonNamesItsCause) {
+  auto reasonOf = [](const Grad &grad, const char *remedy) {
+    EXPECT_FALSE(grad);
+    EXPECT_NE(messageOf([&] { grad.value(); }).find(remedy), std::string::npos) << messageOf([&] { grad.value(); });
+    return grad.reason();
+  };
+  auto says = [](const std::string &text, std::initializer_list<const char *> parts) {
+    for (const char *part : parts)
+      EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks " << part;
+  };
+  const char *watch = "watch it before it is used", *explain = "tape.explain(y, x) says where the path ends";
+  Tensor x(2.0f), z(3.0f);
+  { // watched too late
+    GradientTape tape;
+    Tensor y = x * x;
+    tape.watch(x);
+    says(reasonOf(tape.gradient(y, x), watch),
+         {"watched too late: the source f32[] was watched (TapeTest.cpp:", "after the target was computed"});
+  }
+  { // the recording was stopped
+    GradientTape tape;
+    tape.watch(x);
+    tape.stop();
+    Tensor y = x * x;
+    says(reasonOf(tape.gradient(y, x), explain), {"no path", "(recording was stopped at TapeTest.cpp:"});
+  }
+  { // or paused on the way
+    GradientTape tape;
+    tape.watch(x, z);
+    Tensor h;
+    {
+      auto scope = tape.stop_recording();
+      h = x * x;
+    }
+    says(reasonOf(tape.gradient(h * z, x), explain),
+         {"no path: no op that the tape recorded reads the source f32[]", "(recording was stopped at TapeTest.cpp:"});
+  }
+  { // on another tape
+    GradientTape outer, inner;
+    outer.watch(x);
+    inner.watch(z);
+    Tensor y = x * z;
+    says(reasonOf(inner.gradient(y, x), watch), {"not watched: the source f32[] is on another tape only"});
+  }
+  { // a variable that is not watched by itself
+    Variable v(1.0f);
+    GradientTape tape({.watch_accessed_variables = false});
+    tape.watch(x);
+    says(reasonOf(tape.gradient(x * v, v), watch), {"watch_accessed_variables = false"});
+  }
+  { // not read
+    Variable v(1.0f, {.name = "v"});
+    GradientTape tape;
+    tape.watch(x);
+    says(reasonOf(tape.gradient(x * x, v), watch), {"variable 'v' was not read while the tape recorded"});
+  }
+  { // assigned on the way
+    Variable v(1.0f, {.name = "v"});
+    GradientTape tape;
+    tape.watch(x);
+    v.assign(x * x);
+    says(reasonOf(tape.gradient(v * 2.0f, x), explain),
+         {"blocked: ", "was assigned to variable 'v'", "an assignment stops the gradient"});
+  }
+  { // the path ends on the tape
+    GradientTape tape;
+    tape.watch(x, z);
+    Tensor unread = exp(x);
+    says(reasonOf(tape.gradient(z * z, x), explain),
+         {"no path: the target does not depend on the source: what is computed from it ends at 'exp' (TapeTest.cpp:"});
+  }
+  { // a called function does not need it
+    auto f = wg::function("first", [](const Tensor &a, const Tensor &b) { return std::pair(a * a, b * b); });
+    GradientTape tape;
+    tape.watch(x, z);
+    says(reasonOf(tape.gradient(f(x, z).first, z), explain), {"no path: 'first' (TapeTest.cpp:"});
+  }
+  { // integers
+    Tensor n{1, 2};
+    GradientTape tape({.persistent = true});
+    tape.watch(x);
+    says(reasonOf(tape.gradient(x * x, n), "make it a float"), {"integer dtype: the source i64[2]"});
+    says(reasonOf(tape.gradient(cast(x, i32), x), "make it a float"), {"integer dtype: the target is i32[]"});
+  }
+}
+
+TEST(Tape, ExplainShowsThePath) {
+  Tensor x(2.0f), y(3.0f);
+  int calls = 0;
+  GradientTape tape({.persistent = true});
+  tape.watch(x, y);
+  Tensor h = with_gradient_hook(exp(x), [&](const Tensor &) { ++calls; });
+  Tensor z = reduce_sum(h * y), other = tanh(y);
+  std::string path = tape.explain(z, x);
+  size_t at = 0;
+  for (const char *part : {"connected: 'exp' (TapeTest.cpp:", " -> 'with_gradient_hook' (TapeTest.cpp:",
+                           " -> 'mul' (TapeTest.cpp:", " -> 'reduce_sum' (TapeTest.cpp:"}) {
+    size_t next = path.find(part, at);
+    EXPECT_NE(next, std::string::npos) << path << "\nlacks " << part;
+    at = next == std::string::npos ? at : next;
+  }
+  EXPECT_EQ(calls, 0); // nothing is computed
+  EXPECT_NE(tape.explain(other, x).find("None, no path"), std::string::npos) << tape.explain(other, x);
+  EXPECT_NE(tape.explain(other, x).find("ends at 'reduce_sum'"), std::string::npos) << tape.explain(other, x);
+  EXPECT_NE(tape.explain(x, x).find("connected: it is the target itself"), std::string::npos) << tape.explain(x, x);
+}
+
 // D2: one structure, many tapes: the cached program gives the same bits on other values.
 TEST(Tape, ARepeatedStructureGivesTheRightValues) {
   for (int i = 1; i < 6; ++i) {

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <string>
+
 using namespace wg;
 
 // T-90
@@ -279,4 +283,259 @@ TEST(Transforms, AConcreteFunctionTellsPlacesApart) {
   for (const ConcreteFunction *cf : {&together, &apart})
     EXPECT_THROW(value_and_grad(call(*cf), {0, 1})(v, v), Error);
   EXPECT_EQ(value_and_grad(call(apart), {0, 1})(v, w).second[0].item<double>(), 30.0);
+}
+
+// ---- has_aux --------------------------------------------------------------------------------------------------------
+
+namespace {
+struct Curve {
+  Tensor alpha, beta;
+  int degree;
+  Variable gamma;
+  WENGERT_FIELDS(alpha, beta, degree, gamma)
+};
+std::string errorOf(const std::function<void()> &f) {
+  try {
+    f();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+} // namespace
+
+// JAX's has_aux: ((loss, aux), gradients), and the gradient is that of the loss alone.
+TEST(Transforms, AuxIsHandedThroughAndNotDifferentiated) {
+  auto f = [](const Tensor &w, const Tensor &x) {
+    Tensor y = w * x;
+    return std::pair(reduce_sum(y * y), std::tuple(y, std::string("y")));
+  };
+  for (bool traced : {false, true}) {
+    auto both = [&](const Tensor &w, const Tensor &x) {
+      auto [value, gradient] = value_and_grad(f, has_aux)(w, x);
+      auto [g, aux] = grad(f, has_aux)(w, x);
+      return std::tuple(value.first, std::get<0>(value.second), gradient.value(), g.value(), std::get<0>(aux));
+    };
+    Tensor w(3.0), x{1.0, 2.0};
+    auto [loss, y, dw, g, again] = traced ? wg::function("both", both)(w, x) : both(w, x);
+    EXPECT_EQ(loss.item<double>(), 45.0);
+    EXPECT_EQ(y.to_vector<double>(), (std::vector{3.0, 6.0}));
+    EXPECT_EQ(dw.item<double>(), 30.0); // with y in it: 33
+    EXPECT_EQ(g.item<double>(), 30.0);
+    EXPECT_EQ(again.to_vector<double>(), (std::vector{3.0, 6.0}));
+  }
+  auto of = [](const Tensor &a, const Tensor &b) { return std::tuple(a * b, a); };
+  auto [dy, dx] = value_and_grad(of, {1, 0}, has_aux)(Tensor(2.0), Tensor(5.0)).second;
+  EXPECT_EQ(dy.item<double>(), 2.0);
+  EXPECT_EQ(dx.item<double>(), 5.0); // with a in it: 6
+  Variable v(4.0);
+  auto variables = grad_wrt_variables([&](const Tensor &x) { return std::pair(v * x, v + x); }, has_aux)(Tensor(3.0));
+  EXPECT_EQ(variables.gradients[0].item<double>(), 3.0);
+  EXPECT_EQ(variables.value.second.item<double>(), 7.0);
+}
+
+// ---- Fields by name -------------------------------------------------------------------------------------------------
+
+TEST(Transforms, GradientsByTheNamesOfFields) {
+  auto f = [](const Curve &c, const Tensor &x) { return c.alpha * x + c.beta * x * x + c.gamma * c.beta; };
+  for (bool traced : {false, true}) {
+    auto by = [&](const Curve &curve, const Tensor &x) {
+      return value_and_grad(f, {"beta", "gamma"})(curve, x).second;
+    };
+    Curve curve{Tensor(1.0), Tensor(2.0), 3, Variable(4.0)};
+    auto g = traced ? wg::function("by", by)(curve, Tensor(5.0)) : by(curve, Tensor(5.0));
+    EXPECT_EQ(g.beta.item<double>(), 29.0);
+    EXPECT_EQ(g.gamma.item<double>(), 2.0);
+    EXPECT_FALSE(g.alpha);
+    EXPECT_EQ(g.alpha.reason(), "not asked for: value_and_grad is by the fields beta, gamma");
+    EXPECT_FALSE(g.degree);
+  }
+  Curve curve{Tensor(1.0), Tensor(2.0), 3, Variable(4.0)};
+  std::vector<std::string> names{"alpha"};
+  EXPECT_EQ(value_and_grad(f, names)(curve, Tensor(5.0)).second.alpha.item<double>(), 5.0);
+  auto aux = [&](const Curve &c, const Tensor &x) { return std::pair(f(c, x), c.alpha); };
+  EXPECT_EQ(value_and_grad(aux, {"alpha"}, has_aux)(curve, Tensor(5.0)).second.alpha.item<double>(), 5.0);
+  EXPECT_EQ(errorOf([&] {
+              value_and_grad(f, {"alpha", "delta"})(curve, Tensor(5.0));
+            }).find("value_and_grad: the first argument has no field 'delta'"),
+            7u)
+      << errorOf([&] { value_and_grad(f, {"alpha", "delta"})(curve, Tensor(5.0)); });
+  EXPECT_NE(errorOf([&] {
+              value_and_grad(f, {"delta"})(curve, Tensor(5.0));
+            }).find("name one of: alpha, beta, degree, gamma"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { value_and_grad(f, {"beta", "beta"})(curve, Tensor(5.0)); }).find("named twice"),
+            std::string::npos);
+}
+
+// ---- Gradient hooks -------------------------------------------------------------------------------------------------
+
+namespace {
+Tensor clipped(const Tensor &x) {
+  return with_gradient_hook(x, [](const Tensor &ct) { return clip(ct, -1.0, 1.0); });
+}
+} // namespace
+
+TEST(Hooks, AnEagerHookSeesTheCotangentAndReplacesIt) {
+  std::vector<double> seen;
+  Tensor x{1.0, -4.0};
+  GradientTape tape;
+  tape.watch(x);
+  Tensor h = with_gradient_hook(x * x, [&](const Tensor &ct) {
+    seen = ct.to_vector<double>();
+    return ct * 0.5;
+  });
+  EXPECT_EQ(h.to_vector<double>(), (std::vector{1.0, 16.0}));
+  Tensor y = reduce_sum(h * h) + reduce_sum(h); // the hook sees the sum of both ways
+  EXPECT_TRUE(seen.empty());
+  EXPECT_EQ(tape.gradient(y, x).value().to_vector<double>(), (std::vector{3.0, -132.0}));
+  EXPECT_EQ(seen, (std::vector{3.0, 33.0}));
+}
+
+TEST(Hooks, AHookThatReturnsNothingOnlyLooks) {
+  int calls = 0;
+  for (int i = 0; i < 3; ++i) { // the same structure, and each tape's own hook
+    Tensor x(2.0 + i);
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = with_gradient_hook(x, [&, i](const Tensor &ct) {
+      EXPECT_EQ(ct.item<double>(), 2.0 * (2.0 + i));
+      ++calls;
+    });
+    EXPECT_EQ(tape.gradient(y * y, x).item<double>(), 2.0 * (2.0 + i));
+  }
+  EXPECT_EQ(calls, 3);
+  Tensor alone = with_gradient_hook(Tensor(1.0), [&](const Tensor &) { ++calls; }); // nobody asks for a gradient
+  EXPECT_EQ(alone.item<double>(), 1.0);
+  EXPECT_EQ(calls, 3);
+}
+
+/// Eagerly; in a function; a function under an eager tape; a function called by a function; interpreted and compiled.
+TEST(Hooks, EveryWayToAGradientGoesThroughTheHook) {
+  auto f = [](const Tensor &x) { return reduce_sum(3.0 * clipped(x * x)); };
+  auto gradient = [&](auto call, const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    return tape.gradient(call(x), x).value();
+  };
+  Tensor x{0.5, 2.0};
+  std::vector<double> expected{1.0, 4.0}; // 3 is clipped to 1
+  for (bool interpret : {false, true}) {
+    FunctionOptions options;
+    options.interpret = interpret;
+    auto call = wg::function("f", f, options);
+    auto inside = wg::function("inside", [&](const Tensor &x) { return gradient(f, x); }, options);
+    auto around = wg::function("around", [&](const Tensor &x) { return gradient(call, x); }, options);
+    auto twice = wg::function("twice", [&](const Tensor &x) { return call(x) + 0.0; }, options);
+    EXPECT_EQ(gradient(f, x).to_vector<double>(), expected);
+    EXPECT_EQ(gradient(call, x).to_vector<double>(), expected);
+    EXPECT_EQ(inside(x).to_vector<double>(), expected);
+    EXPECT_EQ(around(x).to_vector<double>(), expected);
+    EXPECT_EQ(gradient(twice, x).to_vector<double>(), expected);
+    EXPECT_EQ(call(x).item<double>(), 12.75);
+  }
+}
+
+// With a known size that a trace did not have, the hook's derivative takes it, too.
+TEST(Hooks, OpenSizesAreNarrowed) {
+  auto f = wg::function("f", [](const Tensor &x) { return reduce_sum(3.0 * clipped(x)); });
+  f.trace(TensorSpec(f64, {dynamic}));
+  auto around = wg::function("around", [&](const Tensor &x) { return value_and_grad(f)(x).second.value(); });
+  EXPECT_EQ(around(Tensor{1.0, 2.0}).to_vector<double>(), (std::vector{1.0, 1.0}));
+  EXPECT_EQ(value_and_grad(f)(Tensor{1.0, 2.0, 3.0}).second.value().to_vector<double>(), (std::vector{1.0, 1.0, 1.0}));
+}
+
+// d/dx of ct^2 with ct = 2 x h'...: y = g(x)^2 with the hook ct -> ct^2: dy/dx = (2 x)^2, and its derivative is 8 x.
+TEST(Hooks, ASecondDerivativeGoesThroughTheHook) {
+  auto f = [](const Tensor &x) { return square(with_gradient_hook(x, [](const Tensor &ct) { return ct * ct; })); };
+  auto second = [&](auto call, const Tensor &x) {
+    GradientTape outer;
+    outer.watch(x);
+    Tensor first;
+    {
+      GradientTape inner;
+      inner.watch(x);
+      Tensor y = call(x);
+      first = inner.gradient(y, x).value();
+    }
+    return std::pair(first, outer.gradient(first, x).value());
+  };
+  auto call = wg::function("f", f);
+  auto inside = wg::function("inside", [&](const Tensor &x) { return second(f, x); });
+  auto around = wg::function("around", [&](const Tensor &x) { return second(call, x); });
+  Tensor x(3.0);
+  for (auto [first, next] : {second(f, x), second(call, x), inside(x), around(x)}) {
+    EXPECT_EQ(first.item<double>(), 36.0);
+    // The hook is on the way of the outer tape as well: its cotangent 24 is squared.
+    EXPECT_EQ(next.item<double>(), 576.0);
+  }
+}
+
+// What the hook reads has derivatives in the gradient, and none in the value.
+TEST(Hooks, WhatAHookReadsIsPartOfTheGradient) {
+  Variable scale(2.0);
+  auto f = [&](const Tensor &x) { return 5.0 * with_gradient_hook(x, [&](const Tensor &ct) { return ct * scale; }); };
+  auto both = [&](const Tensor &x) {
+    GradientTape outer;
+    Tensor dx = value_and_grad(f)(x).second.value();
+    return std::pair(dx, outer.gradient(dx, scale).value());
+  };
+  for (bool traced : {false, true}) {
+    auto [dx, dScale] = traced ? wg::function("both", both)(Tensor(1.0)) : both(Tensor(1.0));
+    EXPECT_EQ(dx.item<double>(), 10.0);
+    EXPECT_EQ(dScale.item<double>(), 5.0);
+  }
+}
+
+TEST(Hooks, MistakesNameTheRuleAndTheLine) {
+  auto run = [](auto hook) {
+    return errorOf([&] {
+      Tensor x{1.0, 2.0};
+      GradientTape tape;
+      tape.watch(x);
+      tape.gradient(with_gradient_hook(x, hook), x);
+    });
+  };
+  auto sum = [](const Tensor &ct) { return reduce_sum(ct); };
+  EXPECT_NE(run(sum).find("the hook returned f64[] for a cotangent that is f64[2]"), std::string::npos) << run(sum);
+  EXPECT_NE(run(sum).find("TransformsTest.cpp:"), std::string::npos);
+  EXPECT_NE(run([](const Tensor &ct) { return cast(ct, f32); }).find("the hook returned f32[2]"), std::string::npos);
+  EXPECT_NE(run([](const Tensor &) { return Tensor(); }).find("an undefined tensor"), std::string::npos);
+  Variable v(1.0);
+  auto traced = [&](auto hook) {
+    return errorOf(
+        [&] { wg::function("f", [&](const Tensor &x) { return with_gradient_hook(x, hook); })(Tensor{1.0, 2.0}); });
+  };
+  EXPECT_NE(traced(sum).find("the hook returned f64[]"), std::string::npos) << traced(sum);
+  EXPECT_NE(traced(sum).find("TransformsTest.cpp:"), std::string::npos);
+  EXPECT_NE(traced([&](const Tensor &ct) {
+              v.assign_add(1.0);
+              return ct;
+            }).find("in a traced function a hook cannot"),
+            std::string::npos);
+  EXPECT_NE(errorOf([] {
+              with_gradient_hook(Tensor{1, 2}, [](const Tensor &ct) { return ct; });
+            }).find("gradients pass through floats only"),
+            std::string::npos);
+}
+
+// A hook is C++ that runs in the middle of a gradient: what it does to the tape is an error or has no effect.
+TEST(Hooks, AHookMayUseTheTape) {
+  Tensor x(3.0);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  std::string said;
+  Tensor y = with_gradient_hook(x * x, [&](const Tensor &ct) {
+    said = errorOf([&] { tape.reset(); });
+    return ct;
+  });
+  EXPECT_EQ(tape.gradient(y, x).item<double>(), 6.0);
+  EXPECT_NE(said.find("the tape is computing a gradient"), std::string::npos) << said;
+  auto ended = std::make_unique<GradientTape>();
+  ended->watch(x);
+  Tensor z = with_gradient_hook(x * x, [&](const Tensor &ct) {
+    ended.reset();
+    return ct;
+  });
+  EXPECT_EQ(ended->gradient(z * z, x).item<double>(), 108.0);
 }
