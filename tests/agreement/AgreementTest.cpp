@@ -1,5 +1,5 @@
-// Interpreter and compiled code agree, as docs/numbers.md says: on every sample of every op, on many numbers of each op's
-// range, and on the programs of programs/*.mlir.
+// Interpreter and compiled code agree, as docs/numbers.md says: on every sample of every op, on many numbers of each
+// op's range, and on the programs of programs/*.mlir.
 #include "ir/Bridge.h"
 #include "tests/Composites.h"
 #include "tests/agreement/Bounds.h"

@@ -24,10 +24,10 @@ struct Tolerance {
   double *met = nullptr; ///< told the largest difference, if there are scales
 };
 
-/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit (a product that became a sum of
-/// products: the tolerance), that compiled code agrees (floats within `tolerance`, the rest exactly), and that the text
-/// of the lowered program, read back, compiles to code with the same bits. With a `turn`, the number of this program among many, it compiles for one
-/// level of CPU, each in turn, and reads the text of each twelfth back.
+/// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit (a product that became a sum
+/// of products: the tolerance), that compiled code agrees (floats within `tolerance`, the rest exactly), and that the
+/// text of the lowered program, read back, compiles to code with the same bits. With a `turn`, the number of this
+/// program among many, it compiles for one level of CPU, each in turn, and reads the text of each twelfth back.
 void checkAgreement(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs,
                     Tolerance tolerance, std::optional<uint64_t> turn = {});
 
