@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <sstream>
 #include <thread>
+
+#include <pthread.h>
 
 using namespace wg;
 using wg::tests::messageOf;
@@ -449,6 +452,50 @@ TEST(Tape, NothingIsLeftBehind) {
 }
 
 // D-11, C-11, U-01: an empty gradient names the op that stops it, with its line.
+// Nothing walks a tape by recursion, in use or when it ends.
+TEST(Tape, AMillionOpsNeedNoDeepStack) {
+#if defined(__has_feature) && (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+  constexpr int kOps = 100000; // the sanitizers' own costs, not ours
+#else
+  constexpr int kOps = 1000000;
+#endif
+  Variable x(1.000001);
+  Tensor factor(0.9999999);
+  auto record = [&] {
+    Tensor y = x.value();
+    for (int i = 0; i < kOps; ++i)
+      y = i % 2 ? y * factor : y + factor;
+    return y;
+  };
+  auto body = [&] {
+    {
+      GradientTape unused;
+      record();
+    }
+    Tensor y;
+    {
+      GradientTape tape;
+      y = record();
+      EXPECT_NEAR(tape.gradient(y, x).item<double>(), std::pow(0.9999999, kOps / 2), 1e-9);
+    }
+    // A persistent tape whose end is nobody's last handle.
+    auto tape = std::make_unique<GradientTape>(GradientTapeOptions{.persistent = true});
+    y = record();
+    tape.reset();
+  };
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, size_t(8) << 20), 0);
+  pthread_t thread;
+  auto run = [](void *closure) -> void * {
+    (*static_cast<decltype(body) *>(closure))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &body), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
 TEST(Tape, ReasonsNameTheOpAndTheLine) {
   Tensor x(2.0f), y(3.0f);
   GradientTape tape({.persistent = true});
