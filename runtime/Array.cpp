@@ -45,9 +45,17 @@ static std::string elementText(const Array &array, int64_t i) {
   return {};
 }
 
-/// Axes longer than kLong show their first and last kEdge entries, if the array is large as a whole.
-static void append(std::string &text, const Array &array, int axis, int64_t offset, bool elide) {
-  if (axis == array.shape().rank()) {
+namespace {
+struct Style {
+  bool elide; ///< axes longer than kLong show their first and last kEdge entries
+  bool lines; ///< a line for each row
+  int indent; ///< of the lines after the first
+};
+} // namespace
+
+static void append(std::string &text, const Array &array, int axis, int64_t offset, const Style &style) {
+  const int rank = array.shape().rank();
+  if (axis == rank) {
     text += elementText(array, offset);
     return;
   }
@@ -57,21 +65,31 @@ static void append(std::string &text, const Array &array, int axis, int64_t offs
     stride *= array.shape().dim(inner);
   text += '[';
   for (int64_t i = 0; i < size; ++i) {
-    if (i != 0)
+    if (i != 0 && style.lines && axis + 1 < rank)
+      text += "," + std::string(static_cast<size_t>(rank - 1 - axis), '\n') +
+              std::string(static_cast<size_t>(style.indent + axis + 1), ' ');
+    else if (i != 0)
       text += ", ";
-    if (elide && size > kLong && i == kEdge) {
+    if (style.elide && size > kLong && i == kEdge) {
       text += "...";
       i = size - kEdge - 1;
       continue;
     }
-    append(text, array, axis + 1, offset + i * stride, elide);
+    append(text, array, axis + 1, offset + i * stride, style);
   }
   text += ']';
 }
 
-std::string toString(const Array &array) {
+std::string toString(const Array &array, int indent) {
+  constexpr size_t kLine = 75; // NumPy's, for what has rows
   std::string text;
-  append(text, array, 0, 0, array.numElements() > 1000);
+  Style style{.elide = array.numElements() > 1000, .lines = false, .indent = indent};
+  append(text, array, 0, 0, style);
+  if (array.shape().rank() > 1 && text.size() > kLine) {
+    text.clear();
+    style.lines = true;
+    append(text, array, 0, 0, style);
+  }
   return text;
 }
 

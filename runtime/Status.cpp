@@ -14,12 +14,32 @@ std::string toString(const Failure &failure) {
   return text;
 }
 
+/// The identifier that ends before `end`, without the arguments of a template: `f` of `f<int>`.
+static std::string_view identifierBefore(std::string_view text, size_t end) {
+  if (end > 0 && text[end - 1] == '>') {
+    int open = 0;
+    do {
+      --end;
+      open += text[end] == '>' ? 1 : text[end] == '<' ? -1 : 0;
+    } while (end > 0 && open > 0);
+  }
+  size_t begin = end;
+  while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_' ||
+                       text[begin - 1] == '~'))
+    --begin;
+  return text.substr(begin, end - begin);
+}
+
 /// `auto wg::Model::step(const Tensor &)` -> `step`: the identifier before the parameter list, found at the
 /// first `(` outside template brackets that does not open `(anonymous namespace)` or `(lambda ...)`. A
-/// lambda is named by its function.
+/// lambda is named by its function, or is `a lambda`; the operator() of a class by the class.
 static std::string_view bareName(std::string_view signature) {
-  for (const char *lambda : {"::(lambda)", "::(anonymous class)"})
-    signature = signature.substr(0, signature.find(lambda));
+  bool isLambda = signature.find("<lambda") != std::string_view::npos;
+  for (const char *lambda : {"(lambda", "(anonymous class)"})
+    if (size_t at = signature.find(lambda); at != std::string_view::npos) {
+      signature = signature.substr(0, at);
+      isLambda = true;
+    }
   int depth = 0;
   for (size_t i = 0; i < signature.size(); ++i) {
     char c = signature[i];
@@ -27,29 +47,18 @@ static std::string_view bareName(std::string_view signature) {
       ++depth;
     else if (c == '>' && depth > 0)
       --depth;
-    if (c != '(' || depth > 0)
+    if (c != '(' || depth > 0 || signature.substr(i + 1).starts_with("anonymous"))
       continue;
-    std::string_view rest = signature.substr(i + 1);
-    if (rest.starts_with("anonymous") || rest.starts_with("lambda"))
-      continue;
-    size_t end = i;
-    if (size_t at = signature.rfind("operator", i); at != std::string_view::npos && signature.find(' ', at) >= i)
-      return signature.substr(at, end - at);
-    // The arguments of a template stand between the name and its parameters: `f<int>(int)`.
-    if (end > 0 && signature[end - 1] == '>') {
-      int open = 0;
-      do {
-        --end;
-        open += signature[end] == '>' ? 1 : signature[end] == '<' ? -1 : 0;
-      } while (end > 0 && open > 0);
+    constexpr std::string_view kOperator = "operator";
+    if (size_t at = signature.rfind(kOperator, i); at != std::string_view::npos && signature.find(' ', at) >= i) {
+      if (at + kOperator.size() != i || at < 2) // operator+
+        return signature.substr(at, i - at);
+      std::string_view owner = identifierBefore(signature, at - 2); // Model of Model::operator()
+      return owner.empty() ? "a lambda" : owner;
     }
-    size_t begin = end;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(signature[begin - 1])) ||
-                         signature[begin - 1] == '_' || signature[begin - 1] == '~'))
-      --begin;
-    return signature.substr(begin, end - begin);
+    return identifierBefore(signature, i);
   }
-  return signature;
+  return isLambda ? "a lambda" : signature;
 }
 
 std::string toString(const Where &where) {

@@ -128,6 +128,21 @@ InputFile::~InputFile() {
     ::close(descriptor_);
 }
 
+std::string readerOf(std::string_view start) {
+  if (start.starts_with("PK\x03\x04") || start.starts_with("PK\x05\x06"))
+    return "it looks like a .npz file: read it with load_npz";
+  if (start.starts_with("\x93NUMPY"))
+    return "it looks like a .npy file: read it with load_npy";
+  if (start.size() > 8 && start[8] == '{')
+    return "it looks like a .safetensors file: read it with load_weights";
+  return {};
+}
+
+std::string readerOf(const InputFile &file) {
+  char start[10];
+  return file.size() >= sizeof start && file.read(0, start, sizeof start).ok() ? readerOf({start, sizeof start}) : "";
+}
+
 Status InputFile::read(uint64_t offset, void *data, size_t size) const {
   auto *out = static_cast<char *>(data);
   if (descriptor_ < 0) {

@@ -52,6 +52,11 @@ private:
   std::string held_;
 };
 
+/// What to do with a file that a reader does not know, by its first 10 bytes: which call of ours reads it. Empty for
+/// none.
+std::string readerOf(std::string_view start);
+std::string readerOf(const InputFile &file);
+
 /// What a file shall hold: the pieces, one after the other.
 struct FileContents {
   std::string path;

@@ -170,7 +170,8 @@ Result<Array> readNpy(ByteSource &file) {
   if (Status status = file.read(start, 10); !status.ok())
     return status;
   if (std::memcmp(start, "\x93NUMPY", 6) != 0)
-    return file.error("is not a .npy file: it does not start with \\x93NUMPY");
+    return file.error("is not a .npy file: it does not start with \\x93NUMPY",
+                      readerOf({reinterpret_cast<const char *>(start), 10}));
   int version = start[6];
   if (version < 1 || version > 3 || start[7] != 0)
     return file.error("has version " + std::to_string(version) + "." + std::to_string(start[7]) +

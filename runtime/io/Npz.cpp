@@ -152,7 +152,7 @@ Result<std::vector<Entry>> readDirectory(const InputFile &file, uint64_t &begin)
   size_t record = tail.size() - kEndRecord;
   while (number32(tail, record) != kEndMark || record + kEndRecord + number16(tail, record + 20) != tail.size())
     if (record-- == 0)
-      return file.error("is not a .npz file, or truncated: no zip directory is at its end");
+      return file.error("is not a .npz file, or truncated: no zip directory is at its end", readerOf(file));
   uint64_t end = file.size() - tail.size() + record;
   uint64_t count = number16(tail, record + 10), size = number32(tail, record + 12);
   begin = number32(tail, record + 16);

@@ -246,7 +246,8 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
     headerSize = headerSize << 8 | prefix[i];
   if (headerSize > file.size() - 8)
     return file.error("is truncated or not a safetensors file: the header has " + std::to_string(headerSize) +
-                      " bytes, the file " + std::to_string(file.size()));
+                          " bytes, the file " + std::to_string(file.size()),
+                      readerOf(file));
   if (headerSize > kLongestHeader)
     return file.error("the header has " + std::to_string(headerSize) + " bytes; " + std::to_string(kLongestHeader) +
                       " are the most");

@@ -190,6 +190,12 @@ TEST(StatusTest, WhereIsFileLineAndBareName) {
   EXPECT_EQ(where("int main()::<lambda(const Tensor&)>"), "train.cpp:41 in main");
   EXPECT_EQ(where("void (anonymous namespace)::helper(std::function<void (int)>)"), "train.cpp:41 in helper");
   EXPECT_EQ(where("T f<int>(T) [T = int]"), "train.cpp:41 in f");
+  EXPECT_EQ(where("Tensor app::Model::operator()(const Tensor &) const"), "train.cpp:41 in Model");
+  EXPECT_EQ(where("Tensor app::Model<int>::operator()(const Tensor &) const [T = int]"), "train.cpp:41 in Model");
+  EXPECT_EQ(where("Tensor (anonymous namespace)::Step::operator()(const Tensor &)"), "train.cpp:41 in Step");
+  EXPECT_EQ(where("auto (anonymous class)::operator()(const Tensor &) const"), "train.cpp:41 in a lambda");
+  EXPECT_EQ(where("app::<lambda(const Tensor&)>"), "train.cpp:41 in a lambda");
+  EXPECT_EQ(where("auto app::Model::fit()::(lambda)::operator()(int) const"), "train.cpp:41 in fit");
   EXPECT_EQ(where("Tensor app::operator+(const Tensor &, const Tensor &)"), "train.cpp:41 in operator+");
   EXPECT_EQ(toString(Where{}), "");
   EXPECT_EQ(toString(Failure{.kind = ErrorKind::internal, .op = "mul", .message = "no kernel"}),
