@@ -116,12 +116,13 @@ std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> argument
   return detail::callChecked(self(), leaves, where);
 }
 
-std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments) const {
+std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments,
+                                                 const Where &where) const {
   std::vector<detail::Arguments::Leaf> leaves;
   for (const detail::Source &argument : arguments)
     leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
                       argument.variable.defined() ? &argument.variable : nullptr});
-  return detail::callChecked(self(), leaves, {});
+  return detail::callChecked(self(where), leaves, where);
 }
 
 std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,

@@ -267,6 +267,7 @@ static bool covers(std::span<const uint64_t> known, std::span<const uint64_t> ke
     uint64_t head = key[i++];
     auto tag = static_cast<KeyTag>(head & 0xff);
     size_t words = tag == KeyTag::tensor                         ? head >> 40 & 0xff
+                   : tag == KeyTag::field                        ? 1
                    : tag == KeyTag::variable                     ? head >> 16 & 0xff
                    : tag == KeyTag::string || tag == KeyTag::key ? ((head >> 8 & 0xffffffff) + 7) / 8
                    : tag == KeyTag::sizes                        ? head >> 8 & 0xffffffff
@@ -323,6 +324,11 @@ void FunctionState::evict() {
       return;
     entries.erase(oldest);
   }
+}
+
+/// `1 call`, `2 calls`.
+static std::string counted(int64_t count, const char *what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 static std::string milliseconds(double seconds) {
@@ -425,8 +431,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     raiseOp(name.c_str(),
             "trace " + std::to_string(counted + 1) + " exceeds max_traces = " + std::to_string(options.max_traces) +
                 "; this call " + reason,
-            "pass equal shapes and statics, trace with dynamic sizes, or raise max_traces", {}, arguments.where,
-            ErrorKind::runtime);
+            "for sizes that change, trace once before with open ones: f.trace(wg::TensorSpec{wg::f32, {wg::dynamic, "
+            "784}}); for numbers that change, pass tensors; or raise max_traces",
+            {}, arguments.where, ErrorKind::runtime);
   entry = std::make_shared<Entry>();
   entry->key.assign(key.begin(), key.end());
   entry->tracer = std::this_thread::get_id();
@@ -441,7 +448,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     concrete = trace(arguments, body, reason);
     std::string calledAt = toString(arguments.where);
     text = "trace " + std::to_string(number) + " of " + name + (calledAt.empty() ? "" : ", called at " + calledAt) +
-           ": " + reason + "\n  cost: " + std::to_string(concrete->numOps) + " ops traced in " +
+           ": " + reason + "\n  cost: " + counted(concrete->numOps, "op") + " traced in " +
            milliseconds(concrete->traceSeconds);
   } catch (...) {
     lock.lock();
@@ -585,9 +592,8 @@ std::string FunctionBase::report() const {
     for (const auto &[hash, entry] : self().entries)
       if (entry->concrete && !entry->alias)
         entries.emplace_back(entry->lastUse, entry->concrete);
-    text = self().name + ": " + std::to_string(self().traceCount) +
-           (self().traceCount == 1 ? " trace, " : " traces, ") + std::to_string(entries.size()) +
-           " concrete functions\n";
+    text = self().name + ": " + detail::counted(self().traceCount, "trace") + ", " +
+           detail::counted(static_cast<int64_t>(entries.size()), "concrete function") + "\n";
   }
   std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
   for (const auto &[lastUse, state] : entries) {
@@ -595,8 +601,8 @@ std::string FunctionBase::report() const {
     text += "\n" + concrete.signature + "\n  traced";
     std::string at = toString(concrete.calledAt);
     text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " +
-            std::to_string(concrete.calls.load()) + " calls, " + std::to_string(concrete.numOps) + " ops traced in " +
-            detail::milliseconds(concrete.traceSeconds);
+            detail::counted(concrete.calls.load(), "call") + ", " + detail::counted(concrete.numOps, "op") +
+            " traced in " + detail::milliseconds(concrete.traceSeconds);
     if (concrete.code->interpreted())
       text += ", interpreted";
     else if (double seconds = concrete.code->compileSeconds())
@@ -605,12 +611,12 @@ std::string FunctionBase::report() const {
     ConcreteFunction handle(state);
     for (const StageTime &stage : handle.timings())
       if (stage.stage != "trace")
-        text += "  " + stage.stage + ": " + std::to_string(stage.ops) +
-                (stage.stage == "assembly" ? " bytes, " : " ops, ") + detail::milliseconds(stage.seconds) + "\n";
+        text += "  " + stage.stage + ": " + detail::counted(stage.ops, stage.stage == "assembly" ? "byte" : "op") +
+                ", " + detail::milliseconds(stage.seconds) + "\n";
     for (const KernelInfo &kernel : handle.kernels())
       text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary + "\n";
     if (size_t dropped = concrete.certificate().size())
-      text += "  " + std::to_string(dropped) + " gradients not computed\n";
+      text += "  " + detail::counted(static_cast<int64_t>(dropped), "gradient") + " not computed\n";
   }
   return text;
 }

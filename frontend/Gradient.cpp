@@ -270,7 +270,7 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
   checkLevel("gradient", where);
   GradientOptions options = withTypedSeed(targets, given, where);
   if (used && !this->options.persistent)
-    raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
+    raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients",
             "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
   for (const Source &target : targets.list)
     checkUsable(targetOf(target, /*read=*/false, where), where);

@@ -61,9 +61,20 @@ static std::string duration(double seconds) {
                       : fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-/// Loops that take longer than a second for a pass show seconds.
+/// `2,020/s`, `34.2/s`; loops that take longer than a second for a pass show seconds.
 static std::string rateText(double rate) {
-  return !(rate > 0) ? "?/s" : rate >= 1 ? fmt::format("{:.3g}/s", rate) : fmt::format("{:.3g}s each", 1 / rate);
+  if (!(rate > 0))
+    return "?/s";
+  if (rate < 1)
+    return fmt::format("{:.3g}s each", 1 / rate);
+  if (rate < 999.5)
+    return fmt::format("{:.3g}/s", rate);
+  if (rate >= 1e15)
+    return fmt::format("{:.3g}/s", rate);
+  std::string digits = fmt::format("{:.0f}", rate);
+  for (size_t at = digits.size(); at > 3;)
+    digits.insert(at -= 3, ",");
+  return digits + "/s";
 }
 
 void ProgressLine::State::write(double now, bool end) {

@@ -161,6 +161,9 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
         add("string \"" + visible(text) + "\"");
       break;
     }
+    case KeyTag::field:
+      parts.push_back({parts.back().path + "." + std::string(*reinterpret_cast<const std::string_view *>(key[i++]))});
+      break;
     case KeyTag::endKey: close(); break;
     case KeyTag::count:
       parts.back().several = true;

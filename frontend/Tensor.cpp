@@ -87,6 +87,32 @@ void Tensor::ragged(size_t expected, size_t found, const Where &where) {
                   "give rows of equal length", {}, where);
 }
 
+/// Size `axis` of a type, as a number.
+static int64_t sizeAt(const TensorType &type, int64_t axis, const Where &where) {
+  int rank = type.shape.rank();
+  if (axis < -rank || axis >= rank)
+    detail::raiseOp("dim", toString(type) + " has no axis " + std::to_string(axis),
+                    rank ? "give an axis from " + std::to_string(-rank) + " to " + std::to_string(rank - 1)
+                         : "a scalar has no axes",
+                    {type}, where, ErrorKind::lookup);
+  int64_t size = type.shape.dim(static_cast<int>(axis < 0 ? axis + rank : axis));
+  if (size == dynamic)
+    detail::raiseOp("dim", "axis " + std::to_string(axis) + " of " + toString(type) + " is known only at run time",
+                    "leave it to the op: reshape to -1, ones(x.shape()), mean; or shape_check(x, {64, ...})", {type},
+                    where);
+  return size;
+}
+int64_t Tensor::dim(int64_t axis, Where where) const { return sizeAt(body(where)->type, axis, where); }
+int64_t Variable::dim(int64_t axis, Where where) const { return sizeAt(type(where), axis, where); }
+
+Tensor Tensor::from(const std::vector<bool> &values, const Shape &shape, Where where) {
+  checkCount(values.size(), shape, where);
+  bool *next;
+  Tensor tensor = empty<bool>(shape, next, where);
+  std::copy(values.begin(), values.end(), next);
+  return tensor;
+}
+
 bool Tensor::symbolic() const { return body_ && (detail::stateOf(*this)->symbol || detail::stateOf(*this)->spec); }
 
 int64_t Tensor::size(Where where) const {
@@ -163,7 +189,7 @@ std::string to_string(const Tensor &tensor) {
   if (!tensor.defined())
     return "Tensor(undefined)";
   const TensorType &type = tensor.body()->type;
-  std::string value = tensor.symbolic() ? "?" : toString(detail::arrayOf(tensor));
+  std::string value = tensor.symbolic() ? "?" : toString(detail::arrayOf(tensor), 7);
   return "Tensor(" + value + ", shape=" + toString(type.shape) + ", dtype=" + std::string(longNameOf(type.dtype)) + ")";
 }
 

@@ -46,7 +46,8 @@ std::string detail::describe(const VariableState &variable) {
                                : "variable '" + variable.name + "'";
 }
 
-const std::string &Variable::name() const { return checked(state_, {})->name; }
+const std::string &Variable::name() const & { return checked(state_, {})->name; }
+std::string Variable::name() const && { return checked(state_, {})->name; }
 bool Variable::trainable() const { return checked(state_, {})->trainable; }
 int64_t Variable::id() const { return checked(state_, {})->id; }
 

@@ -10,21 +10,23 @@
 
 namespace wg::data {
 
+[[noreturn]] static void raise(const char *op, std::string message, std::string remedy, const Where &where) {
+  detail::raise({.op = op, .message = std::move(message), .remedy = std::move(remedy)}, where);
+}
+
 Dataset::Dataset(Tensor x, Tensor y, Where where) : examples_{std::move(x), std::move(y)} {
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->body(where), tensor->symbolic())
       detail::raiseNoElements("dataset", *tensor, where);
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->rank(where) == 0)
-      detail::raise(runtime::valueError("a data set needs a first axis that counts the examples; got a scalar",
-                                        "give tensors of rank 1 or more"),
-                    where);
+      raise("dataset", "a data set needs a first axis that counts the examples; got a scalar",
+            "give tensors of rank 1 or more", where);
   if (examples_.x.shape()[0] != examples_.y.shape()[0])
-    detail::raise(
-        runtime::valueError("x and y hold different numbers of examples: " + std::to_string(examples_.x.shape()[0]) +
-                                " and " + std::to_string(examples_.y.shape()[0]),
-                            "give both the same size on axis 0"),
-        where);
+    raise("dataset",
+          "x and y hold different numbers of examples: " + std::to_string(examples_.x.shape()[0]) + " and " +
+              std::to_string(examples_.y.shape()[0]),
+          "give both the same size on axis 0", where);
 }
 
 Dataset Dataset::shuffle(uint64_t seed) const {
@@ -35,7 +37,8 @@ Dataset Dataset::shuffle(uint64_t seed) const {
 
 Dataset Dataset::batch(int64_t count, bool drop_last, Where where) const {
   if (count < 1)
-    detail::raise(runtime::valueError("a batch holds at least one example; got " + std::to_string(count)), where);
+    raise("batch", "a batch holds at least one example; got " + std::to_string(count),
+          "give the number of examples in a batch", where);
   Dataset batched = *this;
   batched.batch_ = count;
   batched.dropLast_ = drop_last;
@@ -67,9 +70,8 @@ std::vector<int64_t> Dataset::order(int64_t epoch) const {
 
 Dataset Dataset::mapped(detail::BatchMapping mapping, MapOptions options, const Where &where) const {
   if (options.workers < 0 || options.workers > 256)
-    detail::raise(runtime::valueError("a mapping has 0 to 256 workers; got " + std::to_string(options.workers),
-                                      "give the number of threads, or 0 for none"),
-                  where);
+    raise("map", "a mapping has 0 to 256 workers; got " + std::to_string(options.workers),
+          "give the number of threads, or 0 for none", where);
   Dataset changed = *this;
   changed.mappings_.push_back(std::move(mapping));
   changed.workers_ = std::max(workers_, options.workers);
@@ -78,9 +80,7 @@ Dataset Dataset::mapped(detail::BatchMapping mapping, MapOptions options, const 
 
 Dataset Dataset::prefetch(int64_t count, Where where) const {
   if (count < 0)
-    detail::raise(
-        runtime::valueError("the number of batches that are made ahead is " + std::to_string(count), "give 0 or more"),
-        where);
+    raise("prefetch", "the number of batches that are made ahead is " + std::to_string(count), "give 0 or more", where);
   Dataset changed = *this;
   changed.prefetch_ = count;
   return changed;
@@ -91,15 +91,14 @@ static Examples checked(Examples made, bool example, const Where &where) {
   for (const Tensor *tensor : {&made.x, &made.y}) {
     tensor->body(where); // an error if there is none
     if (!example && tensor->rank() == 0)
-      detail::raise(runtime::valueError("a mapping of batches returned a scalar, which has no first axis",
-                                        "use map_examples for a function of one example"),
-                    where);
+      raise("map", "a mapping of batches returned a scalar, which has no first axis",
+            "use map_examples for a function of one example", where);
   }
   if (!example && made.x.shape()[0] != made.y.shape()[0])
-    detail::raise(runtime::valueError("a mapping of batches returned " + std::to_string(made.x.shape()[0]) +
-                                          " inputs and " + std::to_string(made.y.shape()[0]) + " targets",
-                                      "return both with the same size on axis 0"),
-                  where);
+    raise("map",
+          "a mapping of batches returned " + std::to_string(made.x.shape()[0]) + " inputs and " +
+              std::to_string(made.y.shape()[0]) + " targets",
+          "return both with the same size on axis 0", where);
   return made;
 }
 

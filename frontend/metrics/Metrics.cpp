@@ -126,11 +126,6 @@ TopKAccuracy::TopKAccuracy(int64_t k, std::string name, Where where)
   detail::within("top_k_accuracy", "k", static_cast<double>(k), k >= 1, "1 or more", where);
 }
 
-/// x, integers of any shape, each a place below `limit`; one that is not is an error when it is known.
-static Tensor placesBelow(const Tensor &x, int64_t limit, const Where &at) {
-  return gather(Located(detail::iota({limit}, 0, i64, at), at), Located(x, at));
-}
-
 void TopKAccuracy::update(const Located &scores, const Located &labels) const {
   const Where &at = scores.where();
   Tensor x = tensorOf(scores), y = labelsOf("top_k_accuracy", x, true, labels, at);
@@ -138,7 +133,8 @@ void TopKAccuracy::update(const Located &scores, const Located &labels) const {
   if (classes == dynamic)
     raiseOp("top_k_accuracy", "the scores " + toString(x.body()->type) + " have no last axis of static size",
             "give scores[..., classes]", {x.body()->type}, at);
-  Tensor isLabel = one_hot(Located(placesBelow(y, classes, at), at), classes, boolean);
+  Tensor isLabel =
+      one_hot(Located(detail::classNumbers("top_k_accuracy", "a label", y, classes, at), at), classes, boolean);
   // The label's score by a sum over one element and zeros: in x's dtype, and NaN where that is.
   Tensor own = reduce_sum(Located(where(Located(isLabel, at), Located(x, at), Located(0, at)), at), -1, true);
   Tensor higher = logical_not(Located(less_equal(Located(x, at), Located(own, at)), at));
@@ -156,7 +152,8 @@ ConfusionMatrix::ConfusionMatrix(int64_t classes, std::string name, Where where)
 void ConfusionMatrix::update(const Located &predictions, const Located &labels) const {
   const Where &at = predictions.where();
   auto [p, y] = classesOf("confusion_matrix", predictions, labels);
-  Tensor row = placesBelow(y, classes_, at), column = placesBelow(p, classes_, at);
+  Tensor row = detail::classNumbers("confusion_matrix", "a label", y, classes_, at),
+         column = detail::classNumbers("confusion_matrix", "a prediction", p, classes_, at);
   Tensor cell = wg::add(Located(mul(Located(row, at), Located(classes_, at)), at), Located(column, at));
   Tensor cells = reshape(Located(cell, at), {-1}), each = ones_like(Located(cells, at));
   Tensor counts = detail::applyOne(runtime::OpId::scatter_add,

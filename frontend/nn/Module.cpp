@@ -8,20 +8,36 @@ namespace wg::nn {
 
 Variable Module::add(const std::string &name, const Tensor &initial, bool trainable, Where where) {
   Variable variable(initial, {.name = name, .trainable = trainable}, where);
-  add(name, variable);
+  add(name, variable, where);
   return variable;
 }
 
-void Module::add(const std::string &name, const Variable &variable) {
-  if (!known_.contains(variable.id())) {
+bool Module::isNew(const std::string &name, const Variable &variable, const Where &where) const {
+  variable.dtype(where); // an error if there is none
+  if (known_.contains(variable.id()))
+    return false;
+  if (names_.contains(name))
+    detail::raise({.op = "add",
+                   .message = "the module has another variable with the name '" + name + "'",
+                   .remedy = "give each variable and each layer a name of its own"},
+                  where);
+  return true;
+}
+
+void Module::add(const std::string &name, const Variable &variable, Where where) {
+  if (isNew(name, variable, where)) {
     variables_.emplace_back(name, variable);
     known_.insert(variable.id());
+    names_.insert(name);
   }
 }
 
-void Module::add(const std::string &name, const Module &layer) {
+/// All of the layer's variables, or none.
+void Module::add(const std::string &name, const Module &layer, Where where) {
   for (const auto &[inner, variable] : layer.variables_)
-    add(name + "." + inner, variable);
+    isNew(name + "." + inner, variable, where);
+  for (const auto &[inner, variable] : layer.variables_)
+    add(name + "." + inner, variable, where);
 }
 
 std::vector<Variable> Module::variables() const {
@@ -74,6 +90,27 @@ Dense::Dense(int64_t in, int64_t out, Activation activation, DenseOptions option
 }
 
 Tensor Dense::operator()(const Tensor &x, Where where) const {
+  const TensorType given = x.body(where)->type, weight{weight_.dtype(where), weight_.shape(where)};
+  const int64_t in = weight.shape.dim(0), last = given.shape.rank() ? given.shape.dim(given.shape.rank() - 1) : -1;
+  auto refuse = [&](ErrorKind kind, const std::string &remedy) {
+    detail::raise({.kind = kind,
+                   .op = "dense",
+                   .message = "the layer from " + std::to_string(in) + " to " + std::to_string(weight.shape.dim(1)) +
+                              " takes " + std::string(nameOf(weight.dtype)) + "[..., " + std::to_string(in) +
+                              "]; its input is " + toString(given),
+                   .remedy = remedy,
+                   .operands = {given, weight}},
+                  where);
+  };
+  if (given.dtype != weight.dtype)
+    refuse(ErrorKind::type, "cast the input: cast(x, " + std::string(nameOf(weight.dtype)) + ")" +
+                                (runtime::isFloat(given.dtype)
+                                     ? ", or make the layer with {.dtype = " + std::string(nameOf(given.dtype)) + "}"
+                                     : ""));
+  if (last != in && last != dynamic)
+    refuse(ErrorKind::value, last < 1
+                                 ? "give it a last axis of " + std::to_string(in)
+                                 : "reshape the input, or make the layer with " + std::to_string(last) + " inputs");
   Tensor y = matmul(Located(x, where), Located(weight_, where));
   if (bias_.defined())
     y = Located(y, where) + Located(bias_, where);
@@ -106,7 +143,7 @@ Tensor Sequential::operator()(const Tensor &x, Where where) const {
 }
 
 Tensor cross_entropy(const Located &logits, const Located &labels) {
-  return mean(Located(softmax_cross_entropy(logits, labels), logits.where()));
+  return mean(Located(detail::crossEntropies("cross_entropy", logits, labels), logits.where()));
 }
 
 /// -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z = softplus(-z) + (1 - y) z: both are the same smooth

@@ -153,22 +153,20 @@ Tensor mean_squared_error(const Located &prediction, const Located &target) {
   return mean(Located(square(Located(sub(prediction, target), at)), at));
 }
 
-/// Whether j is the label, of each class j; a label that names no class is an error when the labels are known.
-static Tensor isLabel(const Tensor &labels, int64_t classes, const Where &at) {
-  Tensor places = labels.dtype() == u8 ? cast(Located(labels, at), i32) : labels;
-  Tensor checked = gather(Located(detail::iota({classes}, 0, places.dtype(), at), at), Located(places, at));
-  return one_hot(Located(checked, at), classes, boolean);
+/// Whether j is the label, of each class j.
+static Tensor isLabel(const char *op, const Tensor &labels, int64_t classes, const Where &at) {
+  return one_hot(Located(detail::classNumbers(op, "a label", labels, classes, at), at), classes, boolean);
 }
 
 /// With z = logits - max: log(sum exp z) - z[label], which is finite where other classes are masked by -inf; for a
 /// distribution p: sum(p) log(sum exp z) - sum(p z).
-Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
+Tensor detail::crossEntropies(const char *op, const Located &logits, const Located &labels) {
   Where at = logits.where();
-  Tensor x = floatOf("softmax_cross_entropy", logits), y = tensorOf(labels);
+  Tensor x = floatOf(op, logits), y = tensorOf(labels);
   const TensorType &xType = typeOf(x, at), &yType = typeOf(y, at);
   if (x.rank() == 0 || xType.shape.dim(x.rank() - 1) == dynamic)
-    raiseOp("softmax_cross_entropy", "the logits " + toString(xType) + " have no last axis of static size",
-            "give logits[..., classes]", {xType}, at);
+    raiseOp(op, "the logits " + toString(xType) + " have no last axis of static size", "give logits[..., classes]",
+            {xType}, at);
   bool sparse = runtime::isInteger(yType.dtype);
   int rank = sparse ? x.rank() - 1 : x.rank();
   bool fits = y.rank() == rank && (sparse || yType.dtype == xType.dtype);
@@ -178,17 +176,20 @@ Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
   }
   if (!fits)
     raiseOp(
-        "softmax_cross_entropy", "logits are " + toString(xType) + ", labels " + toString(yType),
+        op, "logits are " + toString(xType) + ", labels " + toString(yType),
         "give integer labels of the logits' shape without its last axis, or a distribution of the same shape and dtype",
         {xType, yType}, at);
   Tensor z = sub(Located(x, at), Located(shiftOf(x, -1, at), at));
   Tensor logSum = log(Located(reduce_sum(Located(exp(Located(z, at)), at), -1), at));
   Tensor weighted =
-      sparse ? wg::where(Located(isLabel(y, xType.shape.dim(x.rank() - 1), at), at), Located(z, at), Located(0, at))
+      sparse ? wg::where(Located(isLabel(op, y, xType.shape.dim(x.rank() - 1), at), at), Located(z, at), Located(0, at))
              : mul(Located(y, at), Located(z, at));
   if (!sparse)
     logSum = mul(Located(reduce_sum(Located(y, at), -1), at), Located(logSum, at));
   return sub(Located(logSum, at), Located(reduce_sum(Located(weighted, at), -1), at));
+}
+Tensor softmax_cross_entropy(const Located &logits, const Located &labels) {
+  return detail::crossEntropies("softmax_cross_entropy", logits, labels);
 }
 
 } // namespace wg

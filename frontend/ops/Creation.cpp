@@ -37,6 +37,23 @@ Tensor &operator-=(Tensor &a, const Located &b) { return a = sub(Located(a, b.wh
 Tensor &operator*=(Tensor &a, const Located &b) { return a = mul(Located(a, b.where()), b); }
 Tensor &operator/=(Tensor &a, const Located &b) { return a = div(Located(a, b.where()), b); }
 
+const Variable &operator+=(const Variable &a, const Located &b) {
+  a.assign_add(b);
+  return a;
+}
+const Variable &operator-=(const Variable &a, const Located &b) {
+  a.assign_sub(b);
+  return a;
+}
+const Variable &operator*=(const Variable &a, const Located &b) {
+  a.assign(Located(mul(Located(a, b.where()), b), b.where()));
+  return a;
+}
+const Variable &operator/=(const Variable &a, const Located &b) {
+  a.assign(Located(div(Located(a, b.where()), b), b.where()));
+  return a;
+}
+
 Tensor zeros(const Shape &shape, DType dtype, Where where) {
   checkSizes("zeros", shape, where, dtype, true);
   return filledWith(Located(0, where), dtype, shape, where, "zeros");

@@ -80,11 +80,31 @@ void checkSizes(const char *op, const Shape &shape, const Where &where, DType dt
   for (int64_t size : shape) {
     if (size == dynamic && open)
       continue;
+    if (size == dynamic)
+      raiseOp(op, "every size must be known here: " + text(shape), "give a number for each `?`", {}, where);
     if (size < 0)
-      raiseOp(op, "sizes are not negative: " + text(shape), "give every size", {}, where);
+      raiseOp(op, "sizes are not negative: " + text(shape),
+              size == -1 ? "give a size of 0 or more; -1 stands for a size in reshape and in specifications only"
+                         : "give sizes of 0 or more",
+              {}, where);
   }
   if (runtime::Result<runtime::Extent> extent = runtime::extentOf(dtype, shape); !extent.ok())
     raiseOp(op, extent.failure().message, extent.failure().remedy, {}, where);
+}
+
+Tensor classNumbers(const char *op, const char *what, const Tensor &x, int64_t classes, const Where &where) {
+  Tensor numbers = x.dtype(where) == u8 ? cast(Located(x, where), i32) : x;
+  if (numbers.symbolic())
+    return gather(Located(iota({classes}, 0, numbers.dtype(), where), where), Located(numbers, where));
+  for (int64_t number : numbers.to_vector<int64_t>(where))
+    if (number < 0 || number >= classes)
+      raiseOp(op,
+              std::string(what) + " is " + std::to_string(number) + ", and there are " + std::to_string(classes) +
+                  (classes == 1 ? " class" : " classes") + ", which count from 0",
+              number == classes ? "count from 0: subtract 1, or give the logits one class more"
+                                : "look at the data: each number lies in [0, " + std::to_string(classes) + ")",
+              {x.body()->type}, where, ErrorKind::lookup);
+  return numbers;
 }
 
 std::vector<Tensor> openSizes(const char *op, const Shape &shape, const Where &where) {

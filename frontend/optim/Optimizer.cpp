@@ -103,12 +103,12 @@ void Optimizer::forget(size_t seen, size_t slots) {
 }
 
 /// What a failure leaves behind is forgotten: the next call names its slots as this one would have.
-std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const Where &where) {
+std::vector<size_t> Optimizer::see(const std::vector<Named> &variables, const Where &where) {
   const size_t seenBefore = seen_.size(), slotsBefore = slots_.size();
   Variable step; // the count of the variables seen for the first time in this call
   std::vector<size_t> places;
   try {
-    for (const Variable &variable : variables) {
+    for (const auto &[name, variable] : variables) {
       const TensorType type{variable.dtype(where), variable.shape(where)};
       auto known = places_.find(variable.id());
       if (known == places_.end())
@@ -116,9 +116,9 @@ std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const
           if (!step.defined())
             step = makeSlot(Tensor(int64_t(0)), "step");
           Seen fresh{variable.id(), step, {}};
-          for (const std::string &name : slotNames_)
+          for (const std::string &slot : slotNames_)
             if (runtime::isFloat(type.dtype))
-              fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), variable.name() + "." + name));
+              fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), name + "." + slot));
           seen_.push_back(std::move(fresh));
           return places_.emplace(variable.id(), seen_.size() - 1).first;
         });
@@ -131,7 +131,7 @@ std::vector<size_t> Optimizer::see(const std::vector<Variable> &variables, const
   return places;
 }
 
-void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const Where &where) {
+void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Named> &variables, const Where &where) {
   if (grads.size() != variables.size())
     detail::raise(
         {.op = "apply",
@@ -148,7 +148,7 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
         where);
 
   for (size_t i = 0; i < variables.size(); ++i)
-    detail::checkGradient("apply", grads[i], variables[i], where);
+    detail::checkGradient("apply", grads[i], variables[i].second, where, variables[i].first);
 
   // A step that fails half way, for lack of memory, puts back what it changed; a trace
   // that fails is dropped as a whole.
@@ -164,7 +164,7 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
       if (!schedule_.is_constant())
         keep(rate_);
       for (size_t i = 0; i < variables.size(); ++i) {
-        keep(variables[i]);
+        keep(variables[i].second);
         keep(seen_[places[i]].step);
         std::for_each(seen_[places[i]].slots.begin(), seen_[places[i]].slots.end(), keep);
       }
@@ -178,7 +178,7 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Varia
 }
 
 /// One step of each variable, whose place among those seen is `places`.
-void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable> &variables,
+void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Named> &variables,
                      const std::vector<size_t> &places) {
   struct Step {
     Variable count;
@@ -195,7 +195,7 @@ void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable>
   if (!schedule_.is_constant())
     rate_.assign(steps.back().rate);
   for (size_t i = 0; i < variables.size(); ++i) {
-    const Variable &variable = variables[i];
+    const auto &[name, variable] = variables[i];
     Seen &seen = seen_[places[i]];
     if (grads[i].has_value()) {
       auto step = std::find_if(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(seen.step); });
@@ -208,7 +208,7 @@ void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Variable>
       update(each);
     } else if (!seen.warned) {
       seen.warned = true;
-      std::clog << "warning: Gradients do not exist for variables [" << variable.name()
+      std::clog << "warning: Gradients do not exist for variables [" << name
                 << "] when minimizing the loss: " << grads[i].reason() << "\n";
     }
   }

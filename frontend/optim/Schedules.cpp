@@ -22,7 +22,7 @@ static double checkedSteps(const char *name, int64_t steps, int64_t least, const
 Tensor Schedule::operator()(const Tensor &step, Where where) const {
   if (!f_)
     return Tensor(rate_);
-  Tensor rate = f_(cast(Located(step, where), f64));
+  Tensor rate = f_(maximum(Located(cast(Located(step, where), f64), where), Located(0.0, where)));
   const TensorType &type = rate.body(where)->type;
   if (type.shape.rank() != 0 || !runtime::isFloat(type.dtype))
     detail::raise({.op = "schedule",

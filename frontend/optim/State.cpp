@@ -14,21 +14,23 @@ double within(const char *op, const char *name, double value, bool fits, const c
     std::ostringstream number;
     number << value;
     raise({.op = op,
-           .message = std::string(name) + " is " + number.str() + ", which is not " + range,
+           .message = std::string(name) + " is " + number.str() + ", but must be " + range,
            .remedy = std::string("give a ") + name + " that is " + range},
           where);
   }
   return value;
 }
 
-void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where) {
+void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where,
+                   const std::string &known) {
   TensorType type{variable.dtype(where), variable.shape(where)};
   if (!grad.has_value())
     return;
   currentValue(variable.state(), where); // no parameter of a trace that has ended
   const Tensor &value = grad.value();
   const TensorType &given = value.body()->type;
-  std::string name = describe(*variable.state());
+  std::string name =
+      variable.name().empty() && !known.empty() ? "variable '" + known + "'" : describe(*variable.state());
   if (!runtime::isFloat(type.dtype))
     raiseOp(op, name + " is " + toString(type) + ", and a step changes floats only",
             "leave it out of the variables, or make it a float", {type}, where, ErrorKind::type);

@@ -12,8 +12,9 @@ namespace wg::detail {
 /// A hyperparameter that lies in its range; otherwise an error of `op`.
 double within(const char *op, const char *name, double value, bool fits, const char *range, const Where &where);
 /// What would fail half way through a step fails here, before it: a gradient of another shape or dtype than
-/// its variable, or out of scope.
-void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where);
+/// its variable, or out of scope. `name` is that of a variable without one, if it is known.
+void checkGradient(const char *op, const Grad &grad, const Variable &variable, const Where &where,
+                   const std::string &name = {});
 /// A count of steps, i64[], goes up by one: its values before and after. Eagerly, reading and assigning are one step
 /// for other threads; a call of a traced function locks its variables itself.
 std::pair<Tensor, Tensor> increment(const Variable &count);

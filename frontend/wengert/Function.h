@@ -118,6 +118,7 @@ enum class KeyTag : uint8_t {
   string,
   count,
   key,
+  field,
   endKey,
   place,
   sizes
@@ -161,6 +162,11 @@ public:
       key.push_back(static_cast<uint64_t>(size));
   }
   void operator()(Key key) { key.key ? string(KeyTag::key, *key.key) : word(KeyTag::endKey, 0); }
+  void operator()(Field field) {
+    word(field.name ? KeyTag::field : KeyTag::endKey, 0);
+    if (field.name)
+      key.push_back(reinterpret_cast<uint64_t>(field.name));
+  }
   void operator()(Count count) { word(KeyTag::count, static_cast<uint32_t>(count.count)); }
   /// A number or an enum: its own bits, so that -0 and 0 are two and a NaN is equal to itself.
   template <class T>
@@ -323,12 +329,7 @@ template <class... A> void collect(Arguments &arguments, const A &...args) {
 
 /// Says in one line what would otherwise be pages.
 template <class R, class... A> constexpr bool checkTypes() {
-  constexpr bool taken = (isTree<A> && ...), given = isTree<std::conditional_t<std::is_void_v<R>, std::monostate, R>>;
-  static_assert(taken, "an argument of a wg::function is a tensor, a variable, a number, an enum, a string, a shape, "
-                       "or a structure of them (vector, span, "
-                       "tuple, pair, array, optional, map with string keys, a struct with WENGERT_FIELDS)");
-  static_assert(given, "a wg::function returns nothing, tensors, gradients, numbers, or structures of them");
-  return taken && given;
+  return (checkTree<A>() & ... & checkTree<std::conditional_t<std::is_void_v<R>, std::monostate, std::decay_t<R>>>());
 }
 
 template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
@@ -357,11 +358,12 @@ template <class R, class F, class... A> R invoke(FunctionState &state, F &f, con
 class WENGERT_API ConcreteFunction {
 public:
   /// The tensors among the arguments, in order, without structure: `cf(x, y)`. Shapes and dtypes are checked.
-  template <class... A> std::vector<Tensor> operator()(const A &...args) const {
-    std::vector<detail::Source> leaves;
-    (detail::collectSources(args, leaves), ...);
-    return callLeaves(leaves);
+  template <class... A> std::vector<Tensor> operator()(const Targets &first, const A &...rest) const {
+    std::vector<detail::Source> leaves = first.list;
+    (detail::collectSources(rest, leaves), ...);
+    return callLeaves(leaves, first.where);
   }
+  std::vector<Tensor> operator()(Where where = Where::current()) const { return callLeaves({}, where); }
   /// One tensor for each tensor argument.
   std::vector<Tensor> call_flat(std::span<const Tensor> arguments, Where where = Where::current()) const;
   /// The program after a stage, as text that parses back (llvm and assembly: as their tools print it).
@@ -383,7 +385,7 @@ public:
 private:
   /// Errors if it was moved from.
   detail::ConcreteState &self(const Where &where = {}) const;
-  std::vector<Tensor> callLeaves(const std::vector<detail::Source> &leaves) const;
+  std::vector<Tensor> callLeaves(const std::vector<detail::Source> &leaves, const Where &where) const;
   std::shared_ptr<detail::ConcreteState> state_;
 };
 

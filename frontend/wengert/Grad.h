@@ -25,14 +25,31 @@ public:
   explicit operator bool() const { return has_value(); }
   bool operator!() const { return !has_value(); }
   /// Throws Error with the reason if there is none.
-  const Tensor &value(Where where = Where::current()) const {
+  const Tensor &value(Where where = Where::current()) const & {
     if (!has_value()) [[unlikely]]
       raiseEmpty(where);
     return value_;
   }
+  Tensor value(Where where = Where::current()) const && { return value(where); }
   /// Why it is empty: not watched, no path, blocked at an op (with its line), an integer dtype.
-  const std::string &reason() const { return reason_; }
+  const std::string &reason() const & { return reason_; }
+  std::string reason() const && { return reason_; }
+
+  // What the tensor has; of an empty one, the error of value().
+  DType dtype(Where where = Where::current()) const { return value(where).dtype(where); }
+  const Shape &shape(Where where = Where::current()) const & { return value(where).shape(where); }
+  Shape shape(Where where = Where::current()) const && { return value(where).shape(where); }
+  int64_t dim(int64_t axis, Where where = Where::current()) const { return value(where).dim(axis, where); }
+  int rank(Where where = Where::current()) const { return value(where).rank(where); }
+  int64_t size(Where where = Where::current()) const { return value(where).size(where); }
   template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
+  template <Arithmetic T> std::vector<T> to_vector(Where where = Where::current()) const {
+    return value(where).template to_vector<T>(where);
+  }
+  template <class T> T to(Where where = Where::current()) const { return value(where).template to<T>(where); }
+  Tensor operator[](const Indices &indices) const { return value(indices.where)[indices]; }
+  RowIterator begin(Where where = Where::current()) const { return value(where).begin(where); }
+  RowIterator end(Where where = Where::current()) const { return value(where).end(where); }
 
 private:
   [[noreturn]] void raiseEmpty(const Where &where) const;

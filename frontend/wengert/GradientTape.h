@@ -69,10 +69,17 @@ template <class T> void collectLeaves(const T &tree, std::vector<Source> &source
       sources.emplace_back(leaf);
   });
 }
+/// Whether there is a gradient by a T; if not, one line says what to do.
+template <class T> constexpr bool checkSource() {
+  if constexpr (checkTree<T, true>()) {
+    static_assert(holdsTensors<T>(), "numbers, enums, strings and structures of them have no gradient; give a tensor, "
+                                     "a variable, or a structure that holds one");
+    return holdsTensors<T>();
+  }
+  return false;
+}
 template <class T> void collectSources(const T &tree, std::vector<Source> &sources) {
-  static_assert(holdsTensors<T>(), "numbers, enums, strings and structures of them have no gradient; give a tensor, a "
-                                   "variable, or a structure that holds one");
-  if constexpr (holdsTensors<T>())
+  if constexpr (checkSource<T>())
     collectLeaves(tree, sources);
 }
 
@@ -114,7 +121,8 @@ public:
   GradientTape &operator=(GradientTape &&) = delete;
   ~GradientTape();
 
-  /// Tensors, variables, or any structures of them. Ops recorded from now on that use them are differentiable by them.
+  /// Tensors, variables, models, or any structures of them. Ops recorded from now on that use them are differentiable
+  /// by them.
   /// Errors: a tensor that is undefined, or no float unless `allow_non_differentiable`.
   template <class... T> void watch(const Targets &first, const T &...rest) {
     std::vector<detail::Source> sources = first.list;
@@ -137,8 +145,8 @@ public:
   int64_t size(Where where = Where::current()) const;
 
   /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as
-  /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics. The last argument
-  /// may be GradientOptions. Errors: a second use of a tape that is not persistent; seeds that do not fit the targets;
+  /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics, and a model a list,
+  /// one for each of its trainable variables. The last argument may be GradientOptions. Errors: a second use of a tape that is not persistent; seeds that do not fit the targets;
   /// an op without a rule.
   template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
     if constexpr (sizeof...(Rest) == 0)
@@ -147,6 +155,18 @@ public:
       return splitOptions(targets, std::forward_as_tuple(first, rest...), std::make_index_sequence<sizeof...(Rest)>());
     else
       return gradientOf(targets, GradientOptions(), first, rest...);
+  }
+  /// With the options in braces: `tape.gradient(loss, w, {.unconnected = Unconnected::zero})`.
+  template <class S> auto gradient(const Targets &targets, const S &source, const GradientOptions &options) {
+    return gradientOf(targets, options, source);
+  }
+  template <class A, class B>
+  auto gradient(const Targets &targets, const A &a, const B &b, const GradientOptions &options) {
+    return gradientOf(targets, options, a, b);
+  }
+  template <class A, class B, class C>
+  auto gradient(const Targets &targets, const A &a, const B &b, const C &c, const GradientOptions &options) {
+    return gradientOf(targets, options, a, b, c);
   }
   /// By a list in braces: `tape.gradient(loss, {w, b})`.
   template <size_t n>
@@ -167,20 +187,24 @@ private:
     return gradientOf(targets, std::get<sizeof...(I)>(arguments), std::get<I>(arguments)...);
   }
   template <class... S> auto gradientOf(const Targets &targets, const GradientOptions &options, const S &...sources) {
-    std::vector<detail::Source> list;
-    (detail::collectSources(sources, list), ...);
-    std::vector<Grad> grads = gradientAll(targets, list, options);
-    size_t next = 0;
-    auto take = [&]<class L>(const L &) -> Grad {
-      if constexpr (detail::isStatic<L>)
-        return Grad::none("the source is a number, an enum or a string");
+    if constexpr (!(detail::checkSource<S>() && ...)) {
+      return Grad();
+    } else {
+      std::vector<detail::Source> list;
+      (detail::collectSources(sources, list), ...);
+      std::vector<Grad> grads = gradientAll(targets, list, options);
+      size_t next = 0;
+      auto take = [&]<class L>(const L &) -> Grad {
+        if constexpr (detail::isStatic<L>)
+          return Grad::none("the source is a number, an enum or a string");
+        else
+          return std::move(grads[next++]);
+      };
+      if constexpr (sizeof...(S) == 1)
+        return (detail::mapTree(sources, take), ...);
       else
-        return std::move(grads[next++]);
-    };
-    if constexpr (sizeof...(S) == 1)
-      return (detail::mapTree(sources, take), ...);
-    else
-      return std::tuple<detail::GradientOf<S>...>{detail::mapTree(sources, take)...};
+        return std::tuple<detail::GradientOf<S>...>{detail::mapTree(sources, take)...};
+    }
   }
   friend Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Where &where);
   /// Errors if the tape was moved from.

@@ -22,6 +22,12 @@ template <Place T> constexpr int64_t placeAs(T place) {
   return std::in_range<int64_t>(place) ? static_cast<int64_t>(place) : std::numeric_limits<int64_t>::max();
 }
 
+/// A place, or an axis. No bool: `reduce_sum(x, true)` would be the sum over axis 1.
+struct Number {
+  template <Place T> constexpr Number(T at) : at(placeAs(at)) {}
+  int64_t at;
+};
+
 /// A place, or none: `{}`.
 struct Bound {
   constexpr Bound() = default;

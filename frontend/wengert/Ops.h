@@ -19,12 +19,14 @@ enum class OpId : uint16_t;
 class Attrs;
 } // namespace runtime
 
-/// Axes of a tensor; negative ones count from the end.
+/// Axes of a tensor, integers of any width; negative ones count from the end.
 struct Axes {
   static Axes all() { return Axes(); }
-  Axes(int64_t axis) : list(std::vector<int64_t>{axis}) {}
-  Axes(int axis) : Axes(static_cast<int64_t>(axis)) {}
-  Axes(std::initializer_list<int64_t> axes) : list(std::vector<int64_t>(axes)) {}
+  template <detail::Place T> Axes(T axis) : list(std::vector<int64_t>{detail::placeAs(axis)}) {}
+  Axes(std::initializer_list<detail::Number> axes) : list(std::in_place) {
+    for (detail::Number axis : axes)
+      list->push_back(axis.at);
+  }
   Axes(std::vector<int64_t> axes) : list(std::move(axes)) {}
   /// Empty: all.
   std::optional<std::vector<int64_t>> list;
@@ -92,6 +94,11 @@ WENGERT_API Tensor &operator+=(Tensor &a, const Located &b);
 WENGERT_API Tensor &operator-=(Tensor &a, const Located &b);
 WENGERT_API Tensor &operator*=(Tensor &a, const Located &b);
 WENGERT_API Tensor &operator/=(Tensor &a, const Located &b);
+/// Assigns to the variable: `v -= g` is `v.assign_sub(g)`. As there, no gradient passes through it.
+WENGERT_API const Variable &operator+=(const Variable &a, const Located &b);
+WENGERT_API const Variable &operator-=(const Variable &a, const Located &b);
+WENGERT_API const Variable &operator*=(const Variable &a, const Located &b);
+WENGERT_API const Variable &operator/=(const Variable &a, const Located &b);
 
 // ---- From the records
 // ----------------------------------------------------------------------------------------------------

@@ -162,6 +162,27 @@ public:
   template <detail::NumberRange R> static Tensor from(const R &values, Where where = Where::current()) {
     return from(values, Shape{static_cast<int64_t>(std::span(values).size())}, where);
   }
+  /// A shape in braces is no Where, be it `{0}` or `{}`.
+  template <detail::NumberRange R>
+  static Tensor from(const R &values, std::initializer_list<int64_t> shape, Where where = Where::current()) {
+    return from(values, Shape(shape), where);
+  }
+  static Tensor from(const std::vector<bool> &values, const Shape &shape, Where where = Where::current());
+  static Tensor from(const std::vector<bool> &values, Where where = Where::current()) {
+    return from(values, Shape{static_cast<int64_t>(values.size())}, where);
+  }
+  /// Of vectors of vectors, an axis for each; rows of unequal length are an error.
+  template <class T>
+    requires(detail::nesting<T> > 1)
+  static Tensor from(const T &rows, Where where = Where::current()) {
+    static_assert(detail::nesting<T> <= runtime::kMaxRank, "the highest rank of a tensor is 8");
+    Shape shape;
+    sizesOf(rows, shape);
+    detail::Stored<detail::Innermost<T>> *next;
+    Tensor tensor = empty<detail::Innermost<T>>(shape, next, where);
+    copyRows(rows, shape, 0, next, where);
+    return tensor;
+  }
 
   /// A tensor of elements that lie at `data`, in row-major order; nothing is copied. The dtype is that of T: double,
   /// float, std::int64_t, std::int32_t, std::uint8_t, bool. `data` is aligned as T is; 64 bytes are faster. Examples:
@@ -208,9 +229,14 @@ public:
 
   bool defined() const { return body_ != nullptr; }
   DType dtype(Where where = Where::current()) const { return body(where)->type.dtype; }
-  /// In a traced function a size may be `?`. An unchanged copy of the shape remembers whose
-  /// sizes these are: `ones(x.shape())`.
-  const Shape &shape(Where where = Where::current()) const { return body(where)->type.shape; }
+  /// In a traced function a size may be `?`. It prints so, and as a number it is `wg::dynamic`, the lowest i64: compare
+  /// it with that, do not compute with it (`dim` refuses it). An unchanged copy of the shape remembers whose sizes these
+  /// are: `ones(x.shape())`.
+  const Shape &shape(Where where = Where::current()) const & { return body(where)->type.shape; }
+  Shape shape(Where where = Where::current()) const && { return body(where)->type.shape; }
+  /// The size of an axis, as a number to compute with; negative axes count from the end. Errors: no such axis; a size
+  /// that is `?`.
+  int64_t dim(int64_t axis, Where where = Where::current()) const;
   int rank(Where where = Where::current()) const { return body(where)->type.shape.rank(); }
   /// Number of elements; an error if a size is `?`.
   int64_t size(Where where = Where::current()) const;
@@ -343,6 +369,28 @@ private:
     copy(values, static_cast<size_t>(shape.numElements()), next, where);
     return tensor;
   }
+  /// The sizes of nested vectors, as their first elements have them.
+  template <class T> static void sizesOf(const T &rows, Shape &shape) {
+    shape.push_back(static_cast<int64_t>(rows.size()));
+    if constexpr (detail::nesting<T> > 1) {
+      if (rows.empty())
+        sizesOf(typename T::value_type(), shape);
+      else
+        sizesOf(rows.front(), shape);
+    }
+  }
+  template <class T>
+  static void copyRows(const T &rows, const Shape &shape, int axis, detail::Stored<detail::Innermost<T>> *&next,
+                       const Where &where) {
+    if (static_cast<int64_t>(rows.size()) != shape.dim(axis))
+      ragged(static_cast<size_t>(shape.dim(axis)), rows.size(), where);
+    if constexpr (detail::nesting<T> > 1)
+      for (const auto &row : rows)
+        copyRows(row, shape, axis + 1, next, where);
+    else
+      for (detail::Innermost<T> number : rows)
+        *next++ = detail::stored(number, where);
+  }
   template <Arithmetic T>
   static Tensor nested(std::initializer_list<std::initializer_list<T>> rows, const Where &where) {
     size_t width = rows.size() ? rows.begin()->size() : 0;
@@ -423,11 +471,12 @@ WENGERT_API std::ostream &operator<<(std::ostream &out, const Tensor &tensor);
 WENGERT_API std::string to_string(const Tensor &tensor);
 
 /// An operand together with the place in the source where it was written. Made implicitly from a tensor, a variable
-/// (which reads it), a gradient, or a C++ number, which takes the dtype of the other operand. Lives for one call: it
-/// refers to the tensor.
+/// (which reads it), a gradient, or a C++ number, which takes the dtype of the other operand. Made for one call: it
+/// refers to a tensor that has a name, holds one that has none, and is not copied.
 class WENGERT_API Located {
 public:
   Located(const Tensor &tensor, Where where = Where::current()) : tensor_(&tensor), where_(where) {}
+  Located(Tensor &&tensor, Where where = Where::current()) : tensor_(&held_), held_(std::move(tensor)), where_(where) {}
   Located(const Variable &variable, Where where = Where::current());
   Located(const Grad &grad, Where where = Where::current());
   template <Arithmetic T>
@@ -437,6 +486,9 @@ public:
     else
       real_ = static_cast<double>(integer_ = detail::stored(literal, where));
   }
+
+  Located(const Located &) = delete;
+  Located &operator=(const Located &) = delete;
 
   bool isLiteral() const { return !tensor_ && !held_.defined(); }
   /// The tensor; requires !isLiteral().

@@ -87,6 +87,11 @@ template <class F, class Aux, class... A> constexpr bool checkDifferentiable() {
   return false;
 }
 
+/// The same of a function by whose arguments the derivative is.
+template <class F, class Aux, class... A> constexpr bool checkArguments() {
+  return checkDifferentiable<F, Aux, A...>() && (checkTree<A>() & ... & true);
+}
+
 /// What of f's value is differentiated: all of it, or with has_aux the first of two.
 struct NoAux {};
 template <class Aux, class V> const auto &lossOf(const V &value) {
@@ -142,7 +147,7 @@ auto valueAndFields(const F &f, const std::vector<std::string> &names, const Whe
   static_assert(hasFields,
                 "names of fields are given, and the first argument is not a struct with WENGERT_FIELDS(...)");
   if constexpr (hasFields) {
-    std::vector<bool> chosen = chooseFields(names, A::wengert_names(), where);
+    std::vector<bool> chosen = chooseFields(names, fieldNames<A>(), where);
     GradientTape tape({.watch_accessed_variables = false});
     VariablePlaces places(first, rest...);
     A x = first;
@@ -175,19 +180,19 @@ auto valueAndFields(const F &f, const std::vector<std::string> &names, const Whe
 
 template <class Aux, class F> auto byFirst(F f) {
   return [f = std::move(f)]<class A, class... Rest>(const A &first, const Rest &...rest) {
-    if constexpr (checkDifferentiable<F, Aux, A, Rest...>())
+    if constexpr (checkArguments<F, Aux, A, Rest...>())
       return valueAndGradient<Aux>(f, first, rest...);
   };
 }
 template <class Aux, class F> auto byPlaces(F f, std::vector<int> places, Where where) {
   return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
-    if constexpr (checkDifferentiable<F, Aux, A...>())
+    if constexpr (checkArguments<F, Aux, A...>())
       return valueAndGradients<Aux>(f, std::span<const int>(places), where, args...);
   };
 }
 template <class Aux, size_t n, class F> auto byList(F f, std::array<int, n> places, Where where) {
   return [f = std::move(f), places, where]<class... A>(const A &...args) {
-    if constexpr (checkDifferentiable<F, Aux, A...>()) {
+    if constexpr (checkArguments<F, Aux, A...>()) {
       auto [value, gradients] = valueAndGradients<Aux>(f, std::span<const int>(places), where, args...);
       if constexpr ((isLeaf<A> && ...))
         return std::pair(std::move(value), arrayOf<n>(std::move(gradients)));
@@ -199,7 +204,7 @@ template <class Aux, size_t n, class F> auto byList(F f, std::array<int, n> plac
 template <class Aux, class F> auto byFields(F f, std::vector<std::string> names, Where where) {
   return
       [f = std::move(f), names = std::move(names), where]<class A, class... Rest>(const A &first, const Rest &...rest) {
-        if constexpr (checkDifferentiable<F, Aux, A, Rest...>())
+        if constexpr (checkArguments<F, Aux, A, Rest...>())
           return valueAndFields<Aux>(f, names, where, first, rest...);
       };
 }

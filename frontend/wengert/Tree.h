@@ -21,7 +21,6 @@
 #define WENGERT_FIELDS(...)                                                                                            \
   WENGERT_TIE_(__VA_ARGS__)                                                                                            \
   WENGERT_EACH_(WENGERT_TYPE_, __VA_ARGS__)                                                                            \
-  static std::vector<std::string> wengert_names() { return {WENGERT_EACH_(WENGERT_NAME_, __VA_ARGS__)}; }              \
   struct wengert_gradient {                                                                                            \
     WENGERT_EACH_(WENGERT_GRADIENT_, __VA_ARGS__)                                                                      \
     WENGERT_TIE_(__VA_ARGS__)                                                                                          \
@@ -29,9 +28,13 @@
 
 #define WENGERT_TIE_(...)                                                                                              \
   auto wengert_fields() { return std::tie(__VA_ARGS__); }                                                              \
-  auto wengert_fields() const { return std::tie(__VA_ARGS__); }
-#define WENGERT_TYPE_(field) using wengert_type_##field = std::remove_cvref_t<decltype(field)>;
+  auto wengert_fields() const { return std::tie(__VA_ARGS__); }                                                        \
+  static const std::string_view *wengert_names() {                                                                     \
+    static constexpr std::string_view names[] = {WENGERT_EACH_(WENGERT_NAME_, __VA_ARGS__) ""};                        \
+    return names;                                                                                                      \
+  }
 #define WENGERT_NAME_(field) #field,
+#define WENGERT_TYPE_(field) using wengert_type_##field = std::remove_cvref_t<decltype(field)>;
 #define WENGERT_GRADIENT_(field) ::wg::detail::GradientOf<wengert_type_##field> field;
 
 // macro(a) macro(b) ... for up to 256 arguments.
@@ -46,11 +49,17 @@
 
 namespace wg {
 
+namespace nn {
+class Module;
+}
+
 namespace detail {
 
 struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
+template <class T>
+concept IsModel = std::derived_from<T, nn::Module>;
 /// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string, a
 /// shape. Pointers are none: what they point at may change.
 template <class T>
@@ -77,25 +86,53 @@ template <> inline constexpr bool isTuple<std::monostate> = false;
 template <class T> inline constexpr bool isSpan = false;
 template <class T, size_t N> inline constexpr bool isSpan<std::span<T, N>> = true;
 
-template <class T> constexpr bool isTreeOf();
-/// A leaf, or a structure of them.
-template <class T> inline constexpr bool isTree = isTreeOf<std::remove_cvref_t<T>>();
-template <class T> constexpr bool isTreeOf() {
-  auto all = []<class... E>(std::type_identity<std::tuple<E...>>) { return (isTree<E> && ...); };
+/// What a type has in it that cannot be part of a structure.
+enum class Flaw { none, model, unordered, keys, fields, other };
+
+/// The first; with `models`, one that stands for its variables is none.
+template <class T, bool models = false> constexpr Flaw flawOf() {
+  auto first = []<class... E>(std::type_identity<std::tuple<E...>>) {
+    Flaw flaw = Flaw::none;
+    ((flaw = flaw == Flaw::none ? flawOf<std::remove_cvref_t<E>, models>() : flaw), ...);
+    return flaw;
+  };
   if constexpr (isLeaf<T> || std::same_as<T, std::monostate>)
-    return true;
+    return Flaw::none;
   else if constexpr (isVector<T> || isOptional<T> || isSpan<T>)
-    return isTree<typename T::value_type>;
+    return flawOf<std::remove_cv_t<typename T::value_type>, models>();
   else if constexpr (isMap<T>)
-    return isTree<typename T::mapped_type>;
+    return flawOf<typename T::mapped_type, models>();
   else if constexpr (HasFields<T>)
-    return all(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
+    return first(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
   else if constexpr (isTuple<T>)
-    return all(
+    return first(
         std::type_identity<decltype(std::apply(
             [](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
+  else if constexpr (IsModel<T>)
+    return models ? Flaw::none : Flaw::model;
+  else if constexpr (requires { typename T::hasher; })
+    return Flaw::unordered;
+  else if constexpr (requires { typename T::mapped_type; })
+    return Flaw::keys;
   else
-    return false;
+    return std::is_class_v<T> && !requires { typename T::value_type; } ? Flaw::fields : Flaw::other;
+}
+/// A leaf, or a structure of them.
+template <class T> inline constexpr bool isTree = flawOf<std::remove_cvref_t<T>>() == Flaw::none;
+
+/// Whether T is a structure; if not, one line says what to do.
+template <class T, bool models = false> constexpr bool checkTree() {
+  constexpr Flaw flaw = flawOf<T, models>();
+  static_assert(flaw != Flaw::model, "a model is captured, not passed: [&](const wg::Tensor &x) { return model(x); }; "
+                                     "the gradient by its variables is tape.gradient(loss, model)");
+  static_assert(flaw != Flaw::unordered, "an unordered container has no order for gradients and signatures: use a "
+                                         "std::map with std::string keys, or a std::vector");
+  static_assert(flaw != Flaw::keys, "the keys of a map are std::string here: use std::map<std::string, ...>");
+  static_assert(flaw != Flaw::fields, "list the fields of this struct inside of it: WENGERT_FIELDS(weight, bias)");
+  static_assert(flaw != Flaw::other,
+                "not a tensor, a variable, a number, an enum, a string, a shape, or a structure of them (vector, span, "
+                "tuple, pair, array, optional, map with string keys, a struct with WENGERT_FIELDS)");
+  return flaw == Flaw::none;
 }
 
 /// Whether the type has a place for a tensor, a variable or a gradient.
@@ -116,10 +153,12 @@ template <class T> constexpr bool holdsTensors() {
     holds =
         any(std::type_identity<decltype(std::apply(
                 [](auto... element) { return std::tuple<decltype(element)...>(element...); }, std::declval<T>()))>());
+  else
+    holds = IsModel<T>;
   return holds;
 }
 
-/// The gradient by a T: the same structure of Grads.
+/// The gradient by a T: the same structure of Grads; for a model a list of them, one for each trainable variable.
 template <class T> struct GradientType;
 template <class T> using GradientOf = typename GradientType<T>::type;
 template <class T> struct GradientType {
@@ -128,6 +167,8 @@ template <class T> struct GradientType {
       return std::type_identity<Grad>();
     else if constexpr (HasFields<T>)
       return std::type_identity<typename T::wengert_gradient>();
+    else if constexpr (IsModel<T>)
+      return std::type_identity<std::vector<Grad>>();
     else
       return std::type_identity<T>(); // std::monostate
   }
@@ -156,8 +197,18 @@ struct Key {
   const std::string *key;
 };
 
+/// The name of a struct's field, before it; null after it.
+struct Field {
+  const std::string_view *name;
+};
+
+template <HasFields T> std::vector<std::string> fieldNames() {
+  constexpr size_t count = std::tuple_size_v<decltype(std::declval<T &>().wengert_fields())>;
+  return {T::wengert_names(), T::wengert_names() + count};
+}
+
 /// Calls `leaf` on each leaf in order; on Count before a vector, an optional or a map; on Key around each element of a
-/// map.
+/// map, and on Field around each field of a struct.
 template <class T, class F> void visit(T &tree, F &&leaf) {
   using U = std::remove_cv_t<T>;
   if constexpr (isLeaf<U>) {
@@ -180,13 +231,50 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
       leaf(end);
     }
   } else if constexpr (HasFields<U>) {
-    std::apply([&](auto &...fields) { (visit(fields, leaf), ...); }, tree.wengert_fields());
+    const std::string_view *name = U::wengert_names();
+    auto visitField = [&](auto &field) {
+      Field begin{name++}, end{nullptr};
+      leaf(begin);
+      visit(field, leaf);
+      leaf(end);
+    };
+    std::apply([&](auto &...fields) { (visitField(fields), ...); }, tree.wengert_fields());
+  } else if constexpr (IsModel<U>) {
+    static_assert(std::is_const_v<T>, "what is asked of a model's variables changes none of them");
+    for (const Variable &variable : tree.trainable_variables())
+      leaf(variable);
   } else if constexpr (isTuple<U>) {
     std::apply([&](auto &...elements) { (visit(elements, leaf), ...); }, tree);
   } else {
-    static_assert(isLeaf<U>, "not a tensor, a variable, a number, an enum, a string, or a structure of them; give a "
-                             "struct WENGERT_FIELDS(...)");
+    checkTree<U>();
   }
+}
+
+/// The gradients in a structure of gradients or tensors, in order.
+template <class T> std::vector<Grad> gradientsIn(const T &tree) {
+  std::vector<Grad> flat;
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::same_as<L, Grad> || std::same_as<L, Tensor>)
+      flat.emplace_back(leaf);
+  });
+  return flat;
+}
+
+/// Calls `take(name, variable)` on each variable of a structure. The name is the variable's own, or if that is empty
+/// those of the keys and fields around it: `encoder.w`.
+template <class T, class F> void visitNamed(const T &tree, F &&take) {
+  std::vector<std::string> path{""};
+  auto enter = [&](std::string_view name) {
+    path.push_back(path.back().empty() ? std::string(name) : path.back() + "." + std::string(name));
+  };
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::same_as<L, Key>)
+      leaf.key ? enter(*leaf.key) : path.pop_back();
+    else if constexpr (std::same_as<L, Field>)
+      leaf.name ? enter(*leaf.name) : path.pop_back();
+    else if constexpr (std::same_as<L, Variable>)
+      take(leaf.defined() && !leaf.name().empty() ? leaf.name() : path.back(), leaf);
+  });
 }
 
 /// The same structure with the gradient `f(leaf)` for each leaf, from left to right.
@@ -209,6 +297,8 @@ template <class T, class F> GradientOf<T> mapTree(const T &tree, F &&f) {
                       tree.wengert_fields());
   } else if constexpr (isTuple<T>) {
     return std::apply([&](const auto &...elements) { return GradientOf<T>{mapTree(elements, f)...}; }, tree);
+  } else if constexpr (IsModel<T>) {
+    return mapTree(tree.trainable_variables(), f);
   } else if constexpr (std::same_as<T, std::monostate>) {
     return tree;
   } else {

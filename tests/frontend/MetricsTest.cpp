@@ -296,7 +296,7 @@ TEST(MetricsTest, ShapesThatDoNotFitAreErrors) {
               metrics::BinaryAccuracy().update(zeros({2}), zeros({2, 1}));
             }).find("binary_accuracy: the predictions are f32[2]"),
             std::string::npos);
-  EXPECT_NE(messageOf([&] { metrics::TopKAccuracy(0); }).find("k is 0, which is not 1 or more"), std::string::npos);
+  EXPECT_NE(messageOf([&] { metrics::TopKAccuracy(0); }).find("k is 0, but must be 1 or more"), std::string::npos);
   EXPECT_NE(messageOf([&] { metrics::ConfusionMatrix(0); }).find("the number of classes is 0"), std::string::npos);
 }
 

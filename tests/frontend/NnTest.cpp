@@ -275,11 +275,11 @@ TEST(OptimTest, AGradientThatDoesNotFitChangesNothing) {
 
 TEST(OptimTest, HyperparametersLieInTheirRanges) {
   double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_NE(messageOf([] { optim::SGD(-0.1); }).find("learning_rate is -0.1, which is not finite and 0 or more"),
+  EXPECT_NE(messageOf([] { optim::SGD(-0.1); }).find("learning_rate is -0.1, but must be finite and 0 or more"),
             std::string::npos);
   EXPECT_NE(messageOf([&] { optim::SGD{nan}; }).find("learning_rate is nan"), std::string::npos);
   double inf = std::numeric_limits<double>::infinity();
-  EXPECT_NE(messageOf([&] { optim::Adam{inf}; }).find("learning_rate is inf, which is not finite and 0 or more"),
+  EXPECT_NE(messageOf([&] { optim::Adam{inf}; }).find("learning_rate is inf, but must be finite and 0 or more"),
             std::string::npos);
   EXPECT_NE(messageOf([&] { optim::SGD(0.1).set_learning_rate(inf); }).find("learning_rate is inf"), std::string::npos);
   EXPECT_NE(messageOf([&] { optim::Adam(0.1, {.epsilon = inf}); }).find("epsilon is inf"), std::string::npos);
@@ -289,11 +289,11 @@ TEST(OptimTest, HyperparametersLieInTheirRanges) {
             std::string::npos);
   EXPECT_NE(messageOf([] { optim::SGD(0.1).set_learning_rate(-1); }).find("learning_rate is -1"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::Momentum(0.1, -1); }).find("momentum is -1"), std::string::npos);
-  EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_1 = 1}); }).find("beta_1 is 1, which is not in [0, 1)"),
+  EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_1 = 1}); }).find("beta_1 is 1, but must be in [0, 1)"),
             std::string::npos);
   EXPECT_NE(messageOf([] { optim::Adam(0.1, {.beta_2 = -0.5}); }).find("beta_2 is -0.5"), std::string::npos);
   std::string message = messageOf([] { optim::Adam(0.1, {.epsilon = -1e-8}); });
-  EXPECT_NE(message.find("epsilon is -1e-08, which is not finite and 0 or more"), std::string::npos) << message;
+  EXPECT_NE(message.find("epsilon is -1e-08, but must be finite and 0 or more"), std::string::npos) << message;
   EXPECT_NE(message.find("NnTest.cpp:"), std::string::npos) << message;
 }
 

@@ -208,6 +208,17 @@ TEST(ScheduleTest, FormulasAtTheirPoints) {
   expect([](const Tensor &t) { return 1.0 / (t + 1.0); }, {{0, 1}, {3, 0.25}});
 }
 
+TEST(ScheduleTest, StepsBelow0CountAs0) {
+  for (const optim::Schedule &schedule :
+       {optim::cosine_decay(0.1, 100), optim::cosine_decay(0.1, 100, {.warmup_steps = 10}),
+        optim::linear_decay(0.1, 10), optim::exponential_decay(0.1, 10, 0.5), optim::warmup(5, 0.1),
+        optim::piecewise_constant({3}, {0.1, 0.2})})
+    for (int64_t step : {-1, -7}) {
+      EXPECT_EQ(schedule.at(step), schedule.at(0));
+      EXPECT_EQ(schedule(Tensor(step)).item<double>(), schedule.at(0));
+    }
+}
+
 TEST(ScheduleTest, AnEndIsReachedExactly) {
   EXPECT_EQ(optim::linear_decay(0.3, 7, 0.1).at(7), 0.1);
   EXPECT_EQ(optim::cosine_decay(0.3, 7).at(0), 0.3);
@@ -256,9 +267,9 @@ TEST(ScheduleTest, ALoadedOptimizerGoesOnWhereTheScheduleWas) {
 }
 
 TEST(ScheduleTest, WhatIsNoScheduleIsAnError) {
-  EXPECT_NE(messageOf([] { optim::constant(-1); }).find("schedule: rate is -1, which is not finite and 0 or more"),
+  EXPECT_NE(messageOf([] { optim::constant(-1); }).find("schedule: rate is -1, but must be finite and 0 or more"),
             std::string::npos);
-  EXPECT_NE(messageOf([] { optim::exponential_decay(1, 0, 0.5); }).find("steps is 0, which is not 1 or more"),
+  EXPECT_NE(messageOf([] { optim::exponential_decay(1, 0, 0.5); }).find("steps is 0, but must be 1 or more"),
             std::string::npos);
   EXPECT_NE(messageOf([] { optim::step_decay(1, 3, kNan); }).find("factor is nan"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::piecewise_constant({3}, {1}); }).find("1 boundaries for 1 rates"), std::string::npos);
@@ -403,7 +414,7 @@ TEST(WeightAverageTest, WhatHasNoAverageIsAnError) {
             std::string::npos);
   EXPECT_NE(messageOf([&] {
               optim::ExponentialMovingAverage average(p, {.decay = 1});
-            }).find("decay is 1, which is not in [0, 1)"),
+            }).find("decay is 1, but must be in [0, 1)"),
             std::string::npos);
   EXPECT_NE(messageOf([&] {
               optim::ExponentialMovingAverage average(p, {.decay = -0.1, .bias_correction = true});

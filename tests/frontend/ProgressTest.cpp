@@ -75,6 +75,19 @@ TEST(ProgressTest, IsWrittenTenTimesASecondAtMost) {
   EXPECT_LE(terminal.lines.size(), 102u) << "ten seconds, the beginning and the end";
 }
 
+TEST(ProgressTest, HighRatesAreReadable) {
+  for (auto [elapsed, rate] : {std::pair(1.0 / 2020, " 2,020/s]"), std::pair(1.0 / 999, " 999/s]"),
+                               std::pair(1.0 / 1234567, " 1,234,567/s]"), std::pair(1.0 / 34.2, " 34.2/s]")}) {
+    Terminal terminal;
+    ProgressOptions options = terminal.options();
+    double now = 0;
+    options.seconds = [&] { return now; };
+    for ([[maybe_unused]] int i : progress(std::vector<int>{1}, options))
+      now = elapsed;
+    EXPECT_NE(terminal.last().find(rate), std::string::npos) << terminal.last();
+  }
+}
+
 TEST(ProgressTest, ARangeWithoutASizeHasNoShare) {
   Terminal terminal;
   terminal.tick = 0.5;

@@ -73,6 +73,35 @@ TEST(Race, CallsThatShareVariables) {
   EXPECT_EQ(a.item<double>(), 60.0);
 }
 
+TEST(Race, AVariableIsOneOfTheValuesThatItHad) {
+  Variable v(zeros({1000}), "v");
+  together(4, [&](int i) {
+    for (int k = 0; k < 50; ++k)
+      if (i < 2) {
+        v.assign(full({1000}, static_cast<float>(i + 1)));
+      } else {
+        Tensor seen = v;
+        EXPECT_EQ(reduce_min(seen).item<float>(), reduce_max(seen).item<float>());
+      }
+  });
+}
+
+TEST(Race, AModelCalledByManyThreads) {
+  nn::Sequential model(nn::Dense(4, 8, relu), nn::Dense(8, 2));
+  Tensor x = ones({3, 4});
+  std::vector<float> expected = model(x).to_vector<float>();
+  auto traced = wg::function("traced", [&](const Tensor &x) { return model(x); });
+  together(4, [&](int i) {
+    for (int k = 0; k < 10; ++k) {
+      EXPECT_EQ(model(x).to_vector<float>(), expected);
+      GradientTape tape;
+      Tensor y = reduce_sum(i % 2 ? traced(x) : model(x));
+      EXPECT_EQ(tape.gradient(y, model).size(), 4u);
+      EXPECT_EQ(model.named_variables().size(), 4u);
+    }
+  });
+}
+
 // A call reads its variables once, under their locks: its tape knows the value that it computed with.
 TEST(Race, TapesOverVariablesThatOthersAssign) {
   Variable w(1.0);

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <thread>
+
+#include <strings.h>
+#include <unistd.h>
 
 using namespace wg;
 using wg::tests::messageOf;
@@ -21,6 +25,15 @@ struct Model {
   std::vector<Variable> layers;
   int depth = 2;
   WENGERT_FIELDS(alpha, layers, depth)
+};
+struct Net : nn::Module {
+  nn::Dense hidden{2, 3, wg::tanh}, out{3, 1};
+  Variable steps;
+  Net() {
+    add("hidden", hidden), add("out", out);
+    steps = add("steps", Tensor(int64_t(0)), false);
+  }
+  Tensor operator()(const Tensor &x) const { return out(hidden(x)); }
 };
 struct Outer {
   Model model;
@@ -186,6 +199,205 @@ TEST(Surface, ATapeSaysWhoseItIs) {
   })(Tensor(1.0));
 }
 
+TEST(Surface, AModelStandsForItsTrainableVariables) {
+  Net net;
+  Tensor x{{1.0f, 2.0f}};
+  GradientTape tape({.persistent = true});
+  tape.watch(net);
+  Tensor y = reduce_sum(square(net(x)));
+  std::vector<Grad> all = tape.gradient(y, net), listed = tape.gradient(y, net.trainable_variables());
+  ASSERT_EQ(all.size(), 4u);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(all[i].to_vector<float>(), listed[i].to_vector<float>()) << i;
+  auto [models, dx] = tape.gradient(y, std::tuple(net, 3), x, {.unconnected = Unconnected::zero});
+  EXPECT_EQ(std::get<0>(models)[1].to_vector<float>(), all[1].to_vector<float>());
+  EXPECT_EQ(dx.shape(), x.shape());
+
+  Tensor before = net.hidden.weight();
+  optim::SGD sgd(0.5);
+  sgd.apply(all, net);
+  EXPECT_EQ(net.hidden.weight().value().to_vector<float>(), (before - 0.5f * all[0]).to_vector<float>());
+  optim::Adam adam;
+  adam.build(net);
+  EXPECT_EQ(adam.slots().size(), 1 + 2 * 4u);
+}
+
+TEST(Surface, OptionsMayBeInBraces) {
+  Tensor x(1.0), z(2.0);
+  GradientTape tape({.persistent = true});
+  tape.watch(x, z);
+  Tensor y = x * x;
+  EXPECT_EQ(tape.gradient(y, z, {.unconnected = Unconnected::zero}).item<double>(), 0);
+  auto [dx, dz] = tape.gradient(y, x, z, {.output_gradients = 2.0, .unconnected = Unconnected::zero});
+  EXPECT_EQ(dx.item<double>(), 4);
+  EXPECT_EQ(dz.item<double>(), 0);
+}
+
+TEST(Surface, ClippingKeepsTheStructure) {
+  Model model{Tensor(3.0), {Variable(4.0)}};
+  GradientTape tape({.persistent = true});
+  tape.watch(model);
+  Tensor y = model.alpha * 3.0 + model.layers[0] * 4.0; // the gradients are 3 and 4, their norm 5
+  auto [fields, norm] = optim::clip_by_global_norm(tape.gradient(y, model), 1.0);
+  EXPECT_NEAR(norm.item<double>(), 5, 1e-12);
+  EXPECT_NEAR(fields.alpha.item<double>(), 0.6, 1e-12);
+  EXPECT_NEAR(fields.layers[0].item<double>(), 0.8, 1e-12);
+  EXPECT_FALSE(fields.depth.has_value());
+  auto array = optim::clip_by_global_norm(tape.gradient(y, {model.alpha, model.layers[0]}), 1.0).first;
+  static_assert(std::same_as<decltype(array), GradArray<2>>);
+  EXPECT_NEAR(array[1].item<double>(), 0.8, 1e-12);
+  auto tuple = optim::clip_by_global_norm(tape.gradient(y, model.alpha, model.layers[0]), 1.0).first;
+  EXPECT_NEAR(std::get<0>(tuple).item<double>(), 0.6, 1e-12);
+  std::map<std::string, Tensor> byName{{"a", model.alpha}};
+  auto map = optim::clip_by_global_norm(tape.gradient(y, byName), 10.0).first;
+  EXPECT_EQ(map.at("a").item<double>(), 3) << "a gradient below the norm stays";
+  EXPECT_NEAR(Tensor(optim::clip_by_global_norm(std::tuple(Tensor(3.0), Tensor(4.0)), 1.0).second).item<double>(), 5,
+              1e-12);
+}
+
+TEST(Surface, AGradientHasWhatATensorHas) {
+  Tensor x{{1.0f, 2.0f}, {3.0f, 4.0f}};
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  Grad g = tape.gradient(x * x, x);
+  EXPECT_EQ(g.shape(), (Shape{2, 2}));
+  EXPECT_EQ(g.dtype(), f32);
+  EXPECT_EQ(g.rank(), 2);
+  EXPECT_EQ(g.dim(-1), 2);
+  EXPECT_EQ(g.size(), 4);
+  EXPECT_EQ(g[1].to_vector<float>(), (std::vector<float>{6, 8}));
+  EXPECT_EQ((g[{0, 1}].item<float>()), 4);
+  int rows = 0;
+  for (Tensor row : tape.gradient(x * x, x))
+    rows += static_cast<int>(row.size());
+  EXPECT_EQ(rows, 4);
+  Grad none = tape.gradient(x * x, Tensor(1.0f));
+  EXPECT_SAYS("the gradient is None: not watched", none.shape());
+  EXPECT_SAYS("SurfaceTest.cpp", none[0]);
+  EXPECT_SAYS("try: watch the source before", none.value());
+  EXPECT_SAYS("try: differentiate by a float", Grad(tape.gradient(x * x, Tensor(1))).value());
+}
+
+//===- Variables, tensors and layers ------------------------------------------------------------------------------===//
+
+TEST(Surface, AxesAreIntegersOfAnyWidth) {
+  static_assert(!std::is_constructible_v<Axes, bool> && !std::is_constructible_v<Axes, double>);
+  static_assert(std::is_constructible_v<Axes, size_t> && std::is_constructible_v<Axes, short>);
+  Tensor x{{1.0, 2.0}, {3.0, 4.0}};
+  std::vector<size_t> sizes{7, 8};
+  EXPECT_EQ(reduce_sum(x, sizes.size() - 1).to_vector<double>(), (std::vector<double>{3, 7}));
+  EXPECT_EQ(reduce_sum(x, 0u).to_vector<double>(), (std::vector<double>{4, 6}));
+  EXPECT_EQ(reduce_sum(x, {0, sizes.size() - 1}).item<double>(), 10);
+  EXPECT_EQ(reduce_sum(x, {-1}, true).shape(), (Shape{2, 1}));
+  EXPECT_SAYS("axis", reduce_sum(x, SIZE_MAX));
+}
+
+TEST(Surface, AVariableIsUpdatedInPlace) {
+  Variable v(Tensor{4.0, 8.0}), same = v;
+  v -= Tensor{1.0, 2.0};
+  EXPECT_EQ(same.value().to_vector<double>(), (std::vector<double>{3, 6}));
+  v += 1.0, v *= 2.0, v /= Tensor(4.0);
+  EXPECT_EQ(same.value().to_vector<double>(), (std::vector<double>{2, 3.5}));
+  auto step = wg::function("step", [&](const Tensor &x) { v -= 0.5 * x; });
+  step(Tensor{2.0, 1.0});
+  EXPECT_EQ(same.value().to_vector<double>(), (std::vector<double>{1, 3}));
+  EXPECT_SAYS("the shape of a variable is fixed", v -= zeros({3, 2}, f64));
+  std::vector<double> rows;
+  for (Tensor row : v)
+    rows.push_back(row.item<double>());
+  EXPECT_EQ(rows, (std::vector<double>{1, 3}));
+  EXPECT_SAYS("scalar", for (Tensor row : Variable(1.0)) row.size());
+  EXPECT_EQ(Variable(zeros({2}), "w").name(), "w");
+  EXPECT_EQ(Variable(1.0, std::string("b")).name(), "b");
+}
+
+TEST(Surface, NestedVectorsAreTensors) {
+  Tensor x = Tensor::from(std::vector<std::vector<float>>{{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(x.shape(), (Shape{2, 3}));
+  EXPECT_EQ(x.dtype(), f32);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(Tensor::from(std::vector<std::vector<std::vector<int>>>{{{1}, {2}}}).shape(), (Shape{1, 2, 1}));
+  EXPECT_EQ(Tensor::from(std::vector<std::vector<bool>>{{true}, {false}}).dtype(), boolean);
+  EXPECT_EQ(Tensor::from(std::vector<std::vector<float>>{}).shape(), (Shape{0, 0}));
+  EXPECT_SAYS("rows of different lengths: 2 and 1", Tensor::from(std::vector<std::vector<float>>{{1, 2}, {3}}));
+  EXPECT_EQ(Tensor::from(std::vector<float>{}, {0}).shape(), (Shape{0})) << "a shape, not a place in the source";
+  EXPECT_EQ(Tensor::from(std::vector<float>{5}, {}).rank(), 0);
+  EXPECT_EQ(Tensor::from(std::vector<bool>{true, false}, {2, 1}).shape(), (Shape{2, 1}));
+}
+
+TEST(Surface, WhatATemporaryHasOutlivesIt) {
+  std::string names;
+  for (const auto &[name, variable] : Net().named_variables())
+    names += name + (variable.defined() ? " " : "?");
+  EXPECT_EQ(names, "hidden.weight hidden.bias out.weight out.bias steps ");
+  int64_t sizes = 0;
+  for (int64_t size : (zeros({2, 3}) + 1.0f).shape())
+    sizes += size;
+  EXPECT_EQ(sizes, 5);
+  static_assert(!std::is_reference_v<decltype(Grad().value())> && !std::is_reference_v<decltype(Variable().name())>);
+}
+
+TEST(Surface, AModuleHasEachNameOnce) {
+  struct Twice : nn::Module {
+    Twice() {
+      Variable w = add("w", Tensor(1.0));
+      add("again", w);
+      EXPECT_SAYS("another variable with the name 'w'", add("w", Tensor(2.0)));
+      EXPECT_SAYS("SurfaceTest.cpp", add("w", Tensor(2.0)));
+      nn::Dense a(1, 1), b(1, 1);
+      add("layer", a), add("shared", a);
+      EXPECT_SAYS("'layer.weight'", add("layer", b));
+    }
+  } twice;
+  EXPECT_EQ(twice.named_variables().size(), 3u) << "what is refused is not half there";
+}
+
+TEST(Surface, ASequenceTakesFunctionsOfATensor) {
+  struct Scale {
+    float factor;
+    Tensor operator()(const Tensor &x) const { return x * factor; }
+  };
+  nn::Dropout dropout(0.5);
+  nn::Sequential layers(
+      nn::Dense(2, 2), wg::relu, Scale{2.0f}, [dropout](const Tensor &x) { return dropout(x, false); },
+      [](const Tensor &x) { return softmax(x); });
+  EXPECT_NEAR(reduce_sum(layers(ones({1, 2}))).item<float>(), 1, 1e-6);
+}
+
+// strings.h has a function of this name, too.
+TEST(Surface, IndexIsAlsoAFunctionOfPosix) {
+  Tensor x{{1.0, 2.0}, {3.0, 4.0}};
+  const char *text = "abc";
+  EXPECT_EQ(index(text, 'b'), text + 1);
+  EXPECT_EQ(index(x, 1).to_vector<double>(), (std::vector<double>{3, 4}));
+  EXPECT_EQ(index(x, 0, 1).to_vector<double>(), (std::vector<double>{1, 3}));
+  EXPECT_EQ(index(Variable(x), 0).to_vector<double>(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(index(x * 2.0, -1).to_vector<double>(), (std::vector<double>{6, 8}));
+}
+
+TEST(Surface, AnOperandIsNotKept) {
+  static_assert(!std::is_copy_constructible_v<Located> && !std::is_move_constructible_v<Located> &&
+                !std::is_copy_assignable_v<Located>);
+  Located held(zeros({2}) + 1.0f); // holds the tensor, which has no name
+  EXPECT_EQ((held + 1.0f).to_vector<float>(), (std::vector<float>{2, 2}));
+  EXPECT_SAYS("undefined", (void)(Tensor() + 1.0f));
+}
+
+TEST(Surface, AnOpenSizeIsNoNumber) {
+  wg::function("f", [](const Tensor &x) {
+    EXPECT_EQ(x.shape()[0], dynamic);
+    EXPECT_EQ(wg::to_string(x.shape()), "(?, 3)");
+    EXPECT_EQ(x.dim(1), 3);
+    EXPECT_SAYS("axis 0 of f32[?,3] is known only at run time", x.dim(0));
+    EXPECT_SAYS("known only at run time", x.dim(-2));
+    EXPECT_SAYS("dynamic", x.size());
+    EXPECT_SAYS("it is not known whose", zeros({x.shape()[0], 3}));
+    EXPECT_SAYS("not negative", zeros({x.shape()[0] + 1, 3}));
+    return x;
+  }).trace(Tensor(TensorSpec{f32, {dynamic, 3}}));
+  EXPECT_SAYS("has no axis 2", zeros({2, 3}).dim(2));
+}
+
 //===- Functions --------------------------------------------------------------------------------------------------===//
 
 TEST(Surface, DefaultArgumentsKeepTheirValues) {
@@ -264,6 +476,92 @@ TEST(Surface, ErrorsNameThingsAsTheUserDoes) {
   std::function<Tensor(const Located &)> through = [](const Located &x) { return x + zeros({3}); };
   EXPECT_EQ(messageOf([&] { std::invoke(through, zeros({2})); }).find("invoke.h"), std::string::npos)
       << messageOf([&] { std::invoke(through, zeros({2})); });
+}
+
+TEST(Surface, PlacesNameClassesAndFields) {
+  struct Step {
+    Tensor operator()(const Tensor &x) const { return x + zeros({3}); }
+  };
+  EXPECT_SAYS("in Step", Step()(zeros({2})));
+  auto f = wg::function("f", [](const Model &m) { return m.alpha; }, {.argument_names = {"m"}});
+  f(Model{zeros({2}), {Variable(1.0)}});
+  f(Model{zeros({3}), {Variable(1.0)}});
+  EXPECT_NE(f.explain_last_trace().find("m.alpha: f32[2] -> f32[3]"), std::string::npos) << f.explain_last_trace();
+  f(Model{zeros({3}), {Variable(1.0), Variable(2.0)}});
+  EXPECT_NE(f.explain_last_trace().find("m.layers"), std::string::npos) << f.explain_last_trace();
+}
+
+TEST(Surface, KeysAndFieldsNameVariablesWithoutAName) {
+  std::map<std::string, Variable> map{{"b", Variable(1.0)}, {"w", Variable(2.0, "own")}};
+  Model model{Tensor(1.0), {Variable(1.0), Variable(1.0)}};
+  optim::Adam adam;
+  adam.build(std::tuple(map, model));
+  std::string names;
+  for (const auto &[name, slot] : adam.named_slots())
+    names += name + " ";
+  EXPECT_EQ(names, "step b.m b.v own.m own.v layers.m layers.v layers.m_1 layers.v_1 ");
+  EXPECT_SAYS("the gradient of variable 'b' is f64[2]",
+              adam.apply(std::vector<Grad>{Grad(zeros({2}, f64)), Grad(Tensor(1.0))}, map));
+}
+
+TEST(Surface, AReportCountsAndShowsKernels) {
+  auto f = wg::function("f", [](const Tensor &x) { return exp(x) * 2.0f; });
+  f(zeros({100}));
+  std::string report = f.report();
+  EXPECT_NE(report.find("f: 1 trace, 1 concrete function\n"), std::string::npos) << report;
+  EXPECT_NE(report.find("  1 call, "), std::string::npos) << report;
+  EXPECT_NE(report.find("  kernel "), std::string::npos) << report;
+  EXPECT_NE(report.find("exp"), std::string::npos) << report;
+}
+
+TEST(Surface, ErrorsNameTheOpThatTheUserCalled) {
+  Tensor logits = zeros({2, 3});
+  EXPECT_SAYS("error: cross_entropy: a label is 3, and there are 3 classes, which count from 0",
+              nn::cross_entropy(logits, Tensor{0, 3}));
+  EXPECT_SAYS("subtract 1", nn::cross_entropy(logits, Tensor{0, 3}));
+  EXPECT_SAYS("error: softmax_cross_entropy: a label is -1", softmax_cross_entropy(logits, Tensor{0, -1}));
+  EXPECT_SAYS("error: cross_entropy: logits are", nn::cross_entropy(logits, Tensor{0, 1, 2}));
+  EXPECT_SAYS("error: confusion_matrix: a label is 5", metrics::ConfusionMatrix(3).update(Tensor{0}, Tensor{5}));
+  EXPECT_SAYS("error: confusion_matrix: a prediction is 4", metrics::ConfusionMatrix(3).update(Tensor{4}, Tensor{1}));
+  EXPECT_SAYS("error: top_k_accuracy: a label is 3", metrics::TopKAccuracy(2).update(logits, Tensor{0, 3}));
+  nn::Dense dense(4, 2);
+  EXPECT_SAYS("error: dense: the layer from 4 to 2 takes f32[..., 4]; its input is f32[3,5]", dense(zeros({3, 5})));
+  EXPECT_SAYS("try: cast the input: cast(x, f32)", dense(zeros({3, 4}, f64)));
+  EXPECT_SAYS("its input is f32[]", dense(Tensor(1.0f)));
+  EXPECT_SAYS("error: batch: ", data::Dataset(logits, logits).batch(0));
+  EXPECT_SAYS("error: dataset: ", data::Dataset(logits, zeros({3})));
+  EXPECT_SAYS("try: give sizes of 0 or more", zeros({2, -3}));
+  EXPECT_SAYS("-1 stands for a size in reshape", zeros({-1}));
+  ConcreteFunction concrete = wg::function("f", [](const Tensor &x) { return x; }).trace(zeros({2}));
+  EXPECT_SAYS("SurfaceTest.cpp", concrete(zeros({3})));
+  EXPECT_SAYS("SurfaceTest.cpp", concrete());
+}
+
+TEST(Surface, AFileForAnotherReaderIsNamed) {
+  std::string path = std::filesystem::temp_directory_path() / ("wengert_surface_" + std::to_string(getpid()));
+  struct Remove {
+    std::string path;
+    ~Remove() { std::filesystem::remove(path); }
+  } remove{path};
+  std::vector<nn::Module::Named> variables{{"w", Variable(1.0)}};
+  save_npz(path, {{"w", Tensor(1.0)}});
+  EXPECT_SAYS("read it with load_npz", load_weights(path, variables));
+  EXPECT_SAYS("read it with load_npz", load_npy(path));
+  save_weights(path, variables);
+  EXPECT_SAYS("read it with load_weights", load_npz(path));
+  EXPECT_SAYS("read it with load_weights", load_npy(path));
+  save_npy(path, ones({4}));
+  EXPECT_SAYS("read it with load_npy", load_npz(path));
+  EXPECT_SAYS("read it with load_npy", load_weights(path, variables));
+}
+
+TEST(Surface, LongTensorsPrintTheirRowsOnLines) {
+  EXPECT_EQ(wg::to_string(zeros({2, 2})), "Tensor([[0.0, 0.0], [0.0, 0.0]], shape=(2, 2), dtype=float32)");
+  std::string row = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
+  Tensor rows = broadcast_to(arange(10), {3, 10});
+  EXPECT_EQ(wg::to_string(rows),
+            "Tensor([" + row + ",\n        " + row + ",\n        " + row + "], shape=(3, 10), dtype=int64)");
+  EXPECT_NE(wg::to_string(stack({rows, rows})).find(row + "],\n\n        [" + row), std::string::npos);
 }
 
 TEST(Surface, EverythingPrintsInOneWay) {

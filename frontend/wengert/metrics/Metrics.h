@@ -24,7 +24,8 @@ public:
   /// As if nothing had been counted.
   void reset(Where where = Where::current()) const;
   /// The counts under the metric's name, `accuracy.correct`, as save_weights and load_weights take them.
-  const std::vector<nn::Module::Named> &named_state() const { return state_; }
+  const std::vector<nn::Module::Named> &named_state() const & { return state_; }
+  std::vector<nn::Module::Named> named_state() const && { return state_; }
 
 protected:
   Metric(std::string name, Where where) : name_(std::move(name)), where_(where) {}

@@ -12,7 +12,10 @@
 
 namespace wg::nn {
 
-/// Named variables. A model derives from it and adds its variables and layers; copies share them.
+/// Named variables. A model derives from it and adds its variables and layers; copies share them. Where the gradient
+/// by variables is asked for, or a step for them, the model stands for its trainable ones:
+/// `adam.apply(tape.gradient(loss, model), model)`. Threads may call a model at the same time, as they may read its
+/// variables; it is not to be copied or used while another thread adds to it.
 ///
 ///     struct Model : wg::nn::Module {
 ///       wg::nn::Dense hidden{64, 32, wg::relu}, out{32, 10};
@@ -24,7 +27,9 @@ public:
   using Named = std::pair<std::string, Variable>;
   /// In the order in which they were added, a layer's under its name: `hidden.weight`. Each variable stands once, under
   /// its first name, however many layers share it; so it does in all that follows.
-  const std::vector<Named> &named_variables() const { return variables_; }
+  const std::vector<Named> &named_variables() const & { return variables_; }
+  /// Of a model that ends with the statement: `for (auto &[name, v] : load().named_variables())`.
+  std::vector<Named> named_variables() const && { return variables_; }
   std::vector<Variable> variables() const;
   std::vector<Variable> trainable_variables() const;
   /// Those that `which(name, variable)` takes: `[](const std::string &name, const wg::Variable &) {
@@ -35,15 +40,32 @@ public:
   int64_t num_parameters() const;
 
 protected:
+  /// A variable that is there already keeps its first name. Errors: two variables of one name.
   Variable add(const std::string &name, const Tensor &initial, bool trainable = true, Where where = Where::current());
-  /// A variable that is there already keeps its first name.
-  void add(const std::string &name, const Variable &variable);
-  void add(const std::string &name, const Module &layer);
+  void add(const std::string &name, const Variable &variable, Where where = Where::current());
+  void add(const std::string &name, const Module &layer, Where where = Where::current());
 
 private:
+  /// Errors if another variable has the name; false if this one is known already.
+  bool isNew(const std::string &name, const Variable &variable, const Where &where) const;
   std::vector<Named> variables_;
   std::set<int64_t> known_; ///< their ids
+  std::set<std::string> names_;
 };
+
+/// Says in one line why an F is no function of a tensor.
+template <class F> constexpr bool checkTakesOneTensor() {
+  constexpr bool takesOne = std::invocable<F &, const Located &> || std::invocable<F &, const Tensor &>;
+  static_assert(takesOne || !std::derived_from<F, Module>,
+                "this layer's operator() needs more than a tensor (a Dropout: whether it trains); give a lambda that "
+                "calls it: [dropout](const wg::Tensor &x) { return dropout(x, true); }");
+  static_assert(takesOne || !std::is_pointer_v<F>,
+                "a function's default arguments are lost with its name (wg::softmax has an axis); give a lambda that "
+                "calls it: [](const wg::Tensor &x) { return wg::softmax(x); }");
+  static_assert(takesOne || std::is_pointer_v<F> || std::derived_from<F, Module>,
+                "a layer or an activation is called with one tensor: [](const wg::Tensor &x) { return ...; }");
+  return takesOne;
+}
 
 /// An elementwise function at the end of a layer: one of the library's, `wg::relu`, or any callable on a tensor.
 class Activation {
@@ -52,7 +74,9 @@ public:
   template <class F>
     requires(!std::same_as<std::decay_t<F>, Activation>)
   Activation(F f) {
-    if constexpr (std::invocable<F &, const Located &>)
+    if constexpr (!checkTakesOneTensor<F>())
+      return;
+    else if constexpr (std::invocable<F &, const Located &>)
       f_ = std::move(f);
     else
       f_ = [f = std::move(f)](const Located &x) { return f(x.tensor()); };
@@ -87,17 +111,20 @@ private:
 };
 
 /// Layers and functions of a tensor one after the other; those that are modules are named `0`, `1`, ... by their place.
+/// What needs more than the tensor goes into a lambda: `[dropout](const wg::Tensor &x) { return dropout(x, true); }`.
 class WENGERT_API Sequential : public Module {
 public:
   template <class... Layers> explicit Sequential(const Layers &...layers) { (append(layers), ...); }
   template <class Layer> void append(const Layer &layer) {
-    if constexpr (std::derived_from<Layer, Module>)
-      add(std::to_string(layers_.size()), static_cast<const Module &>(layer));
-    if constexpr (std::invocable<const Layer &, const Tensor &, Where>)
+    if constexpr (std::is_function_v<Layer>)
+      return append(&layer);
+    else if constexpr (std::invocable<const Layer &, const Tensor &, Where>)
       layers_.emplace_back([layer](const Tensor &x, const Where &where) { return layer(x, where); });
-    else
+    else if constexpr (checkTakesOneTensor<Layer>())
       layers_.emplace_back(
-          [layer](const Tensor &x, const Where &where) { return Activation(layer)(Located(x, where)); });
+          [layer = Activation(layer)](const Tensor &x, const Where &where) { return layer(Located(x, where)); });
+    if constexpr (std::derived_from<Layer, Module>)
+      add(std::to_string(layers_.size() - 1), static_cast<const Module &>(layer));
   }
   Tensor operator()(const Tensor &x, Where where = Where::current()) const;
 

@@ -52,19 +52,15 @@ public:
   Optimizer(const Optimizer &) = delete;
   Optimizer &operator=(const Optimizer &) = delete;
 
-  /// Updates each variable with the gradient at the same place. Both are lists, tuples, or structures of them.
+  /// Updates each variable with the gradient at the same place. Both are lists, tuples, or structures of them; a model
+  /// is the list of its trainable variables: `adam.apply(tape.gradient(loss, model), model)`.
   /// An empty list changes nothing; an empty Grad is skipped, with one warning a variable that carries the reason.
   /// Errors, before anything changes: different counts; no gradient at all (`No gradients provided for any variable.`);
   /// a gradient of another shape or dtype than its variable; a variable that is no float. A step that fails for
   /// lack of memory changes nothing.
   template <class Grads, class Variables>
   void apply(const Grads &grads, const Variables &variables, Where where = Where::current()) {
-    std::vector<Grad> flat;
-    detail::visit(grads, [&]<class Leaf>(const Leaf &leaf) {
-      if constexpr (std::same_as<Leaf, Grad> || std::same_as<Leaf, Tensor>)
-        flat.emplace_back(leaf);
-    });
-    applyAll(flat, listOf(variables), where);
+    applyAll(detail::gradientsIn(grads), listOf(variables), where);
   }
   /// Lists in braces: `opt.apply(grads, {w, b})`.
   template <class Grads>
@@ -73,7 +69,7 @@ public:
   }
   void apply(std::initializer_list<Grad> grads, std::initializer_list<Variable> variables,
              Where where = Where::current()) {
-    applyAll(std::vector<Grad>(grads), std::vector<Variable>(variables), where);
+    applyAll(std::vector<Grad>(grads), listOf(std::vector<Variable>(variables)), where);
   }
   /// Makes the slots that the first apply to these variables would make: to be loaded from a file before it.
   template <class Variables> void build(const Variables &variables, Where where = Where::current()) {
@@ -127,21 +123,21 @@ private:
     std::vector<Variable> slots;
     bool warned = false;
   };
-  template <class Variables> static std::vector<Variable> listOf(const Variables &variables) {
-    std::vector<Variable> list;
-    detail::visit(variables, [&]<class Leaf>(const Leaf &leaf) {
-      if constexpr (std::same_as<Leaf, Variable>)
-        list.push_back(leaf);
-    });
+  using Named = nn::Module::Named;
+  template <class Variables> static std::vector<Named> listOf(const Variables &variables) {
+    std::vector<Named> list;
+    if constexpr (detail::checkTree<Variables, true>())
+      detail::visitNamed(variables,
+                         [&](const std::string &name, const Variable &each) { list.emplace_back(name, each); });
     return list;
   }
-  void applyAll(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const Where &where);
-  /// The places of the variables in `seen_`, where they stand afterwards.
-  std::vector<size_t> see(const std::vector<Variable> &variables, const Where &where);
+  void applyAll(const std::vector<Grad> &grads, const std::vector<Named> &variables, const Where &where);
+  /// The places of the variables in `seen_`, which has all of them afterwards.
+  std::vector<size_t> see(const std::vector<Named> &variables, const Where &where);
   Variable makeSlot(const Tensor &initial, const std::string &name);
   /// Takes back what was made beyond so many variables and slots.
   void forget(size_t seen, size_t slots);
-  void step(const std::vector<Grad> &grads, const std::vector<Variable> &variables, const std::vector<size_t> &places);
+  void step(const std::vector<Grad> &grads, const std::vector<Named> &variables, const std::vector<size_t> &places);
 
   mutable std::mutex mutex_; ///< held by apply, build and named_slots
   std::vector<std::string> slotNames_;
@@ -211,5 +207,22 @@ private:
 /// every element is NaN, as in TensorFlow. Errors: a number `max_norm` that is not 0 or more.
 WENGERT_API std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads,
                                                                      const Located &max_norm);
+/// The same for any structure of gradients or tensors, as `tape.gradient` returned it: `auto [clipped, norm] =
+/// clip_by_global_norm(g, 1.0f); clipped.weight`.
+template <class Grads> std::pair<Grads, Tensor> clip_by_global_norm(const Grads &grads, const Located &max_norm) {
+  std::pair<Grads, Tensor> result(grads, Tensor());
+  if constexpr (detail::checkTree<Grads>()) {
+    std::vector<Grad> flat = detail::gradientsIn(grads);
+    std::pair<std::vector<Grad>, Tensor> clipped = clip_by_global_norm(flat, max_norm);
+    size_t next = 0;
+    detail::visit(result.first, [&]<class Leaf>(Leaf &leaf) {
+      if constexpr (std::same_as<Leaf, Grad> || std::same_as<Leaf, Tensor>)
+        if (const Grad &grad = clipped.first[next++]; grad.has_value())
+          leaf = Leaf(grad.value());
+    });
+    result.second = std::move(clipped.second);
+  }
+  return result;
+}
 
 } // namespace wg::optim

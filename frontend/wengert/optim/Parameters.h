@@ -13,8 +13,9 @@
 namespace wg::optim {
 
 /// Variables under names that differ. Made implicitly from a model, whose trainable variables they are, under its names
-/// (`hidden.weight`), or from a variable, a list, or a structure of them, under the names that these have; one that is
-/// empty is `variable`, and equal ones get a number: `w`, `w_1`. A variable that is there twice counts once.
+/// (`hidden.weight`), or from a variable, a list, or a structure of them, under the names that these have. One without a
+/// name has that of the map's key or the struct's field that it is in, or else `variable`; equal names get a number: `w`,
+/// `w_1`. A variable that is there twice counts once.
 class WENGERT_API Parameters {
 public:
   template <class T>
@@ -25,15 +26,14 @@ public:
         if (variable.trainable())
           add(name, variable);
     } else {
-      detail::visit(source, [&]<class Leaf>(const Leaf &leaf) {
-        if constexpr (std::same_as<Leaf, Variable>)
-          add(leaf.name(), leaf);
-      });
+      if constexpr (detail::checkTree<T, true>())
+        detail::visitNamed(source, [&](const std::string &name, const Variable &variable) { add(name, variable); });
     }
   }
   Parameters(std::initializer_list<Variable> variables) : Parameters(std::vector<Variable>(variables)) {}
 
-  const std::vector<nn::Module::Named> &named_variables() const { return variables_; }
+  const std::vector<nn::Module::Named> &named_variables() const & { return variables_; }
+  std::vector<nn::Module::Named> named_variables() const && { return variables_; }
   size_t size() const { return variables_.size(); }
 
 private:

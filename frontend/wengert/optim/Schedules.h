@@ -25,8 +25,8 @@ public:
   Schedule(F f) : f_(std::move(f)) {}
 
   bool is_constant() const { return !f_; }
-  /// The rate, f64[], at a step given as a scalar of any integer or float dtype. Errors: the
-  /// callable's result is no float scalar.
+  /// The rate, f64[], at a step given as a scalar of any integer or float dtype; a step below 0 counts as 0. Errors:
+  /// the callable's result is no float scalar.
   Tensor operator()(const Tensor &step, Where where = Where::current()) const;
   /// The same as a number; inside of a traced function too.
   double at(int64_t step, Where where = Where::current()) const;

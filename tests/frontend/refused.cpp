@@ -1,0 +1,41 @@
+// What must not compile. Behind each such line, the one error that it is to have; refused.py compares. The types differ
+// from line to line: a compiler says of each type once what is wrong with it.
+#include <wengert/wengert.h>
+
+#include <unordered_map>
+
+namespace {
+
+template <int n> struct Bare {
+  wg::Tensor a;
+};
+template <int n> struct Model : wg::nn::Module {
+  wg::Tensor operator()(const wg::Tensor &x) const { return x; }
+};
+using Unordered = std::unordered_map<std::string, wg::Variable>;
+using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
+
+[[maybe_unused]] void refused() {
+  wg::GradientTape tape;
+  wg::Tensor x(1.0f), y(1.0f);
+  wg::nn::Dropout dropout(0.5);
+
+  tape.watch(Bare<0>());                                               // list the fields of this struct inside of it
+  tape.watch(std::vector<float>());                                    // have no gradient; give a tensor
+  (void)tape.gradient(y, std::vector<Bare<1>>());                      // list the fields of this struct inside of it
+  (void)tape.gradient(y, Unordered());                                 // an unordered container has no order
+  (void)tape.gradient(y, std::map<int, wg::Variable>(), x);            // the keys of a map are std::string here
+  wg::function("f", [](const std::optional<Bare<2>> &) {})(Bare<2>()); // list the fields of this struct inside of it
+  wg::function("f", [](const Model<0> &) {})(Model<0>());              // a model is captured, not passed
+  wg::function("f", [](const Nested &) {})(Nested());                  // an unordered container has no order
+  wg::function("f", [](const wg::Tensor &x) { return &x; })(x);        // not a tensor, a variable, a number
+  wg::value_and_grad([](const Model<1> &m) { return m(wg::Tensor(1)); })(Model<1>()); // a model is captured, not passed
+  wg::nn::Sequential layers(dropout);        // this layer's operator() needs more than
+  wg::nn::Sequential functions(wg::softmax); // default arguments are lost with its name
+  wg::nn::Dense wrong(2, 2, 3);              // is called with one tensor
+  wg::reduce_sum(x, true);                   // could not bind to an rvalue of type 'bool'
+  wg::Located one(x), other(one);            // call to deleted constructor
+  x[0] = y;                                  // no viable overloaded '='
+}
+
+} // namespace
