@@ -40,6 +40,10 @@ static std::string_view bareName(std::string_view signature) {
       signature = signature.substr(0, at);
       isLambda = true;
     }
+  // Model of `Tensor Model::operator()(const Tensor &)`; the innermost of several.
+  if (size_t at = signature.rfind("::operator()("); at != std::string_view::npos)
+    if (std::string_view owner = identifierBefore(signature, at); !owner.empty())
+      return owner;
   int depth = 0;
   for (size_t i = 0; i < signature.size(); ++i) {
     char c = signature[i];
@@ -49,13 +53,8 @@ static std::string_view bareName(std::string_view signature) {
       --depth;
     if (c != '(' || depth > 0 || signature.substr(i + 1).starts_with("anonymous"))
       continue;
-    constexpr std::string_view kOperator = "operator";
-    if (size_t at = signature.rfind(kOperator, i); at != std::string_view::npos && signature.find(' ', at) >= i) {
-      if (at + kOperator.size() != i || at < 2) // operator+
-        return signature.substr(at, i - at);
-      std::string_view owner = identifierBefore(signature, at - 2); // Model of Model::operator()
-      return owner.empty() ? "a lambda" : owner;
-    }
+    if (size_t at = signature.rfind("operator", i); at != std::string_view::npos && signature.find(' ', at) >= i)
+      return signature.substr(at, i - at); // operator+
     return identifierBefore(signature, i);
   }
   return isLambda ? "a lambda" : signature;

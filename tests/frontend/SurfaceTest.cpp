@@ -274,8 +274,8 @@ TEST(Surface, AGradientHasWhatATensorHas) {
   Grad none = tape.gradient(x * x, Tensor(1.0f));
   EXPECT_SAYS("the gradient is None: not watched", none.shape());
   EXPECT_SAYS("SurfaceTest.cpp", none[0]);
-  EXPECT_SAYS("try: watch the source before", none.value());
-  EXPECT_SAYS("try: differentiate by a float", Grad(tape.gradient(x * x, Tensor(1))).value());
+  EXPECT_SAYS("try: watch it before it is used", none.value());
+  EXPECT_SAYS("try: make it a float before it is used", Grad(tape.gradient(x * x, Tensor(1))).value());
 }
 
 //===- Variables, tensors and layers ------------------------------------------------------------------------------===//

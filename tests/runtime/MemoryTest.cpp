@@ -193,6 +193,8 @@ TEST(StatusTest, WhereIsFileLineAndBareName) {
   EXPECT_EQ(where("Tensor app::Model::operator()(const Tensor &) const"), "train.cpp:41 in Model");
   EXPECT_EQ(where("Tensor app::Model<int>::operator()(const Tensor &) const [T = int]"), "train.cpp:41 in Model");
   EXPECT_EQ(where("Tensor (anonymous namespace)::Step::operator()(const Tensor &)"), "train.cpp:41 in Step");
+  EXPECT_EQ(where("Tensor app::run(int)::Step::operator()(const Tensor &) const"), "train.cpp:41 in Step");
+  EXPECT_EQ(where("auto Model::operator()(const Tensor &)::(lambda)::operator()(int) const"), "train.cpp:41 in Model");
   EXPECT_EQ(where("auto (anonymous class)::operator()(const Tensor &) const"), "train.cpp:41 in a lambda");
   EXPECT_EQ(where("app::<lambda(const Tensor&)>"), "train.cpp:41 in a lambda");
   EXPECT_EQ(where("auto app::Model::fit()::(lambda)::operator()(int) const"), "train.cpp:41 in fit");
