@@ -2,6 +2,7 @@
 
 #include "autodiff/Calls.h"
 #include "autodiff/Cotangents.h"
+#include "ir/Bridge.h"
 #include "ir/Build.h"
 
 using namespace mlir;
@@ -119,10 +120,16 @@ ir::Cotangents Reverse::adjointOfCall(const ActiveCall &active, const FunctionPa
   ir::Cotangents adjoint(call.getNumOperands());
   unsigned next = 0;
   for (auto [argument, returned, reason] : llvm::zip_equal(active.arguments, pair.returned, pair.reasons))
-    if (returned)
+    if (returned) {
       adjoint[argument] = backward.getResult(next++);
-    else
-      missing_.push_back({call.getOperand(argument), reason});
+    } else {
+      std::string where = ir::whereOf(call.getLoc());
+      missing_.push_back({call.getOperand(argument), !StringRef(reason).starts_with("no path")
+                                                         ? reason
+                                                         : "no path: '" + callee.getSymName().str() + "'" +
+                                                               (where.empty() ? where : " (" + where + ")") +
+                                                               " computes nothing from it that the target depends on"});
+    }
   return adjoint;
 }
 

@@ -124,7 +124,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
     locks.lock();
   for (size_t i = 0; i < numInputs; ++i) {
     const TraceInput &input = concrete.inputs[i];
-    // A call reads its variables, with their locks held, and tapes hear of that.
+    // A call reads its variables, with their locks held, and tapes are told of that.
     Tensor read;
     if (taped && input.kind == TraceInput::variable)
       read = readLocked(variableOf(input, leaves));

@@ -247,7 +247,8 @@ std::string FunctionState::whyTrace(const Arguments &arguments) const {
                ? "the same signature, but not the same of its variables are captured by the function as well"
            : std::equal(key.begin(), key.end(), nearest->key.begin(), nearest->key.end())
                ? "the same signature inside of another traced function, whose tensors it captures"
-               : "differs from a known signature in what reads the same: a nan of other bits, or a structure of "
+               : "differs from a known signature in something that prints the same: a nan of other bits, or a "
+                 "structure of "
                  "another type";
   std::string text = "differs from the nearest of " + std::to_string(known) +
                      (known == 1 ? " known signature:" : " known signatures:");

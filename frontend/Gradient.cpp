@@ -325,6 +325,38 @@ struct Tape::Asked {
   bool isConnected(size_t source) const { return program && program->outputs[source] >= 0; }
 };
 
+/// `'mul' (a.cpp:3) -> 'reduce_sum' (a.cpp:4)`: the ops of a shortest way from a source to a target; of a long one both
+/// ends. `operandsOf` a value: those that its maker passes gradients to.
+template <class Node, class Operands, class Name>
+static std::string shortestPath(const std::vector<Node> &sources, const std::vector<Node> &targets,
+                                const Operands &operandsOf, const Name &nameOf) {
+  constexpr size_t kShown = 12;
+  std::vector<std::pair<Node, size_t>> seen; // with the place of the value that it leads to: a target's is its own
+  llvm::DenseSet<Node> known;
+  for (Node target : targets)
+    if (known.insert(target).second)
+      seen.push_back({target, seen.size()});
+  for (size_t at = 0; at < seen.size(); ++at) {
+    if (std::find(sources.begin(), sources.end(), seen[at].first) == sources.end()) {
+      for (Node operand : operandsOf(seen[at].first))
+        if (known.insert(operand).second)
+          seen.push_back({operand, at});
+      continue;
+    }
+    std::vector<std::string> ops;
+    for (size_t i = at; seen[i].second != i; i = seen[i].second)
+      ops.push_back(nameOf(seen[seen[i].second].first));
+    std::string path = ops.empty() ? "it is the target itself" : "";
+    for (size_t k = 0; k < ops.size(); ++k)
+      if (ops.size() <= kShown || k < kShown / 2 || k >= ops.size() - kShown / 2)
+        path += (k ? " -> " : "") + ops[k];
+      else if (k == kShown / 2)
+        path += " -> ... " + std::to_string(ops.size() - kShown) + " more";
+    return path;
+  }
+  return "by the derivative of a called function";
+}
+
 std::string Tape::explain(const Targets &targets, const std::vector<Source> &sources) {
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive("explain", targets.where, [&] { return explain(targets, sources); });
@@ -339,7 +371,7 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
     if (source.tensor.defined())
       checkUsable(source.tensor, where);
   if (traced)
-    return "inside of a trace, ask the Grad that tape.gradient returns for its reason()";
+    return explainTraced(targetTensors, sources, where);
   Asked asked = ask(targetTensors, sources, std::vector<Tensor>(targetTensors.size()), where);
   std::string text;
   for (size_t i = 0; i < sources.size(); ++i)
@@ -439,46 +471,24 @@ std::string Tape::whyNone(const Asked &asked, size_t i, const std::vector<Tensor
   return reason + ": what is computed from it ends at " + nameOf(eager, *last) + stoppedNote();
 }
 
-/// `'mul' (a.cpp:3) -> 'reduce_sum' (a.cpp:4)`: a shortest way from the source to a target; of a long one both ends.
 std::string Tape::pathOf(const Asked &asked, size_t i) const {
-  constexpr size_t kShown = 12;
   std::vector<const Record *> maker(eager.values.size());
   for (const Record &record : eager.records)
     for (uint32_t k = 0; k < record.numResults; ++k)
       maker[static_cast<size_t>(eager.slots[record.first + record.numOperands + k])] = &record;
-  std::vector<int32_t> next(eager.values.size(), -2); // towards the target; -1: the target; -2: not seen
-  std::vector<int32_t> work;
-  for (int32_t slot : asked.targetSlots) {
-    next[static_cast<size_t>(slot)] = -1;
-    work.push_back(slot);
-  }
-  const std::vector<int32_t> &sources = asked.sourceSlots[i];
-  for (size_t at = 0; at < work.size(); ++at) {
-    if (std::find(sources.begin(), sources.end(), work[at]) != sources.end()) {
-      std::vector<std::string> ops;
-      for (int32_t slot = next[static_cast<size_t>(work[at])]; slot >= 0; slot = next[static_cast<size_t>(slot)])
-        ops.push_back(nameOf(eager, *maker[static_cast<size_t>(slot)]));
-      std::string path = ops.empty() ? "it is the target itself" : "";
-      for (size_t k = 0; k < ops.size(); ++k)
-        if (ops.size() <= kShown || k < kShown / 2 || k >= ops.size() - kShown / 2)
-          path += (k ? " -> " : "") + ops[k];
-        else if (k == kShown / 2)
-          path += " -> ... " + std::to_string(ops.size() - kShown) + " more";
-      return path;
-    }
-    const Record *record = maker[static_cast<size_t>(work[at])];
-    if (!record || (record->call < 0 && !runtime::recordOf(record->op).differentiable))
-      continue;
-    for (uint32_t k = 0; k < record->numOperands; ++k) {
-      int32_t operand = eager.slots[record->first + k];
-      if (next[static_cast<size_t>(operand)] == -2 &&
-          runtime::isFloat(eager.values[static_cast<size_t>(operand)].body()->type.dtype)) {
-        next[static_cast<size_t>(operand)] = work[at];
-        work.push_back(operand);
-      }
-    }
-  }
-  return "by another way than the tape shows";
+  return shortestPath<int32_t>(
+      asked.sourceSlots[i], asked.targetSlots,
+      [&](int32_t slot) {
+        std::vector<int32_t> operands;
+        const Record *record = maker[static_cast<size_t>(slot)];
+        if (record && (record->call >= 0 || runtime::recordOf(record->op).differentiable))
+          for (uint32_t k = 0; k < record->numOperands; ++k)
+            if (int32_t operand = eager.slots[record->first + k];
+                runtime::isFloat(eager.values[static_cast<size_t>(operand)].body()->type.dtype))
+              operands.push_back(operand);
+        return operands;
+      },
+      [&](int32_t slot) { return nameOf(eager, *maker[static_cast<size_t>(slot)]); });
 }
 
 std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
@@ -532,12 +542,56 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
   return grads;
 }
 
+/// No op is added to the trace.
+std::string Tape::explainTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
+                                const Where &where) const {
+  Trace &trace = *home()->trace;
+  ir::Working working;
+  std::vector<Value> targetValues;
+  for (const Tensor &target : targets)
+    if (Value value = trace.valueOf(target, "explain", where); traced->values.contains(value))
+      targetValues.push_back(value);
+  auto isRecorded = [&](Operation *op) { return traced->ops.contains(op); };
+  auto nameOfMaker = [](Value value) {
+    Operation *op = value.getDefiningOp();
+    auto call = dyn_cast<ir::CallOp>(op);
+    std::string place = ir::whereOf(op->getLoc());
+    return "'" + (call ? call.getCallee() : op->getName().stripDialect()).str() + "'" +
+           (place.empty() ? place : " (" + place + ")");
+  };
+  std::string text;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::string reason;
+    std::vector<Value> reads;
+    for (const Tensor &read : readsOf(sources[i], reason))
+      reads.push_back(trace.valueOf(read, "explain", where));
+    autodiff::Activity activity(targetValues, reads, isRecorded);
+    auto operandsOf = [&](Value value) {
+      std::vector<Value> operands;
+      if (Operation *op = value.getDefiningOp(); op && isRecorded(op))
+        for (Value operand : op->getOperands())
+          if (activity.isActive(operand))
+            operands.push_back(operand);
+      return operands;
+    };
+    bool connected = std::any_of(reads.begin(), reads.end(), [&](Value read) { return activity.isActive(read); });
+    if (!connected && reason.empty())
+      reason = targetValues.empty()
+                   ? "no path: the target was not computed from anything that the tape watches" + stoppedNote()
+                   : activity.whyNone(reads.front());
+    text += (i ? "\n" : "") + nameOf(sources[i]) + ": " +
+            (connected ? "connected: " + shortestPath<Value>(reads, targetValues, operandsOf, nameOfMaker)
+                       : "None, " + reason);
+  }
+  return text;
+}
+
 std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
                                        const GradientOptions &options, const Where &where) {
   Trace &trace = *home()->trace;
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;
-  std::string noTarget = "no path: the target was not computed from anything that the tape watches";
+  std::string noTarget = "no path: the target was not computed from anything that the tape watches" + stoppedNote();
   for (size_t i = 0; i < targetTensors.size(); ++i) {
     Value value = trace.valueOf(targetTensors[i], "gradient", where);
     if (!autodiff::isDifferentiableType(value.getType())) {

@@ -203,7 +203,7 @@ void Tape::watch(const Variable &handle, const Where &where) {
                 toString(variable->type),
             "watch a float variable, or set allow_non_differentiable", {variable->type}, where, ErrorKind::type);
   entryOf(variables, variable);
-  variableRead(variable, value); // a read that no other tape hears of
+  variableRead(variable, value); // a read that no other tape is told of
 }
 
 Variable Tape::placeOf(const Variable &variable) {

@@ -183,6 +183,8 @@ private:
   std::string whyNone(const Asked &asked, size_t i, const std::vector<Tensor> &targets, const Source &source) const;
   std::string pathOf(const Asked &asked, size_t i) const;
   std::string stoppedNote() const;
+  std::string explainTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
+                            const Where &where) const;
   std::vector<Grad> gradientTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                                    const GradientOptions &options, const Where &where);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.

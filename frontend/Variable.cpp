@@ -73,7 +73,7 @@ Tensor detail::currentValue(const std::shared_ptr<VariableState> &place, const W
   return variable->current;
 }
 
-/// The tapes of this level hear of a read.
+/// Tells the tapes of this level of a read.
 static Tensor told(const std::shared_ptr<VariableState> &variable, Tensor value) {
   for (detail::Tape *tape : detail::level().tapes)
     if (tape->recording)

@@ -260,7 +260,7 @@ void addTrain(CLI::App &app, Action &action) {
   CLI::Option *dump =
       command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
           ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
-  addFlag(*command, "--report", options->report, "tell what happened to the train step")->excludes(dump);
+  addFlag(*command, "--report", options->report, "print a report on the train step")->excludes(dump);
   CLI::Option *objects = command
                              ->add_option("--write-object", options->objects,
                                           "compile gradient and train step ahead of time into this directory")

@@ -133,8 +133,8 @@ Tensor Tensor::operator[](const Indices &indices) const {
     rests += each.kind == Index::rest;
   }
   if (rests > 1)
-    raiseOp("index", "two ellipses: what each of them stands for is open", "write slice() for a whole axis", {type},
-            where);
+    raiseOp("index", "two ellipses: it is not clear how many axes each of them is for",
+            "write slice() for a whole axis", {type}, where);
   if (named > rank)
     raiseOp("index",
             std::to_string(named) + (named == 1 ? " place" : " places") + " for a tensor of rank " +

@@ -316,7 +316,7 @@ static Status find(Target &target) {
   struct stat found;
   bool there = ::lstat(target.place.c_str(), &found) == 0;
   if (there != target.exists || (there && (found.st_dev != target.old.st_dev || found.st_ino != target.old.st_ino)))
-    return fileError(path, "what the link points to cannot be found", "name the file itself");
+    return fileError(path, "the target of the link cannot be found", "name the file itself");
   if (target.exists && ::faccessat(AT_FDCWD, target.place.c_str(), W_OK, AT_EACCESS) != 0)
     return target.error("cannot write");
   target.directory = directoryOf(target.place);

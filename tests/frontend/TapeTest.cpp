@@ -618,6 +618,33 @@ TEST(Tape, ExplainShowsThePath) {
   EXPECT_NE(tape.explain(x, x).find("connected: it is the target itself"), std::string::npos) << tape.explain(x, x);
 }
 
+// Inside of a trace as well; and nothing of it is in the program.
+TEST(Tape, ExplainInATrace) {
+  std::string path, none, called;
+  auto first = wg::function("first", [](const Tensor &a, const Tensor &b) { return std::pair(a * a, b * b); });
+  auto f = wg::function("f", [&](const Tensor &x, const Tensor &y) {
+    GradientTape tape({.persistent = true});
+    tape.watch(x, y);
+    Tensor z = reduce_sum(exp(x) * floor(y));
+    path = tape.explain(z, x);
+    none = tape.explain(z, y);
+    called = tape.gradient(first(x, y).first, y).reason();
+    return z;
+  });
+  ConcreteFunction traced = f.trace(Tensor(1.0f), Tensor(2.0f));
+  size_t at = 0;
+  for (const char *part :
+       {"connected: 'exp' (TapeTest.cpp:", " -> 'mul' (TapeTest.cpp:", " -> 'reduce_sum' (TapeTest.cpp:"}) {
+    size_t next = path.find(part, at);
+    EXPECT_NE(next, std::string::npos) << path << "\nlacks " << part;
+    at = next == std::string::npos ? at : next;
+  }
+  EXPECT_NE(none.find("None, blocked: 'floor' (TapeTest.cpp:"), std::string::npos) << none;
+  EXPECT_NE(called.find("no path: 'first"), std::string::npos) << called;
+  EXPECT_NE(called.find("TapeTest.cpp:"), std::string::npos) << called;
+  EXPECT_EQ(traced.text(Stage::traced).find("ones_like"), std::string::npos);
+}
+
 // D2: one structure, many tapes: the cached program gives the same bits on other values.
 TEST(Tape, ARepeatedStructureGivesTheRightValues) {
   for (int i = 1; i < 6; ++i) {
