@@ -520,7 +520,7 @@ def test_a_lowered_entry_fits_its_description(folder):
     a = os.path.join(folder, "a.npy")
     write_npy(a, [1, 2.5], "f32")
     for before, after, *phrases in [
-        ("%workspace: !llvm.ptr)", "%workspace: i64)", "no lowered entry", "its type is"),
+        ("%workspace: !llvm.ptr)", "%workspace: i64)", "not a lowered entry", "its type is"),
         ("wg.workspace_bytes = 64", "wg.workspace_bytes = -64", "wg.workspace_bytes is -64"),
         ("wg.workspace_bytes = 64", "wg.workspace_bytes = 9223372036854775807", "2^56 at most"),
         ("wg.inputs = [tensor<2xf32>]", "wg.inputs = [tensor<2x1x1x1x1x1x1x1x1x1x1x1xf32>]", "static types of values"),
