@@ -615,7 +615,8 @@ std::string FunctionBase::report() const {
         text += "  " + stage.stage + ": " + detail::counted(stage.ops, stage.stage == "assembly" ? "byte" : "op") +
                 ", " + detail::milliseconds(stage.seconds) + "\n";
     for (const KernelInfo &kernel : handle.kernels())
-      text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary + "\n";
+      text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary +
+              (kernel.where.empty() ? "" : ", at " + kernel.where) + "\n";
     if (size_t dropped = concrete.certificate().size())
       text += "  " + detail::counted(static_cast<int64_t>(dropped), "gradient") + " not computed\n";
   }

@@ -512,6 +512,7 @@ TEST(Surface, AReportCountsAndShowsKernels) {
   EXPECT_NE(report.find("  1 call, "), std::string::npos) << report;
   EXPECT_NE(report.find("  kernel "), std::string::npos) << report;
   EXPECT_NE(report.find("exp"), std::string::npos) << report;
+  EXPECT_NE(report.find(", at SurfaceTest.cpp:"), std::string::npos) << report;
 }
 
 TEST(Surface, ErrorsNameTheOpThatTheUserCalled) {
