@@ -156,6 +156,7 @@ TEST(MetricsTest, ConfusionMatrixHasLabelsInRows) {
 
 TEST(MetricsTest, AClassThatIsNoneIsAnError) {
   for (bool compiled : {false, true}) {
+    const char *what = compiled ? "out of range for an axis of size 3" : "there are 3 classes";
     metrics::ConfusionMatrix matrix(3);
     metrics::TopKAccuracy top(2);
     auto tracedMatrix = function("matrix", [&](const Tensor &p, const Tensor &y) { matrix.update(p, y); });
@@ -163,12 +164,12 @@ TEST(MetricsTest, AClassThatIsNoneIsAnError) {
     for (auto [p, y] : {std::pair{0, 3}, {3, 0}, {-1, 2}, {2, -1}})
       EXPECT_NE(messageOf([&] {
                   compiled ? tracedMatrix(Tensor{p}, Tensor{y}) : matrix.update(Tensor{p}, Tensor{y});
-                }).find("out of range for an axis of size 3"),
+                }).find(what),
                 std::string::npos);
     EXPECT_EQ(matrix.result().to_vector<int64_t>(), std::vector<int64_t>(9)) << "nothing was counted";
     EXPECT_NE(messageOf([&] {
                 compiled ? tracedTop(zeros({1, 3}), Tensor{3}) : top.update(zeros({1, 3}), Tensor{3});
-              }).find("out of range for an axis of size 3"),
+              }).find(what),
               std::string::npos);
   }
 }

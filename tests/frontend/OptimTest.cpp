@@ -275,7 +275,7 @@ TEST(ScheduleTest, WhatIsNoScheduleIsAnError) {
   EXPECT_NE(messageOf([] { optim::piecewise_constant({3}, {1}); }).find("1 boundaries for 1 rates"), std::string::npos);
   EXPECT_NE(messageOf([] { optim::piecewise_constant({3, 3}, {1, 2, 3}); }).find("boundary 3 does not come after 3"),
             std::string::npos);
-  EXPECT_NE(messageOf([] { optim::warmup(-1, 0.5); }).find("steps is -1, which is not 0 or more"), std::string::npos);
+  EXPECT_NE(messageOf([] { optim::warmup(-1, 0.5); }).find("steps is -1, but must be 0 or more"), std::string::npos);
   EXPECT_NE(messageOf([] {
               optim::SGD sgd([](const Tensor &t) { return stack({t, t}); });
             }).find("the schedule returned f64[2]"),
@@ -520,7 +520,7 @@ TEST(GradientAccumulatorTest, WhatIsMissingStaysMissingWithItsReason) {
             std::string::npos);
   EXPECT_NE(messageOf([&] {
               accumulated.add(std::vector{Grad(Tensor(1.0)), Grad()}, 0);
-            }).find("weight is 0, which is not finite and more than 0"),
+            }).find("weight is 0, but must be finite and more than 0"),
             std::string::npos);
   EXPECT_NE(messageOf([] { optim::GradientAccumulator accumulated(Variable(1)); }).find("is i32[]"), std::string::npos);
 }
@@ -614,10 +614,9 @@ TEST(EarlyStoppingTest, IsSavedAndLoaded) {
 }
 
 TEST(EarlyStoppingTest, OptionsInTheirRanges) {
-  EXPECT_NE(messageOf([] {
-              optim::EarlyStopping early({}, {.patience = -1});
-            }).find("patience is -1, which is not 0 or more"),
-            std::string::npos);
+  EXPECT_NE(
+      messageOf([] { optim::EarlyStopping early({}, {.patience = -1}); }).find("patience is -1, but must be 0 or more"),
+      std::string::npos);
   EXPECT_NE(messageOf([] { optim::EarlyStopping early({}, {.min_delta = kNan}); }).find("min_delta is nan"),
             std::string::npos);
   optim::EarlyStopping early({});
