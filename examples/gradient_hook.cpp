@@ -12,7 +12,8 @@ int main() {
   wg::GradientTape tape;
   tape.watch(x);
   wg::Tensor seen = wg::with_gradient_hook(x, [](const wg::Tensor &ct) { std::cout << "arrives:  " << ct << "\n"; });
-  std::cout << "eagerly:  " << tape.gradient(f(seen), x) << "\n";
+  wg::Grad eagerly = tape.gradient(f(seen), x);
+  std::cout << "eagerly:  " << eagerly << "\n";
 
   auto gradient = wg::function("gradient", wg::grad(f));
   std::cout << "compiled: " << gradient(x) << "\n";
