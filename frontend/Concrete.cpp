@@ -133,7 +133,9 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
   const LeafVariables &traced = concrete.variablesOf;
   size_t expected = traced.aliasOf.size();
   if (leaves.size() != expected)
-    raiseOp(name, "takes " + std::to_string(expected) + " tensors, got " + std::to_string(leaves.size()),
+    raiseOp(name,
+            "takes " + std::to_string(expected) + (expected == 1 ? " tensor, got " : " tensors, got ") +
+                std::to_string(leaves.size()),
             "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
   for (const TraceInput &input : concrete.inputs)
     if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) ||

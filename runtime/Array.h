@@ -45,8 +45,8 @@ struct Array {
   int64_t asIndex() const { return dtype() == DType::i32 ? *data<int32_t>() : *data<int64_t>(); }
 };
 
-/// The elements as nested brackets, `[[1, 2], [3, 4]]`; floats so that they read back exactly, long axes elided. What is
-/// longer than 75 characters has a line for each row, those after the first indented.
+/// The elements as nested brackets, `[[1, 2], [3, 4]]`; floats so that they read back exactly, long axes elided. What
+/// is longer than 75 characters has a line for each row, those after the first indented.
 std::string toString(const Array &array, int indent = 0);
 
 } // namespace wg::runtime

@@ -89,8 +89,8 @@ Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where);
 
 /// The sizes are equal where both are static.
 bool sameSizes(const Shape &a, const Shape &b);
-/// x, integers of any shape, each the number of one of `classes` classes; one that is not is an error of `op` where it is
-/// known, and when the function runs otherwise. `what` it is: `a label`.
+/// x, integers of any shape, each the number of one of `classes` classes; one that is not is an error of `op` where it
+/// is known, and when the function runs otherwise. `what` it is: `a label`.
 Tensor classNumbers(const char *op, const char *what, const Tensor &x, int64_t classes, const Where &where);
 /// -log softmax(logits)[label] of each example; `op` is who asks.
 Tensor crossEntropies(const char *op, const Located &logits, const Located &labels);

@@ -146,8 +146,8 @@ public:
 
   /// The gradient of the sum of the targets' elements (weighted by `output_gradients`) by one source, or by several as
   /// a tuple; a structure of sources gives the same structure of gradients, empty for its statics, and a model a list,
-  /// one for each of its trainable variables. The last argument may be GradientOptions. Errors: a second use of a tape that is not persistent; seeds that do not fit the targets;
-  /// an op without a rule.
+  /// one for each of its trainable variables. The last argument may be GradientOptions. Errors: a second use of a tape
+  /// that is not persistent; seeds that do not fit the targets; an op without a rule.
   template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
     if constexpr (sizeof...(Rest) == 0)
       return gradientOf(targets, GradientOptions(), first);

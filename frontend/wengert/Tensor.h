@@ -230,8 +230,8 @@ public:
   bool defined() const { return body_ != nullptr; }
   DType dtype(Where where = Where::current()) const { return body(where)->type.dtype; }
   /// In a traced function a size may be `?`. It prints so, and as a number it is `wg::dynamic`, the lowest i64: compare
-  /// it with that, do not compute with it (`dim` refuses it). An unchanged copy of the shape remembers whose sizes these
-  /// are: `ones(x.shape())`.
+  /// it with that, do not compute with it (`dim` refuses it). An unchanged copy of the shape remembers whose
+  /// sizes these are: `ones(x.shape())`.
   const Shape &shape(Where where = Where::current()) const & { return body(where)->type.shape; }
   Shape shape(Where where = Where::current()) const && { return body(where)->type.shape; }
   /// The size of an axis, as a number to compute with; negative axes count from the end. Errors: no such axis; a size

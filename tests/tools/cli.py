@@ -540,7 +540,7 @@ def test_a_lowered_entry_fits_its_description(folder):
         ("%ok =", "%m = arith.constant dense<true> : vector<4xi1>\n  %w = llvm.intr.masked.load %p, %m, %y {alignment = 4 : i32} : (!llvm.ptr, vector<4xi1>, vector<2xf32>) -> vector<4xf32>\n  %ok =", "where the mask is not set"),
         ("func.func @f", "llvm.func @system(!llvm.ptr) -> i32\nfunc.func @f", "neither a function nor constant data"),
         ("func.func @f", "func.func private @system(!llvm.ptr) -> i32\nfunc.func @f", "declared only"),
-        ("func.func @f", "llvm.mlir.global external @environ() : !llvm.ptr\nfunc.func @f", "no internal constant array"),
+        ("func.func @f", "llvm.mlir.global external @environ() : !llvm.ptr\nfunc.func @f", "is not an internal constant array"),
         ("func.func @f", 'module attributes {llvm.module_asm = ["hlt"]} {\nfunc.func @f', ""),
     ]:
         text = LOWERED.replace(before, after) + ("}\n" if after.startswith("module") else "")

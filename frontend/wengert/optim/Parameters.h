@@ -13,9 +13,9 @@
 namespace wg::optim {
 
 /// Variables under names that differ. Made implicitly from a model, whose trainable variables they are, under its names
-/// (`hidden.weight`), or from a variable, a list, or a structure of them, under the names that these have. One without a
-/// name has that of the map's key or the struct's field that it is in, or else `variable`; equal names get a number: `w`,
-/// `w_1`. A variable that is there twice counts once.
+/// (`hidden.weight`), or from a variable, a list, or a structure of them, under the names that these have. One without
+/// a name has that of the map's key or the struct's field that it is in, or else `variable`; equal names get a number:
+/// `w`, `w_1`. A variable that is there twice counts once.
 class WENGERT_API Parameters {
 public:
   template <class T>
