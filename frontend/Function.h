@@ -178,8 +178,8 @@ public:
 
   /// The derivative by `arguments` (inputs) from every float result.
   std::shared_ptr<Derivative> derivative(const std::vector<uint32_t> &arguments, const Where &where);
-  /// The part of it that takes the cotangents of `results` only, all of which have one. No zeros stand in for the
-  /// others: they would run through slopes that may be infinite.
+  /// The part of it that takes the cotangents of `results` only, all of which have one. The others get no zeros in
+  /// their place: they would run through slopes that may be infinite.
   std::shared_ptr<Derivative> part(const std::shared_ptr<Derivative> &whole, const std::vector<uint32_t> &results,
                                    const Where &where);
   /// (inputs, cotangents) -> gradients.

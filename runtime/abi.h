@@ -34,7 +34,8 @@ typedef int32_t (*wg_entry)(void *const *args, void *workspace);
 
 /* The start of a workspace. */
 typedef struct {
-  int64_t fault; /* set before an error is returned: the value that broke the rule, say the index out of range */
+  int64_t fault; /* set before an error is returned: the first value for a {} in its text, say the index out of range;
+                    values for further ones follow it */
 } wg_workspace_header;
 
 /* body(context, 0) .. body(context, count - 1) on the runtime's threads, each once; returns when all have. The bits

@@ -213,7 +213,7 @@ F instruction(F x, StringRef name, SmallVector<Value> operands) {
 // ---- exp, expm1
 // ------------------------------------------------------------------------------------------------------------
 
-/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset stands in its
+/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset is in its
 /// low bits.
 struct Rounded {
   F n;       ///< as a number

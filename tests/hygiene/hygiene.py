@@ -56,7 +56,7 @@ def runtime_knows_no_mlir(root):
 
 
 def rooms_have_readmes(root):
-    """Every room, and every other folder of the top level that holds sources, has a README.md that names its files."""
+    """Every room, and every other folder of the top level that holds sources, has a README.md."""
     for folder in sorted(os.listdir(root)):
         full = os.path.join(root, folder)
         if not os.path.isdir(full) or folder.startswith((".", "build")) or not any(files(root, SOURCES + (".py", ".mlir", ".txt"), folder)):
