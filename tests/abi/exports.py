@@ -16,7 +16,7 @@ FOREIGN = re.compile(r"^(_init|_fini|__bss_start|_edata|_end|__(asan|lsan|ubsan|
 
 
 def name_of(symbol):
-    """`wg::Tensor::size(wg::Where) const` -> `wg::Tensor::size`: what stands before the first parenthesis of the arguments."""
+    """`wg::Tensor::size(wg::Where) const` -> `wg::Tensor::size`: what is before the first parenthesis of the arguments."""
     symbol = ABOUT.sub("", symbol)
     symbol = symbol.replace("operator()", "operator\0")
     depth = 0
