@@ -392,8 +392,8 @@ void Grad::raiseEmpty(const Where &where) const {
       {"the source is a", "ask for tensors and variables only"},
   };
   const char *remedy =
-      "test it first: if (g) ..., or ask with .unconnected = Unconnected::zero; tape.explain(y, x) says "
-      "where the path ends";
+      "test it first: if (g) ..., or ask with .unconnected = Unconnected::zero; before the gradient, or on a "
+      "persistent tape, tape.explain(y, x) says where the path ends";
   for (const auto &[cause, typical] : kRemedies)
     if (reason_.starts_with(cause)) {
       remedy = typical;

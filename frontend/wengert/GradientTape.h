@@ -196,7 +196,7 @@ private:
       size_t next = 0;
       auto take = [&]<class L>(const L &) -> Grad {
         if constexpr (detail::isStatic<L>)
-          return Grad::none("the source is a number, an enum or a string");
+          return Grad::none(detail::kNotASource);
         else
           return std::move(grads[next++]);
       };

@@ -78,7 +78,7 @@ public:
   void set(std::string_view name, const Tensor &value, Where where = Where::current()) {
     line_->set(name, value, where);
   }
-  /// What stands before the line.
+  /// What is printed before the line.
   void describe(std::string description) { line_->describe(std::move(description)); }
 
   struct Sentinel {};

@@ -167,7 +167,7 @@ auto valueAndFields(const F &f, const std::vector<std::string> &names, const Whe
       bool isChosen = chosen[field++];
       return mapTree(tree, [&]<class L>(const L &) -> Grad {
         if constexpr (isStatic<L>)
-          return Grad::none("the source is a number, an enum or a string");
+          return Grad::none(kNotASource);
         else
           return isChosen ? std::move(gradients[leaf++]) : Grad::none(notChosen(names));
       });

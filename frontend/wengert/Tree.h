@@ -135,18 +135,18 @@ template <class T, bool models = false> constexpr bool checkTree() {
   return flaw == Flaw::none;
 }
 
-/// Whether the type has a place for a tensor, a variable or a gradient.
-template <class T> constexpr bool holdsTensors() {
+/// Whether the type has a place for a tensor, a variable or a gradient; with `variables`, for a variable.
+template <class T, bool variables = false> constexpr bool holdsTensors() {
   bool holds = false;
   auto any = []<class... E>(std::type_identity<std::tuple<E...>>) {
-    return (holdsTensors<std::remove_cvref_t<E>>() || ...);
+    return (holdsTensors<std::remove_cvref_t<E>, variables>() || ...);
   };
   if constexpr (isLeaf<T>)
-    holds = !isStatic<T>;
+    holds = variables ? std::same_as<T, Variable> : !isStatic<T>;
   else if constexpr (isVector<T> || isOptional<T> || isSpan<T>)
-    holds = holdsTensors<std::remove_cv_t<typename T::value_type>>();
+    holds = holdsTensors<std::remove_cv_t<typename T::value_type>, variables>();
   else if constexpr (isMap<T>)
-    holds = holdsTensors<typename T::mapped_type>();
+    holds = holdsTensors<typename T::mapped_type, variables>();
   else if constexpr (HasFields<T>)
     holds = any(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
   else if constexpr (isTuple<T>)
@@ -260,9 +260,54 @@ template <class T> std::vector<Grad> gradientsIn(const T &tree) {
   return flat;
 }
 
-/// Calls `take(name, variable)` on each variable of a structure. The name is the variable's own, or if that is empty
-/// those of the keys and fields around it: `encoder.w`.
+/// Why a gradient by a number is empty.
+inline constexpr const char *kNotASource = "the source is a number, an enum or a string";
+
+/// The same without those of a structure's numbers, enums and strings.
+template <class T> std::vector<Grad> gradientsOfSources(const T &tree) {
+  std::vector<Grad> flat = gradientsIn(tree);
+  std::erase_if(flat, [](const Grad &grad) { return !grad.has_value() && grad.reason() == kNotASource; });
+  return flat;
+}
+
+/// The gradients in `grads` by the variables in a structure, which may hold tensors and numbers beside them.
+template <class Grads, class Variables>
+std::vector<Grad> gradientsByVariables(const Grads &grads, const Variables &variables) {
+  std::vector<Grad> flat = gradientsIn(grads), chosen;
+  std::vector<bool> isVariable;
+  visit(variables, [&]<class L>(const L &) {
+    if constexpr (isLeaf<L>)
+      isVariable.push_back(std::same_as<L, Variable>);
+  });
+  if (flat.size() != isVariable.size())
+    return flat;
+  for (size_t i = 0; i < flat.size(); ++i)
+    if (isVariable[i])
+      chosen.push_back(std::move(flat[i]));
+  return chosen;
+}
+
+/// Whether a T is of variables; if not, one line says what to do.
+template <class T> constexpr bool checkVariables() {
+  if constexpr (checkTree<T, true>()) {
+    static_assert(
+        holdsTensors<T, true>(),
+        "what is trained, averaged or stopped is a wg::Variable: give one, a model, or a structure that holds "
+        "variables (tensors are values, which nothing updates)");
+    return holdsTensors<T, true>();
+  }
+  return false;
+}
+
+/// Calls `take(name, variable)` on each variable of a structure. A model's have their names in it. Others have their
+/// own, or if that is empty those of the keys and fields around it: `encoder.w`.
 template <class T, class F> void visitNamed(const T &tree, F &&take) {
+  if constexpr (IsModel<T>) {
+    for (const auto &[name, variable] : tree.named_variables())
+      if (variable.trainable())
+        take(name, variable);
+    return;
+  }
   std::vector<std::string> path{""};
   auto enter = [&](std::string_view name) {
     path.push_back(path.back().empty() ? std::string(name) : path.back() + "." + std::string(name));

@@ -220,6 +220,40 @@ TEST(Surface, AModelStandsForItsTrainableVariables) {
   optim::Adam adam;
   adam.build(net);
   EXPECT_EQ(adam.slots().size(), 1 + 2 * 4u);
+  EXPECT_EQ(adam.named_slots()[1].first, "hidden.weight.m");
+}
+
+struct Mixed {
+  Variable w{1.0f};
+  int steps = 3;
+  Tensor mean{2.0f};
+  Variable b{0.0f};
+  WENGERT_FIELDS(w, steps, mean, b)
+};
+
+TEST(Surface, WhatIsBesideVariablesIsLeftAlone) {
+  Mixed mixed;
+  auto gradient = [&] {
+    GradientTape tape;
+    tape.watch(mixed.mean);
+    return tape.gradient(reduce_sum(mixed.w * mixed.w * mixed.mean) + mixed.b, mixed);
+  };
+  optim::SGD sgd(0.5);
+  sgd.apply(gradient(), mixed);
+  EXPECT_EQ(mixed.w.item<float>(), -1.0f); // 1 - 0.5 * 4
+  EXPECT_EQ(mixed.b.item<float>(), -0.5f);
+  EXPECT_EQ(mixed.mean.item<float>(), 2.0f);
+  EXPECT_EQ(mixed.steps, 3);
+
+  struct Counted {
+    Variable w{1.0f};
+    double rate = 0.1;
+    WENGERT_FIELDS(w, rate)
+  } counted;
+  optim::GradientAccumulator accumulator(counted);
+  GradientTape tape;
+  accumulator.add(tape.gradient(counted.w * counted.w, counted));
+  EXPECT_EQ(accumulator.mean()[0].item<float>(), 2.0f);
 }
 
 TEST(Surface, OptionsMayBeInBraces) {

@@ -36,6 +36,8 @@ using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
   wg::reduce_sum(x, true);                   // could not bind to an rvalue of type 'bool'
   wg::Located one(x), other(one);            // call to deleted constructor
   x[0] = y;                                  // no viable overloaded '='
+  wg::optim::SGD(0.1).apply(std::vector<wg::Grad>(), std::vector<wg::Tensor>()); // is a wg::Variable: give one
+  wg::optim::EarlyStopping stopping{std::array<double, 2>()};                    // is a wg::Variable: give one
 }
 
 } // namespace

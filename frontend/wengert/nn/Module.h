@@ -25,8 +25,8 @@ namespace wg::nn {
 class WENGERT_API Module {
 public:
   using Named = std::pair<std::string, Variable>;
-  /// In the order in which they were added, a layer's under its name: `hidden.weight`. Each variable stands once, under
-  /// its first name, however many layers share it; so it does in all that follows.
+  /// In the order in which they were added, a layer's under its name: `hidden.weight`. Each variable is listed once,
+  /// under its first name, however many layers share it; so it does in all that follows.
   const std::vector<Named> &named_variables() const & { return variables_; }
   /// Of a model that ends with the statement: `for (auto &[name, v] : load().named_variables())`.
   std::vector<Named> named_variables() const && { return variables_; }
@@ -152,7 +152,7 @@ WENGERT_API Tensor cross_entropy(const Located &logits, const Located &labels);
 /// Mean of -y log s(z) - (1 - y) log(1 - s(z)) for logits z and targets y in [0, 1]; stable on both sides.
 /// Shapes: equal, or one is a scalar; anything else is an error.
 WENGERT_API Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets);
-/// Share of the examples whose largest logit stands at the label, as a float of the logits' dtype.
+/// Share of the examples whose largest logit is at the label, as a float of the logits' dtype.
 /// Shapes: logits number[..., classes], labels integer[...]; another shape of labels is an error.
 WENGERT_API Tensor accuracy(const Located &logits, const Located &labels);
 

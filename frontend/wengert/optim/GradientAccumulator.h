@@ -32,7 +32,7 @@ public:
   /// these differ. An empty one adds nothing. Errors, before anything changes: as those of Optimizer::apply; a weight
   /// that is not finite and more than 0.
   template <class Grads> void add(const Grads &grads, double weight = 1, Where where = Where::current()) {
-    addAll(detail::gradientsIn(grads), weight, where);
+    addAll(detail::gradientsOfSources(grads), weight, where);
   }
   /// The sums over the sum of the weights, in the order of the variables; empty, with the reason, for a variable that
   /// never had a gradient. An error if nothing was added; in a traced function these are zeros then.

@@ -52,15 +52,16 @@ public:
   Optimizer(const Optimizer &) = delete;
   Optimizer &operator=(const Optimizer &) = delete;
 
-  /// Updates each variable with the gradient at the same place. Both are lists, tuples, or structures of them; a model
-  /// is the list of its trainable variables: `adam.apply(tape.gradient(loss, model), model)`.
-  /// An empty list changes nothing; an empty Grad is skipped, with one warning a variable that carries the reason.
-  /// Errors, before anything changes: different counts; no gradient at all (`No gradients provided for any variable.`);
-  /// a gradient of another shape or dtype than its variable; a variable that is no float. A step that fails for
-  /// lack of memory changes nothing.
+  /// Updates each variable with the gradient at the same place. Both are lists, tuples, or structures of them, in which
+  /// tensors and numbers beside the variables are left alone; a model is the list of its trainable variables:
+  /// `adam.apply(tape.gradient(loss, model), model)`. An empty list changes nothing; an empty Grad is skipped, with one
+  /// warning a variable that carries the reason. Errors, before anything changes: different counts; no gradient at all
+  /// (`No gradients provided for any variable.`); a gradient of another shape or dtype than its variable; a variable
+  /// that is no float. A step that fails for lack of memory changes nothing.
   template <class Grads, class Variables>
   void apply(const Grads &grads, const Variables &variables, Where where = Where::current()) {
-    applyAll(detail::gradientsIn(grads), listOf(variables), where);
+    if constexpr (detail::checkVariables<Variables>())
+      applyAll(detail::gradientsByVariables(grads, variables), listOf(variables), where);
   }
   /// Lists in braces: `opt.apply(grads, {w, b})`.
   template <class Grads>
@@ -74,7 +75,8 @@ public:
   /// Makes the slots that the first apply to these variables would make: to be loaded from a file before it.
   template <class Variables> void build(const Variables &variables, Where where = Where::current()) {
     std::lock_guard lock(mutex_);
-    see(listOf(variables), where);
+    if constexpr (detail::checkVariables<Variables>())
+      see(listOf(variables), where);
   }
 
   /// Steps these variables with a learning rate factor and a weight decay of their own; all others are
@@ -126,9 +128,8 @@ private:
   using Named = nn::Module::Named;
   template <class Variables> static std::vector<Named> listOf(const Variables &variables) {
     std::vector<Named> list;
-    if constexpr (detail::checkTree<Variables, true>())
-      detail::visitNamed(variables,
-                         [&](const std::string &name, const Variable &each) { list.emplace_back(name, each); });
+    detail::visitNamed(variables,
+                       [&](const std::string &name, const Variable &each) { list.emplace_back(name, each); });
     return list;
   }
   void applyAll(const std::vector<Grad> &grads, const std::vector<Named> &variables, const Where &where);

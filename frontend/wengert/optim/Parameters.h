@@ -21,14 +21,8 @@ public:
   template <class T>
     requires(!std::same_as<T, Parameters>)
   Parameters(const T &source) {
-    if constexpr (std::derived_from<T, nn::Module>) {
-      for (const auto &[name, variable] : source.named_variables())
-        if (variable.trainable())
-          add(name, variable);
-    } else {
-      if constexpr (detail::checkTree<T, true>())
-        detail::visitNamed(source, [&](const std::string &name, const Variable &variable) { add(name, variable); });
-    }
+    if constexpr (detail::checkVariables<T>())
+      detail::visitNamed(source, [&](const std::string &name, const Variable &variable) { add(name, variable); });
   }
   Parameters(std::initializer_list<Variable> variables) : Parameters(std::vector<Variable>(variables)) {}
 
