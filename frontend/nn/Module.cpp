@@ -153,6 +153,13 @@ Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets) {
   const Where &at = logits.where();
   detail::checkPairs("sigmoid_cross_entropy", logits, targets);
   Tensor z = detail::floatOf("sigmoid_cross_entropy", logits), y = detail::tensorOf(targets, z.dtype());
+  if (y.dtype() != z.dtype())
+    detail::raise({.kind = ErrorKind::type,
+                   .op = "sigmoid_cross_entropy",
+                   .message = "dtypes differ: the logits are " + toString(TensorType{z.dtype(), z.shape()}) +
+                              ", the targets " + toString(TensorType{y.dtype(), y.shape()}),
+                   .remedy = std::string("cast the targets: cast(targets, ") + to_string(z.dtype()) + ")"},
+                  at);
   Tensor above = greater(Located(z, at), Located(0, at));
   Tensor tail = softplus(Located(where(Located(above, at), Located(neg(Located(z, at)), at), Located(z, at)), at));
   Tensor weight =

@@ -9,6 +9,7 @@ namespace wg {
 
 using detail::applyOne;
 using detail::floatOf;
+using detail::placeOf;
 using detail::placesOf;
 using detail::raiseOp;
 using detail::tensorOf;
@@ -62,6 +63,7 @@ Tensor mean(const Located &x, const Axes &axes, bool keepdims) {
 Tensor variance(const Located &x, const Axes &axes, bool keepdims) {
   Where at = x.where();
   Tensor tensor = floatOf("variance", x);
+  placesOf("variance", axes, tensor.rank(), at); // or an error, of this op and not of those that it is made of
   Tensor distance = sub(Located(tensor, at), Located(mean(Located(tensor, at), axes, true), at));
   return mean(Located(square(Located(distance, at)), at), axes, keepdims);
 }
@@ -76,6 +78,7 @@ static Tensor shiftOf(const Tensor &x, const Axes &axes, const Where &at) {
 Tensor logsumexp(const Located &x, const Axes &axes, bool keepdims) {
   Where at = x.where();
   Tensor tensor = floatOf("logsumexp", x);
+  placesOf("logsumexp", axes, tensor.rank(), at);
   Tensor largest = shiftOf(tensor, axes, at);
   Tensor finite = equal(Located(sub(Located(largest, at), Located(largest, at)), at), Located(0, at));
   Tensor m = wg::where(Located(finite, at), Located(largest, at), Located(0, at));
@@ -93,6 +96,7 @@ Tensor logsumexp(const Located &x, const Axes &axes, bool keepdims) {
 Tensor softmax(const Located &x, int64_t axis) {
   Where at = x.where();
   Tensor tensor = floatOf("softmax", x);
+  placeOf("softmax", axis, tensor.rank(), at);
   Tensor e = exp(Located(sub(Located(tensor, at), Located(shiftOf(tensor, axis, at), at)), at));
   return div(Located(e, at), Located(reduce_sum(Located(e, at), axis, true), at));
 }
@@ -100,6 +104,7 @@ Tensor softmax(const Located &x, int64_t axis) {
 Tensor log_softmax(const Located &x, int64_t axis) {
   Where at = x.where();
   Tensor tensor = floatOf("log_softmax", x);
+  placeOf("log_softmax", axis, tensor.rank(), at);
   Tensor z = sub(Located(tensor, at), Located(shiftOf(tensor, axis, at), at));
   Tensor sum = reduce_sum(Located(exp(Located(z, at)), at), axis, true);
   return sub(Located(z, at), Located(log(Located(sum, at)), at));
@@ -141,6 +146,7 @@ Tensor clip(const Located &x, const Located &low, const Located &high) {
 Tensor norm(const Located &x, const Axes &axes, bool keepdims) {
   Where at = x.where();
   Tensor tensor = floatOf("norm", x);
+  placesOf("norm", axes, tensor.rank(), at);
   Tensor sum = reduce_sum(Located(square(Located(tensor, at)), at), axes, keepdims);
   Tensor zero = equal(Located(sum, at), Located(0, at));
   Tensor root = sqrt(Located(wg::where(Located(zero, at), Located(1, at), Located(sum, at)), at));

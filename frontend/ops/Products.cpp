@@ -169,7 +169,27 @@ Tensor tensordot(const Located &a, const Located &b, int64_t axes) {
   return contract(left + "," + right + "->" + out, x, y, a.where());
 }
 
-Tensor outer(const Located &a, const Located &b) { return einsum("m,n->mn", a, b); }
-Tensor dot(const Located &a, const Located &b) { return einsum("k,k->", a, b); }
+/// Two vectors, of equal sizes if `equal` and these are known.
+static void checkVectors(const char *op, const Tensor &x, const Tensor &y, bool equal, const Where &where) {
+  const TensorType &a = typeOf(x, where), &b = typeOf(y, where);
+  if (a.shape.rank() != 1 || b.shape.rank() != 1)
+    raiseOp(op, "takes two vectors, got " + toString(a) + " and " + toString(b),
+            "matmul, einsum and tensordot take others", {a, b}, where);
+  if (equal && !detail::sameSizes(a.shape, b.shape))
+    raiseOp(op, "the sizes differ: a is " + toString(a) + ", b is " + toString(b), "give vectors of one size", {a, b},
+            where);
+}
+
+Tensor outer(const Located &a, const Located &b) {
+  Tensor x = tensorOf(a), y = tensorOf(b);
+  checkVectors("outer", x, y, false, a.where());
+  return einsum("m,n->mn", Located(x, a.where()), Located(y, a.where()));
+}
+
+Tensor dot(const Located &a, const Located &b) {
+  Tensor x = tensorOf(a), y = tensorOf(b);
+  checkVectors("dot", x, y, true, a.where());
+  return einsum("k,k->", Located(x, a.where()), Located(y, a.where()));
+}
 
 } // namespace wg

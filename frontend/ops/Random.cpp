@@ -14,8 +14,12 @@ using runtime::OpId;
 
 Tensor random::key(int64_t seed) { return Tensor{seed, int64_t(0)}; }
 
-/// key + (0, offset): another stream.
-static Tensor stream(const Tensor &key, int64_t offset, const Where &at) {
+/// key + (0, offset): another stream, for `op`.
+static Tensor stream(const char *op, const Tensor &key, int64_t offset, const Where &at) {
+  const TensorType &type = detail::typeOf(key, at);
+  if (type.dtype != i64 || type.shape.rank() != 1 || !detail::sameSizes(type.shape, {2}))
+    detail::raiseOp(op, "the key is i64[2], got " + toString(type), "make one: random::key(7)", {type}, at,
+                    ErrorKind::type);
   Tensor step = Tensor{int64_t(0), offset};
   return add(Located(key, at), Located(step, at));
 }
@@ -25,7 +29,7 @@ std::vector<Tensor> random::split(const Located &key, int64_t count) {
   if (count < 0)
     detail::raiseOp("split", "the count " + std::to_string(count) + " is negative", "give 0 or more", {}, at);
   checkSizes("split", {count, 2}, at);
-  Tensor from = stream(tensorOf(key), int64_t(0x6a09e667) << 32, at);
+  Tensor from = stream("split", tensorOf(key), int64_t(0x6a09e667) << 32, at);
   Tensor bits = applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{count, 2}, i64), {&from}, at);
   std::vector<Tensor> keys;
   for (int64_t i = 0; i < count; ++i)
@@ -50,7 +54,7 @@ Tensor random_uniform(const Located &key, const Shape &shape, double low, double
 /// sqrt(-2 log u) cos(2 pi v) with u in (0, 1] and v in [0, 1).
 Tensor random_normal(const Located &key, const Shape &shape, double mean, double stddev, DType dtype) {
   Where at = key.where();
-  Tensor k = tensorOf(key), other = stream(k, int64_t(0x3c6ef372) << 32, at);
+  Tensor k = tensorOf(key), other = stream("random_normal", k, int64_t(0x3c6ef372) << 32, at);
   Tensor u = sub(Located(1, at), Located(random_uniform(Located(k, at), shape, 0, 1, dtype), at));
   Tensor v = random_uniform(Located(other, at), shape, 0, 1, dtype);
   Tensor radius = sqrt(Located(mul(Located(-2, at), Located(log(Located(u, at)), at)), at));
@@ -69,14 +73,14 @@ Generator::Generator(int64_t seed, Where where)
 Tensor Generator::next(Where where) const {
   if (detail::level().trace) {
     Tensor key = state_.value(where);
-    state_.assign(Located(stream(key, 1, where), where));
+    state_.assign(Located(stream("random", key, 1, where), where));
     return key;
   }
   state_.dtype(where); // an error if the generator was moved from
   detail::VariableState &state = *state_.state();
   std::unique_lock lock(state.mutex);
   Tensor key = state.current;
-  state.current = stream(key, 1, where);
+  state.current = stream("random", key, 1, where);
   return key;
 }
 Tensor Generator::uniform(const Shape &shape, double low, double high, DType dtype, Where where) const {

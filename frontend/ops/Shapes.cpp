@@ -189,8 +189,15 @@ Tensor stack(const std::vector<Tensor> &xs, int64_t axis, Where where) {
     raiseOp("stack", "there is nothing to join", "give one tensor at least", {}, where);
   int64_t place = placeOf("stack", axis, xs[0].rank(where) + 1, where);
   std::vector<Tensor> wide;
-  for (const Tensor &x : xs)
-    wide.push_back(expand_dims(Located(x, where), place));
+  const TensorType &first = detail::typeOf(xs[0], where);
+  for (size_t i = 0; i < xs.size(); ++i) {
+    const TensorType &type = detail::typeOf(xs[i], where);
+    if (type.dtype != first.dtype || !detail::sameSizes(type.shape, first.shape))
+      raiseOp("stack", "tensor 0 is " + toString(first) + ", tensor " + std::to_string(i) + " is " + toString(type),
+              type.dtype != first.dtype ? "cast them to one dtype" : "give tensors of one shape, or concat them",
+              {first, type}, where, type.dtype != first.dtype ? ErrorKind::type : ErrorKind::value);
+    wide.push_back(expand_dims(Located(xs[i], where), place));
+  }
   return concat(wide, place, where);
 }
 

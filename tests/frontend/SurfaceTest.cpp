@@ -492,6 +492,7 @@ TEST(Surface, ARemedyDoesNotCutAFloat) {
   EXPECT_SAYS("cast(a, f32)", Tensor(1) + Tensor(1.0f));
   EXPECT_SAYS("cast(b, f32)", Tensor(1.0f) + Tensor(1));
   EXPECT_SAYS("cast(a, i64)", Tensor(1) + Tensor(int64_t(1)));
+  EXPECT_SAYS("no kernels for f16", cast(Tensor(1.0), f16)); // and not that an f64 is to be cast first
 }
 
 TEST(Surface, ErrorsNameThingsAsTheUserDoes) {
@@ -539,6 +540,9 @@ TEST(Surface, KeysAndFieldsNameVariablesWithoutAName) {
 }
 
 TEST(Surface, AReportCountsAndShowsKernels) {
+  auto parts = wg::function("parts", [](const Tensor &s) { return stack({Tensor(s[0]), -s[1]}); });
+  parts(ones({2}));
+  EXPECT_EQ(parts.report().find("): ,"), std::string::npos) << parts.report();
   auto f = wg::function("f", [](const Tensor &x) { return exp(x) * 2.0f; });
   f(zeros({100}));
   std::string report = f.report();
@@ -570,6 +574,22 @@ TEST(Surface, ErrorsNameTheOpThatTheUserCalled) {
   ConcreteFunction concrete = wg::function("f", [](const Tensor &x) { return x; }).trace(zeros({2}));
   EXPECT_SAYS("SurfaceTest.cpp", concrete(zeros({3})));
   EXPECT_SAYS("SurfaceTest.cpp", concrete());
+}
+
+TEST(Surface, ACompositeIsNamedAndNotWhatItIsMadeOf) {
+  Tensor matrix = zeros({2, 3}), vector = zeros({3});
+  EXPECT_SAYS("error: softmax: ", softmax(matrix, 5));
+  EXPECT_SAYS("error: log_softmax: ", log_softmax(matrix, -3));
+  EXPECT_SAYS("error: logsumexp: ", logsumexp(matrix, 2));
+  EXPECT_SAYS("error: variance: ", variance(matrix, {0, 7}));
+  EXPECT_SAYS("error: norm: ", norm(vector, 1));
+  EXPECT_SAYS("error: dot: the sizes differ: a is f32[3], b is f32[4]", dot(vector, zeros({4})));
+  EXPECT_SAYS("error: outer: takes two vectors, got f32[2,3] and f32[3]", outer(matrix, vector));
+  EXPECT_SAYS("error: stack: tensor 0 is f32[3], tensor 1 is f64[3]", stack({vector, zeros({3}, f64)}));
+  EXPECT_SAYS("error: stack: tensor 0 is f32[3], tensor 1 is f32[2]", stack({vector, zeros({2})}));
+  EXPECT_SAYS("error: random_normal: the key is i64[2], got i32[2]", random_normal(Tensor{1, 2}, {3}));
+  EXPECT_SAYS("error: split: the key is i64[2], got i64[]", random::split(Tensor(int64_t(1))));
+  EXPECT_SAYS("the logits are f32[3], the targets i32[3]", nn::sigmoid_cross_entropy(vector, zeros({3}, i32)));
 }
 
 TEST(Surface, AFileForAnotherReaderIsNamed) {

@@ -30,12 +30,14 @@ using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
   wg::function("f", [](const Nested &) {})(Nested());                  // an unordered container has no order
   wg::function("f", [](const wg::Tensor &x) { return &x; })(x);        // not a tensor, a variable, a number
   wg::value_and_grad([](const Model<1> &m) { return m(wg::Tensor(1)); })(Model<1>()); // a model is captured, not passed
-  wg::nn::Sequential layers(dropout);        // this layer's operator() needs more than
-  wg::nn::Sequential functions(wg::softmax); // default arguments are lost with its name
-  wg::nn::Dense wrong(2, 2, 3);              // is called with one tensor
-  wg::reduce_sum(x, true);                   // could not bind to an rvalue of type 'bool'
-  wg::Located one(x), other(one);            // call to deleted constructor
-  x[0] = y;                                  // no viable overloaded '='
+  wg::value_and_grad([](const wg::Tensor &) {})(x);     // a function that returns nothing has no gradient
+  wg::grad_wrt_variables([](const wg::Tensor &) {})(x); // a function that returns nothing has no gradient
+  wg::nn::Sequential layers(dropout);                   // this layer's operator() needs more than
+  wg::nn::Sequential functions(wg::softmax);            // default arguments are lost with its name
+  wg::nn::Dense wrong(2, 2, 3);                         // is called with one tensor
+  wg::reduce_sum(x, true);                              // could not bind to an rvalue of type 'bool'
+  wg::Located one(x), other(one);                       // call to deleted constructor
+  x[0] = y;                                             // no viable overloaded '='
   wg::optim::SGD(0.1).apply(std::vector<wg::Grad>(), std::vector<wg::Tensor>()); // is a wg::Variable: give one
   wg::optim::EarlyStopping stopping{std::array<double, 2>()};                    // is a wg::Variable: give one
 }
