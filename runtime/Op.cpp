@@ -371,6 +371,13 @@ static bool executeLoop(const OpRecord &op, const OpCall &call, Array &result) {
     operands[first.shape().rank() == 0 ? 0 : 1].isScalar = true;
     if (first.shape().rank() == 0)
       shape = &last.type.shape;
+  } else if (int64_t n = shape->numElements(); n <= 2 * kLoopGrain) { // most calls: at once, on this thread
+    DType to = op.predicate ? DType::boolean : first.dtype();
+    result = Array{{to, *shape}, Buffer::allocate(static_cast<size_t>(n) * sizeOf(to))};
+    const void *data[2] = {operands[0].data, operands[1].data};
+    if (n > 0)
+      loop(data, result.buffer.data(), n);
+    return true;
   }
   result = runLoop(op, loop, std::span(operands).first(count), first.dtype(), *shape);
   return true;
