@@ -6,6 +6,8 @@
 #include "frontend/ops/Operands.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 
 using namespace mlir;
 
@@ -321,6 +323,7 @@ struct Tape::Asked {
   std::vector<std::string> reasons;               ///< of sources that are not on the tape
   std::string noTarget;                           ///< why no target is
   std::shared_ptr<const GradientProgram> program; ///< null if no target is on the tape
+  mutable std::optional<Ends> ends;               ///< made for the first source that needs it
 
   bool isConnected(size_t source) const { return program && program->outputs[source] >= 0; }
 };
@@ -444,31 +447,53 @@ std::string Tape::whyNone(const Asked &asked, size_t i, const std::vector<Tensor
   const std::string &reason = asked.program->reasons[i];
   if (!reason.starts_with("no path: the target"))
     return reason;
-  // Forwards from the source.
-  std::vector<uint8_t> reached(eager.values.size());
-  for (int32_t slot : slots)
-    reached[static_cast<size_t>(slot)] = true;
-  const Record *last = nullptr;
-  for (const Record &record : eager.records) {
-    const int32_t *operands = &eager.slots[record.first], *results = operands + record.numOperands;
-    if (!std::any_of(operands, results, [&](int32_t slot) { return reached[static_cast<size_t>(slot)]; }))
-      continue;
-    last = &record;
-    for (const int32_t *slot = results; slot != results + record.numResults; ++slot)
-      reached[static_cast<size_t>(*slot)] = true;
+  if (!asked.ends)
+    asked.ends = endsOf();
+  int32_t last = -1, assigned = -1;
+  for (int32_t slot : slots) {
+    last = std::max(last, asked.ends->record[static_cast<size_t>(slot)]);
+    assigned = std::max(assigned, asked.ends->assigned[static_cast<size_t>(slot)]);
   }
-  for (const WatchedVariable &variable : variables)
-    for (const Tensor &read : variable.reads) {
-      const void *data = stateOf(read)->buffer.data();
-      for (size_t slot = 0; data && slot < reached.size(); ++slot)
-        if (reached[slot] && eager.values[slot].defined() && stateOf(eager.values[slot])->id != stateOf(read)->id &&
-            stateOf(eager.values[slot])->buffer.data() == data)
-          return "blocked: its value, or one computed from it, was assigned to " + describe(*variable.variable) +
-                 ", and an assignment stops the gradient";
-    }
-  if (!last)
+  if (assigned >= 0)
+    return "blocked: its value, or one computed from it, was assigned to " +
+           describe(*variables[static_cast<size_t>(assigned)].variable) + ", and an assignment stops the gradient";
+  if (last < 0)
     return "no path: no op that the tape recorded reads " + nameOf(source) + stoppedNote();
-  return reason + ": what is computed from it ends at " + nameOf(eager, *last) + stoppedNote();
+  return reason + ": what is computed from it ends at " + nameOf(eager, eager.records[static_cast<size_t>(last)]) +
+         stoppedNote();
+}
+
+/// One pass backwards over the tape, for all sources.
+Tape::Ends Tape::endsOf() const {
+  Ends ends{std::vector<int32_t>(eager.values.size(), -1), std::vector<int32_t>(eager.values.size(), -1)};
+  // A variable's value is that which was assigned, in the same memory, under an identity that came later.
+  std::unordered_map<const void *, std::pair<int64_t, int32_t>> reads;
+  for (size_t i = 0; i < variables.size(); ++i)
+    for (const Tensor &read : variables[i].reads)
+      if (const void *data = stateOf(read)->buffer.data()) {
+        auto &latest = reads.try_emplace(data, -1, -1).first->second;
+        latest = std::max(latest, std::pair(static_cast<int64_t>(stateOf(read)->id), static_cast<int32_t>(i)));
+      }
+  for (size_t slot = 0; slot < eager.values.size() && !reads.empty(); ++slot)
+    if (const Tensor &value = eager.values[slot]; value.defined())
+      if (auto found = reads.find(stateOf(value)->buffer.data());
+          found != reads.end() && static_cast<int64_t>(stateOf(value)->id) < found->second.first)
+        ends.assigned[slot] = found->second.second;
+  for (size_t i = eager.records.size(); i-- > 0;) {
+    const Record &record = eager.records[i];
+    const int32_t *operands = &eager.slots[record.first], *results = operands + record.numOperands;
+    int32_t last = static_cast<int32_t>(i), assigned = -1;
+    for (const int32_t *slot = results; slot != results + record.numResults; ++slot) {
+      last = std::max(last, ends.record[static_cast<size_t>(*slot)]);
+      assigned = std::max(assigned, ends.assigned[static_cast<size_t>(*slot)]);
+    }
+    for (const int32_t *slot = operands; slot != results; ++slot) {
+      int32_t &record = ends.record[static_cast<size_t>(*slot)], &variable = ends.assigned[static_cast<size_t>(*slot)];
+      record = std::max(record, last);
+      variable = std::max(variable, assigned);
+    }
+  }
+  return ends;
 }
 
 std::string Tape::pathOf(const Asked &asked, size_t i) const {

@@ -181,6 +181,12 @@ private:
   Asked ask(const std::vector<Tensor> &targets, const std::vector<Source> &sources, const std::vector<Tensor> &seeds,
             const Where &where) const;
   std::string whyNone(const Asked &asked, size_t i, const std::vector<Tensor> &targets, const Source &source) const;
+  /// Where what is computed from a slot ends: the last record that it reaches, and the variable (its place in
+  /// `variables`) that it was assigned to; -1 where there is none.
+  struct Ends {
+    std::vector<int32_t> record, assigned;
+  };
+  Ends endsOf() const;
   std::string pathOf(const Asked &asked, size_t i) const;
   std::string stoppedNote() const;
   std::string explainTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,

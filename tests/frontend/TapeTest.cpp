@@ -597,6 +597,18 @@ TEST(Tape, EveryReasonNamesItsCause) {
   }
 }
 
+// A view has its operand's memory, as the value of a variable has that of what was assigned to it.
+TEST(Tape, AViewOfAVariableIsNoAssignment) {
+  Variable v(ones({2, 2})), w(2.0f), u(1.0f);
+  GradientTape tape;
+  Tensor view = reshape(v, {4}), other = w * 3.0f;
+  u.assign(other);
+  std::vector<Grad> grads = tape.gradient(Tensor(u) * 1.0f, {v, w});
+  EXPECT_NE(grads[0].reason().find("what is computed from it ends at 'reshape'"), std::string::npos)
+      << grads[0].reason();
+  EXPECT_NE(grads[1].reason().find("was assigned to"), std::string::npos) << grads[1].reason();
+}
+
 TEST(Tape, ExplainShowsThePath) {
   Tensor x(2.0f), y(3.0f);
   int calls = 0;
