@@ -67,9 +67,7 @@ static std::string rateText(double rate) {
     return "?/s";
   if (rate < 1)
     return fmt::format("{:.3g}s each", 1 / rate);
-  if (rate < 999.5)
-    return fmt::format("{:.3g}/s", rate);
-  if (rate >= 1e15)
+  if (rate < 999.5 || rate >= 1e15)
     return fmt::format("{:.3g}/s", rate);
   std::string digits = fmt::format("{:.0f}", rate);
   for (size_t at = digits.size(); at > 3;)

@@ -44,9 +44,19 @@ CLI::Validator given() {
       [](std::string &text) -> std::string { return text.empty() ? "a value is expected, and it is empty" : ""; }, "");
 }
 
-CLI::Validator fileOrInput() {
+/// The path of something that is there and not a directory, or `-`.
+static CLI::Validator fileOrInput() {
   return CLI::Validator(
       [](std::string &text) -> std::string { return text == "-" ? std::string() : CLI::ExistingFile(text); }, "");
+}
+
+void addProgram(CLI::App &command, std::string &file) {
+  command
+      .add_option("file", file,
+                  "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; "
+                  "`-` is standard input")
+      ->required()
+      ->check(fileOrInput());
 }
 
 CLI::Option *addFlag(CLI::App &command, const std::string &name, bool &value, const std::string &help) {

@@ -28,8 +28,8 @@ CLI::Validator whole(int64_t least, int64_t most, std::string range = {});
 CLI::Validator number(double least, double most);
 /// Anything but the empty text, which would be taken for the option's absence.
 CLI::Validator given();
-/// The path of something that is there and no directory, or `-`.
-CLI::Validator fileOrInput();
+/// The positional `file` of the commands that take a program.
+void addProgram(CLI::App &command, std::string &file);
 /// A flag that is given once and without a value.
 CLI::Option *addFlag(CLI::App &command, const std::string &name, bool &value, const std::string &help);
 

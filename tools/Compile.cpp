@@ -57,12 +57,7 @@ void addCompile(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
   CLI::App *command =
       app.add_subcommand("compile", "compile a program in the dialect's text to an object file and a C header");
-  command
-      ->add_option("file", options->file,
-                   "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; "
-                   "`-` is standard input")
-      ->required()
-      ->check(fileOrInput());
+  addProgram(*command, options->file);
   command->add_option("--entry", options->entry, "the function to compile [the only public one]")->check(given());
   command
       ->add_option("-o,--output", options->directory, "directory of the two files, of which both are written or none")

@@ -116,12 +116,7 @@ void addRun(CLI::App &app, Action &action) {
   CLI::App *command = app.add_subcommand("run", "run a program in the dialect's text on arrays");
   command->footer("Files that are read are regular files: the program up to 256 MiB, an array up to 64 GiB. Standard "
                   "input is read up to 1 GiB.");
-  command
-      ->add_option("file", options->file,
-                   "MLIR text, at any stage from traced to fused (lowered with --trust-lowered), of at most 256 MiB; "
-                   "`-` is standard input")
-      ->required()
-      ->check(fileOrInput());
+  addProgram(*command, options->file);
   command->add_option("--entry", options->entry, "the function to run [the only public one]")->check(given());
   command->add_option("--in", options->in, ".npy files, one for each argument; `-` is standard input")->check(given());
   command->add_option("--out", options->out, ".npy files, one for each result [printed]; all are written or none")
