@@ -558,6 +558,14 @@ OutsideTrace::~OutsideTrace() {
 void set_run_functions_eagerly(bool eagerly) { detail::runEagerly = eagerly; }
 bool tracing() { return detail::level().trace != nullptr; }
 
+detail::Kept::~Kept() = default;
+
+FunctionBase::FunctionBase(std::string name, const FunctionOptions &options, const Where &where, detail::Kept *kept)
+    : kept_(kept) {
+  state_ = detail::makeFunction(std::move(name), options, where);
+}
+FunctionBase::~FunctionBase() = default;
+
 detail::FunctionState &FunctionBase::self(const Where &where) const {
   if (!state_)
     detail::raiseOp("function", "it was moved from, and holds nothing", "use the function that it was moved to", {},

@@ -119,6 +119,7 @@ private:
 };
 
 class ConcreteState;
+std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where);
 
 /// The pair for one set of arguments to differentiate by: forward with residuals, and backward.
 struct Derivative {

@@ -24,7 +24,10 @@ struct ProgressLine::State {
   void write(double now, bool end);
 };
 
-void ProgressLine::Delete::operator()(State *state) const { delete state; }
+ProgressLine::~ProgressLine() {
+  end();
+  delete state_;
+}
 
 static constexpr double kInterval = 0.1;
 
@@ -48,7 +51,7 @@ ProgressLine::ProgressLine(ProgressOptions options) {
     options.seconds = [] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
     };
-  state_.reset(new State);
+  state_ = new State;
   state_->options = std::move(options);
 }
 

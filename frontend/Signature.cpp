@@ -6,6 +6,41 @@
 
 namespace wg::detail {
 
+template <class T, size_t N> Inline<T, N>::~Inline() {
+  if (data_ != local_)
+    delete[] data_;
+}
+template <class T, size_t N> void Inline<T, N>::grow(size_t size) {
+  size_t wide = std::max(size, capacity_ * 2);
+  T *wider = new T[wide];
+  std::copy(data_, data_ + size_, wider);
+  if (data_ != local_)
+    delete[] data_;
+  data_ = wider;
+  capacity_ = wide;
+}
+template Inline<uint64_t, 64>::~Inline();
+template Inline<Arguments::Leaf, 16>::~Inline();
+template Inline<Tensor, 8>::~Inline();
+template void Inline<uint64_t, 64>::grow(size_t size);
+template void Inline<Arguments::Leaf, 16>::grow(size_t size);
+template void Inline<Tensor, 8>::grow(size_t size);
+
+void Arguments::operator()(const Tensor &tensor) {
+  const TensorType &type = tensor.body(where)->type;
+  word(KeyTag::tensor, static_cast<uint32_t>(type.dtype), static_cast<uint32_t>(type.shape.rank()));
+  for (int64_t dim : type.shape)
+    key.push_back(static_cast<uint64_t>(dim));
+  leaves.push_back({&tensor, nullptr});
+  symbolic |= tensor.symbolic();
+}
+
+void Arguments::operator()(const Ints &sizes) {
+  word(KeyTag::sizes, static_cast<uint32_t>(sizes.size()));
+  for (int64_t size : sizes)
+    key.push_back(static_cast<uint64_t>(size));
+}
+
 void Arguments::operator()(const Variable &variable) {
   if (!variable.defined())
     raiseOp("variable", "an argument is an undefined variable", "give it a value: Variable w(0.0f)", {}, where);

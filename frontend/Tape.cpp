@@ -9,6 +9,11 @@
 
 namespace wg {
 
+const GradientOptions &GradientTape::defaults() {
+  static const GradientOptions options;
+  return options;
+}
+
 namespace detail {
 
 using runtime::Attrs;

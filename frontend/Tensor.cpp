@@ -105,6 +105,9 @@ static int64_t sizeAt(const TensorType &type, int64_t axis, const Where &where) 
 int64_t Tensor::dim(int64_t axis, Where where) const { return sizeAt(body(where)->type, axis, where); }
 int64_t Variable::dim(int64_t axis, Where where) const { return sizeAt(type(where), axis, where); }
 
+Tensor Tensor::from(const std::vector<bool> &values, Where where) {
+  return from(values, Shape{static_cast<int64_t>(values.size())}, where);
+}
 Tensor Tensor::from(const std::vector<bool> &values, const Shape &shape, Where where) {
   checkCount(values.size(), shape, where);
   bool *next;

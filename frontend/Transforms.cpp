@@ -17,9 +17,22 @@ void raiseStaticPlace(int place) {
           "name places of tensors and variables", {}, {}, ErrorKind::type);
 }
 
-void raisePlace(int place, size_t count, const Where &where) {
-  raiseOp("value_and_grad", "place " + std::to_string(place) + " of " + std::to_string(count) + " arguments",
-          "places count from 0", {}, where);
+void checkPlaces(const std::vector<int> &places, size_t count, const Where &where) {
+  for (int place : places)
+    if (place < 0 || static_cast<size_t>(place) >= count)
+      raiseOp("value_and_grad", "place " + std::to_string(place) + " of " + std::to_string(count) + " arguments",
+              "places count from 0", {}, where);
+}
+
+bool contains(const std::vector<int> &places, int place) {
+  return std::find(places.begin(), places.end(), place) != places.end();
+}
+
+void VariablePlaces::add(const Variable &variable) { ids_.push_back(variable.defined() ? variable.id() : -1); }
+void VariablePlaces::sort() { std::sort(ids_.begin(), ids_.end()); }
+bool VariablePlaces::isSingle(const Variable &variable) const {
+  auto [first, last] = std::equal_range(ids_.begin(), ids_.end(), variable.defined() ? variable.id() : -1);
+  return last - first == 1;
 }
 
 static std::string listOf(const std::vector<std::string> &names) {
@@ -29,9 +42,9 @@ static std::string listOf(const std::vector<std::string> &names) {
   return list;
 }
 
-std::vector<bool> chooseFields(const std::vector<std::string> &names, const std::vector<std::string> &fields,
+std::vector<char> chooseFields(const std::vector<std::string> &names, const std::vector<std::string> &fields,
                                const Where &where) {
-  std::vector<bool> chosen(fields.size());
+  std::vector<char> chosen(fields.size());
   for (const std::string &name : names) {
     size_t at = static_cast<size_t>(std::find(fields.begin(), fields.end(), name) - fields.begin());
     if (at == fields.size())

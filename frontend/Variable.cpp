@@ -33,6 +33,13 @@ Variable::Variable(const Tensor &initial, VariableOptions options, Where where) 
   state_->current = ownCopy(initial);
 }
 
+Variable::Variable() = default;
+Variable::Variable(const Variable &) = default;
+Variable::Variable(Variable &&) noexcept = default;
+Variable &Variable::operator=(const Variable &) = default;
+Variable &Variable::operator=(Variable &&) noexcept = default;
+Variable::~Variable() = default;
+
 static const std::shared_ptr<VariableState> &checked(const std::shared_ptr<VariableState> &state, const Where &where) {
   if (!state)
     detail::raiseOp("variable", "it is undefined: a default-constructed variable names none",

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace wg::runtime {
 
@@ -18,16 +20,23 @@ inline constexpr int64_t kDynamic = std::numeric_limits<int64_t>::min();
 /// The highest rank of a tensor.
 inline constexpr int kMaxRank = 8;
 
+class Ints;
+/// Sizes or axes one after the other in memory. (A parameter std::span would make every copy of a list ask whether it
+/// is one, which is a tenth of the time that the public headers take to compile.)
+template <class R>
+concept IntegerRow = !std::is_base_of_v<Ints, R> && requires(const R &row, const int64_t *&data) {
+  data = row.data();
+  row.size();
+};
+
 /// A short list of integers that needs no heap: the sizes of a shape, a list of axes, a permutation.
 class Ints {
 public:
   constexpr Ints() = default;
-  constexpr Ints(std::initializer_list<int64_t> values) : Ints(std::span(values.begin(), values.size())) {}
-  /// Keeps the first capacity() values; excess() tells how many more there were.
-  constexpr Ints(std::span<const int64_t> values) {
-    for (int64_t value : values)
-      push_back(value);
-  }
+  constexpr Ints(std::initializer_list<int64_t> values) { append(values.begin(), values.size()); }
+  /// Of a vector, an array, a span: keeps the first capacity() values; excess() tells how many more there were.
+  template <IntegerRow R> constexpr Ints(const R &values) { append(values.data(), values.size()); }
+  template <size_t n> constexpr Ints(const int64_t (&values)[n]) { append(values, n); }
   constexpr Ints(size_t count, int64_t value) {
     for (size_t i = 0; i < count; ++i)
       push_back(value);
@@ -40,6 +49,10 @@ public:
   constexpr bool empty() const { return size_ == 0; }
   constexpr int64_t operator[](size_t i) const { return data_[i]; }
   constexpr int64_t &operator[](size_t i) { return forgetOwner(), data_[i]; }
+  constexpr const int64_t *data() const { return data_.data(); }
+  /// Of a list that is const a span is made as of any range; this is for others, for which begin() would write. A
+  /// template, so that it costs nothing where it is not used.
+  template <std::same_as<std::span<const int64_t>> Span> constexpr operator Span() { return Span(data_.data(), size_); }
   constexpr const int64_t *begin() const { return data_.data(); }
   constexpr const int64_t *end() const { return data_.data() + size_; }
   constexpr int64_t *begin() { return forgetOwner(), data_.data(); }
@@ -51,8 +64,12 @@ public:
     else if (excess_ < 255)
       ++excess_;
   }
-  constexpr bool contains(int64_t value) const { return std::find(begin(), end(), value) != end(); }
-  constexpr operator std::span<const int64_t>() const { return {data_.data(), size_}; }
+  constexpr bool contains(int64_t value) const {
+    for (int64_t each : *this)
+      if (each == value)
+        return true;
+    return false;
+  }
   friend constexpr bool operator==(const Ints &a, const Ints &b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
@@ -67,6 +84,10 @@ public:
   }
 
 private:
+  constexpr void append(const int64_t *values, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      push_back(values[i]);
+  }
   constexpr void forgetOwner() {
     if (ownerLow_ || ownerHigh_) // threads that read one list write nothing
       setOwner(0);

@@ -14,7 +14,14 @@ namespace wg::data {
   detail::raise({.op = op, .message = std::move(message), .remedy = std::move(remedy)}, where);
 }
 
-Dataset::Dataset(Tensor x, Tensor y, Where where) : examples_{std::move(x), std::move(y)} {
+Dataset::Dataset(const Dataset &) = default;
+Dataset::Dataset(Dataset &&) noexcept = default;
+Dataset &Dataset::operator=(const Dataset &) = default;
+Dataset &Dataset::operator=(Dataset &&) noexcept = default;
+Dataset::~Dataset() = default;
+Dataset::Dataset(const Examples &examples, Where where) : Dataset(examples.x, examples.y, where) {}
+Dataset::Dataset(Tensor x, Tensor y, Where where)
+    : examples_{std::move(x), std::move(y)}, epoch_(std::make_shared<std::atomic<int64_t>>(0)) {
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->body(where), tensor->symbolic())
       detail::raiseNoElements("dataset", *tensor, where);
@@ -126,6 +133,18 @@ Examples Dataset::make(const std::vector<int64_t> &order, int64_t epoch, int64_t
   return batch;
 }
 
+int64_t Dataset::size() const { return examples_.size(); }
+
+Dataset::Iterator::Iterator(const Iterator &) = default;
+Dataset::Iterator::Iterator(Iterator &&) noexcept = default;
+Dataset::Iterator &Dataset::Iterator::operator=(const Iterator &) = default;
+Dataset::Iterator &Dataset::Iterator::operator=(Iterator &&) noexcept = default;
+Dataset::Iterator::~Iterator() = default;
+Dataset::Iterator::Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch,
+                            int64_t next, const Where &where)
+    : dataset_(dataset), order_(std::move(order)), epoch_(epoch), next_(next), where_(where) {}
+
+Dataset::Iterator Dataset::end() const { return Iterator(this, nullptr, 0, batches(), {}); }
 Dataset::Iterator Dataset::begin(Where where) const {
   size(); // an error if the data set was moved from
   int64_t epoch = epoch_->fetch_add(1);

@@ -10,6 +10,12 @@
 
 namespace wg::metrics {
 
+Metric::Metric(std::string name, Where where) : name_(std::move(name)), where_(where) {}
+Metric::Metric(const Metric &) = default;
+Metric &Metric::operator=(const Metric &) = default;
+Metric::~Metric() = default;
+std::vector<nn::Module::Named> Metric::named_state() const && { return state_; }
+
 using detail::raiseOp;
 using detail::tensorOf;
 using detail::typeOf;

@@ -6,6 +6,15 @@
 
 namespace wg::nn {
 
+Module::Module() = default;
+Module::Module(const Module &) = default;
+Module::Module(Module &&) noexcept = default;
+Module &Module::operator=(const Module &) = default;
+Module &Module::operator=(Module &&) noexcept = default;
+Module::~Module() = default;
+
+std::vector<Module::Named> Module::named_variables() const && { return variables_; }
+
 Variable Module::add(const std::string &name, const Tensor &initial, bool trainable, Where where) {
   Variable variable(initial, {.name = name, .trainable = trainable}, where);
   add(name, variable, where);

@@ -124,6 +124,8 @@ Tensor index(const Located &x, int64_t i, int64_t axis) {
   return reshapeTo(taken(tensor, cut, where), Shape(shape.list), shape.values, where);
 }
 
+Indices::Indices(std::initializer_list<Index> list, Where where) : list(list), where(where) {}
+
 Tensor Tensor::operator[](const Indices &indices) const {
   const Where &where = indices.where;
   const TensorType &type = body(where)->type;

@@ -8,6 +8,19 @@ namespace wg {
 
 using runtime::OpId;
 
+Axes::Axes() = default;
+Axes::Axes(std::initializer_list<detail::Number> axes) : list(std::in_place) {
+  for (detail::Number axis : axes)
+    list->push_back(axis.at);
+}
+Axes::Axes(std::vector<int64_t> axes) : list(std::move(axes)) {}
+Axes::Axes(const Axes &) = default;
+Axes::Axes(Axes &&) noexcept = default;
+Axes &Axes::operator=(const Axes &) = default;
+Axes &Axes::operator=(Axes &&) noexcept = default;
+Axes::~Axes() = default;
+Axes Axes::all() { return Axes(); }
+
 namespace detail {
 
 Tensor tensorOf(const Located &x) {

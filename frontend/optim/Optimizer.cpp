@@ -9,6 +9,9 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <set>
 
 namespace wg::optim {
 
@@ -25,19 +28,61 @@ static double checkedFactor(double factor, const Where &where) {
                 "finite and 0 or more", where);
 }
 
+using Named = nn::Module::Named;
+
+struct Optimizer::State {
+  /// What the optimiser knows of a variable. Variables first seen in one call count their steps together.
+  struct Seen {
+    int64_t id;
+    Variable step;
+    std::vector<Variable> slots;
+    bool warned = false;
+  };
+  /// The places of the variables in `seen`, which has all of them afterwards.
+  std::vector<size_t> see(const std::vector<Named> &variables, const Where &where);
+  Variable makeSlot(const Tensor &initial, const std::string &name);
+  /// Takes back what was made beyond so many variables and slots.
+  void forget(size_t seenBefore, size_t slotsBefore);
+
+  std::mutex mutex; ///< held by apply, build and named_slots
+  std::vector<std::string> slotNames;
+  Schedule schedule;
+  double weightDecay;
+  Variable rate;
+  std::vector<ParameterGroup> groups = {};
+  std::map<int64_t, size_t> groupOf = {}; ///< in `groups`, by the variable's id
+  std::vector<Seen> seen = {};
+  std::map<int64_t, size_t> placeOf = {}; ///< in `seen`, by the variable's id
+  std::vector<Variable> slots = {};
+  std::set<std::string> names = {};        ///< of the slots
+  std::map<std::string, int> numbers = {}; ///< the last that a name got
+};
+
 Optimizer::Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay)
-    : slotNames_(std::move(slots)), schedule_(std::move(learning_rate)),
-      weightDecay_(checkedDecay(weight_decay, where)),
-      rate_(checkedRate(schedule_.at(0, where), where), {.name = "learning_rate", .trainable = false}, where) {}
+    : state_(new State{.mutex = {},
+                       .slotNames = std::move(slots),
+                       .schedule = std::move(learning_rate),
+                       .weightDecay = checkedDecay(weight_decay, where),
+                       .rate = {}}) {
+  state_->rate =
+      Variable(checkedRate(state_->schedule.at(0, where), where), {.name = "learning_rate", .trainable = false}, where);
+}
+Optimizer::~Optimizer() = default;
+
+double Optimizer::learning_rate() const { return state_->rate.item<double>(); }
+const std::vector<Variable> &Optimizer::slots() const { return state_->slots; }
+const Variable &Optimizer::slot(const Update &update, size_t which) const {
+  return state_->seen[update.index].slots[which];
+}
 
 void Optimizer::set_learning_rate(double rate, Where where) const {
   checkedRate(rate, where);
-  if (!schedule_.is_constant())
+  if (!state_->schedule.is_constant())
     detail::raise({.op = "optimizer",
                    .message = "the learning rate follows a schedule, which would set it again in the next step",
                    .remedy = "make the optimiser with a number: Adam(0.001)"},
                   where);
-  rate_.assign(Located(Tensor(rate), where));
+  state_->rate.assign(Located(Tensor(rate), where));
 }
 
 Tensor Optimizer::rate(const Update &update) {
@@ -45,6 +90,9 @@ Tensor Optimizer::rate(const Update &update) {
   return dtype == f64 ? update.rate : cast(update.rate, dtype);
 }
 
+ParameterGroup::ParameterGroup(Variable factor, double weightDecay)
+    : factor_(std::move(factor)), weightDecay_(weightDecay) {}
+double ParameterGroup::learning_rate_factor() const { return factor_.item<double>(); }
 void ParameterGroup::set_learning_rate_factor(double factor, Where where) const {
   factor_.assign(Located(Tensor(checkedFactor(factor, where)), where));
 }
@@ -52,75 +100,75 @@ void ParameterGroup::set_learning_rate_factor(double factor, Where where) const 
 /// Nothing is added unless all of it is.
 ParameterGroup Optimizer::add_group(const Parameters &parameters, GroupOptions options, Where where) {
   double factor = checkedFactor(options.learning_rate_factor, where),
-         decay = checkedDecay(options.weight_decay.value_or(weightDecay_), where);
-  std::lock_guard lock(mutex_);
-  std::map<int64_t, size_t> groupOf = groupOf_;
+         decay = checkedDecay(options.weight_decay.value_or(state_->weightDecay), where);
+  std::lock_guard lock(state_->mutex);
+  std::map<int64_t, size_t> groupOf = state_->groupOf;
   for (const auto &[name, variable] : parameters.named_variables()) {
     auto refuse = [&](const char *why, const char *remedy) {
       detail::raise({.op = "add_group", .message = "variable '" + name + "' " + why, .remedy = remedy}, where);
     };
     if (!runtime::isFloat(variable.dtype(where)))
       refuse("is not a float, and a step changes floats only", "leave it out of the group");
-    if (places_.contains(variable.id()))
+    if (state_->placeOf.contains(variable.id()))
       refuse("has been stepped or built with the optimiser's own rate and decay",
              "add the groups before the first apply and before build");
-    if (!groupOf.emplace(variable.id(), groups_.size()).second)
+    if (!groupOf.emplace(variable.id(), state_->groups.size()).second)
       refuse("is in a group already", "name each variable in one group");
   }
   ParameterGroup group(
       at_trace_time([&] { return Variable(factor, {.name = "learning_rate_factor", .trainable = false}, where); }),
       decay);
-  groups_.push_back(group);
-  groupOf_.swap(groupOf);
+  state_->groups.push_back(group);
+  state_->groupOf.swap(groupOf);
   return group;
 }
 
 std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(state_->mutex);
   std::vector<std::pair<std::string, Variable>> named;
-  for (const Variable &slot : slots_)
+  for (const Variable &slot : state_->slots)
     named.emplace_back(slot.name(), slot);
   return named;
 }
 
 /// Names that exist already get a number: `weight.m`, `weight.m_1`. A name is taken if its slot is made.
-Variable Optimizer::makeSlot(const Tensor &initial, const std::string &name) {
+Variable Optimizer::State::makeSlot(const Tensor &initial, const std::string &name) {
   std::string unique = name;
   // From the last number of this name on: layers are many and their names few.
-  for (int &number = numbers_[name]; names_.contains(unique);)
+  for (int &number = numbers[name]; names.contains(unique);)
     unique = name + "_" + std::to_string(++number);
-  slots_.push_back(Variable(initial, {.name = unique, .trainable = false}));
-  names_.insert(unique);
-  return slots_.back();
+  slots.push_back(Variable(initial, {.name = unique, .trainable = false}));
+  names.insert(unique);
+  return slots.back();
 }
 
-void Optimizer::forget(size_t seen, size_t slots) {
-  for (; seen_.size() > seen; seen_.pop_back())
-    places_.erase(seen_.back().id);
-  for (; slots_.size() > slots; slots_.pop_back())
-    names_.erase(slots_.back().name());
-  numbers_.clear(); // counted anew
+void Optimizer::State::forget(size_t seenBefore, size_t slotsBefore) {
+  for (; seen.size() > seenBefore; seen.pop_back())
+    placeOf.erase(seen.back().id);
+  for (; slots.size() > slotsBefore; slots.pop_back())
+    names.erase(slots.back().name());
+  numbers.clear(); // counted anew
 }
 
 /// What a failure leaves behind is forgotten: the next call names its slots as this one would have.
-std::vector<size_t> Optimizer::see(const std::vector<Named> &variables, const Where &where) {
-  const size_t seenBefore = seen_.size(), slotsBefore = slots_.size();
+std::vector<size_t> Optimizer::State::see(const std::vector<Named> &variables, const Where &where) {
+  const size_t seenBefore = seen.size(), slotsBefore = slots.size();
   Variable step; // the count of the variables seen for the first time in this call
   std::vector<size_t> places;
   try {
     for (const auto &[name, variable] : variables) {
       const TensorType type{variable.dtype(where), variable.shape(where)};
-      auto known = places_.find(variable.id());
-      if (known == places_.end())
+      auto known = placeOf.find(variable.id());
+      if (known == placeOf.end())
         known = at_trace_time([&] {
           if (!step.defined())
             step = makeSlot(Tensor(int64_t(0)), "step");
           Seen fresh{variable.id(), step, {}};
-          for (const std::string &slot : slotNames_)
+          for (const std::string &slot : slotNames)
             if (runtime::isFloat(type.dtype))
               fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), name + "." + slot));
-          seen_.push_back(std::move(fresh));
-          return places_.emplace(variable.id(), seen_.size() - 1).first;
+          seen.push_back(std::move(fresh));
+          return placeOf.emplace(variable.id(), seen.size() - 1).first;
         });
       places.push_back(known->second);
     }
@@ -131,7 +179,17 @@ std::vector<size_t> Optimizer::see(const std::vector<Named> &variables, const Wh
   return places;
 }
 
-void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Named> &variables, const Where &where) {
+void Optimizer::buildAll(const detail::NamedVariables &variables, const Where &where) {
+  std::lock_guard lock(state_->mutex);
+  state_->see(variables.list, where);
+}
+
+void Optimizer::apply(std::initializer_list<Grad> grads, std::initializer_list<Variable> variables, Where where) {
+  applyAll(std::vector<Grad>(grads), detail::NamedVariables(std::vector<Variable>(variables)), where);
+}
+
+void Optimizer::applyAll(const std::vector<Grad> &grads, const detail::NamedVariables &named, const Where &where) {
+  const std::vector<Named> &variables = named.list;
   if (grads.size() != variables.size())
     detail::raise(
         {.op = "apply",
@@ -152,58 +210,59 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const std::vector<Named
 
   // A step that fails half way, for lack of memory, puts back what it changed; a trace
   // that fails is dropped as a whole.
-  std::lock_guard lock(mutex_);
-  const size_t seenBefore = seen_.size(), slotsBefore = slots_.size();
+  std::lock_guard lock(state_->mutex);
+  const size_t seenBefore = state_->seen.size(), slotsBefore = state_->slots.size();
   std::vector<std::pair<std::shared_ptr<detail::VariableState>, Tensor>> before;
   auto keep = [&](const Variable &variable) {
     before.emplace_back(variable.state(), detail::currentValue(variable.state(), where));
   };
   try {
-    std::vector<size_t> places = see(variables, where);
+    std::vector<size_t> places = state_->see(variables, where);
     if (!detail::level().trace) {
-      if (!schedule_.is_constant())
-        keep(rate_);
+      if (!state_->schedule.is_constant())
+        keep(state_->rate);
       for (size_t i = 0; i < variables.size(); ++i) {
         keep(variables[i].second);
-        keep(seen_[places[i]].step);
-        std::for_each(seen_[places[i]].slots.begin(), seen_[places[i]].slots.end(), keep);
+        keep(state_->seen[places[i]].step);
+        std::for_each(state_->seen[places[i]].slots.begin(), state_->seen[places[i]].slots.end(), keep);
       }
     }
-    step(grads, variables, places);
+    step(grads, named, places);
   } catch (...) {
     detail::exchangeValues(before);
-    forget(seenBefore, slotsBefore);
+    state_->forget(seenBefore, slotsBefore);
     throw;
   }
 }
 
 /// One step of each variable, whose place among those seen is `places`.
-void Optimizer::step(const std::vector<Grad> &grads, const std::vector<Named> &variables,
+void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariables &named,
                      const std::vector<size_t> &places) {
+  const std::vector<Named> &variables = named.list;
   struct Step {
     Variable count;
     Tensor next, rate;
   };
   std::vector<Step> steps; // one for each set of variables that count together
   for (size_t place : places) {
-    const Variable &count = seen_[place].step;
+    const Variable &count = state_->seen[place].step;
     if (std::any_of(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(count); }))
       continue;
     auto [before, after] = detail::increment(count);
-    steps.push_back({count, after, schedule_.is_constant() ? rate_.value() : schedule_(before)});
+    steps.push_back({count, after, state_->schedule.is_constant() ? state_->rate.value() : state_->schedule(before)});
   }
-  if (!schedule_.is_constant())
-    rate_.assign(steps.back().rate);
+  if (!state_->schedule.is_constant())
+    state_->rate.assign(steps.back().rate);
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto &[name, variable] = variables[i];
-    Seen &seen = seen_[places[i]];
+    State::Seen &seen = state_->seen[places[i]];
     if (grads[i].has_value()) {
       auto step = std::find_if(steps.begin(), steps.end(), [&](const Step &each) { return each.count.is(seen.step); });
-      auto known = groupOf_.find(variable.id());
-      const ParameterGroup *group = known == groupOf_.end() ? nullptr : &groups_[known->second];
+      auto known = state_->groupOf.find(variable.id());
+      const ParameterGroup *group = known == state_->groupOf.end() ? nullptr : &state_->groups[known->second];
       Tensor rate = group ? step->rate * group->factor_ : step->rate;
       Update each{variable, grads[i].value(), places[i], step->next, rate};
-      if (double decay = group ? group->weightDecay_ : weightDecay_; decay > 0)
+      if (double decay = group ? group->weightDecay_ : state_->weightDecay; decay > 0)
         variable.assign_sub(cast(rate * decay, variable.dtype()) * variable);
       update(each);
     } else if (!seen.warned) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <wengert/runtime/DType.h>
+#include <wengert/runtime/Failure.h>
 #include <wengert/runtime/Shape.h>
-#include <wengert/runtime/Status.h>
 
 #include <iosfwd>
 #include <stdexcept>

@@ -63,16 +63,13 @@ struct ObjectOptions {
 
 namespace detail {
 
-/// A list with room for N elements before it needs the heap.
-template <class T, size_t N> class Inline {
+/// A list with room for N elements before it needs the heap. The library has the bodies, for the lists of this header.
+template <class T, size_t N> class WENGERT_API Inline {
 public:
   Inline() = default;
   Inline(const Inline &) = delete;
   Inline &operator=(const Inline &) = delete;
-  ~Inline() {
-    if (data_ != local_)
-      delete[] data_;
-  }
+  ~Inline();
   void push_back(const T &value) {
     reserve(size_ + 1);
     data_[size_++] = value;
@@ -91,16 +88,7 @@ public:
   void clear() { size_ = 0; }
 
 private:
-  void grow(size_t size) {
-    size_t wide = size > capacity_ * 2 ? size : capacity_ * 2;
-    T *wider = new T[wide];
-    for (size_t i = 0; i < size_; ++i)
-      wider[i] = data_[i];
-    if (data_ != local_)
-      delete[] data_;
-    data_ = wider;
-    capacity_ = wide;
-  }
+  void grow(size_t size);
   T local_[N];
   T *data_ = local_;
   size_t size_ = 0, capacity_ = N;
@@ -144,23 +132,12 @@ public:
 
   /// What follows belongs to an argument of the C++ type with this number.
   void argument(uint32_t index, uint32_t type) { word(KeyTag::argument, index, type); }
-  void operator()(const Tensor &tensor) {
-    const TensorType &type = tensor.body(where)->type;
-    word(KeyTag::tensor, static_cast<uint32_t>(type.dtype), static_cast<uint32_t>(type.shape.rank()));
-    for (int64_t dim : type.shape)
-      key.push_back(static_cast<uint64_t>(dim));
-    leaves.push_back({&tensor, nullptr});
-    symbolic |= tensor.symbolic();
-  }
+  void operator()(const Tensor &tensor);
   void operator()(const Variable &variable);
   void operator()(const Grad &grad) { (*this)(grad.value(where)); }
   void operator()(const std::string &text) { string(KeyTag::string, text); }
   void operator()(const std::string_view &text) { string(KeyTag::string, text); }
-  void operator()(const Ints &sizes) {
-    word(KeyTag::sizes, static_cast<uint32_t>(sizes.size()));
-    for (int64_t size : sizes)
-      key.push_back(static_cast<uint64_t>(size));
-  }
+  void operator()(const Ints &sizes);
   void operator()(Key key) { key.key ? string(KeyTag::key, *key.key) : word(KeyTag::endKey, 0); }
   void operator()(Field field) {
     word(field.name ? KeyTag::field : KeyTag::endKey, 0);
@@ -238,7 +215,18 @@ struct Results {
 
 class FunctionState;
 class ConcreteState;
-WENGERT_API std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where);
+/// The user's callable, which the handles of its function share.
+class WENGERT_API Kept {
+public:
+  Kept() = default;
+  Kept(const Kept &) = delete;
+  virtual ~Kept();
+};
+template <class F> class KeptCallable final : public Kept {
+public:
+  explicit KeptCallable(F f) : f(std::move(f)) {}
+  F f;
+};
 /// Finds or makes the concrete function and calls it.
 WENGERT_API void call(FunctionState &function, Arguments &arguments, Body body, Results &results);
 /// Finds or makes it.
@@ -276,6 +264,8 @@ template <class R, class F, class... A> struct Tracer {
     std::apply([&](auto &...placeholder) { (visit(placeholder, place), ...); }, placeholders);
     if constexpr (std::is_void_v<R>) {
       std::apply(self.f, placeholders);
+    } else if constexpr (std::same_as<R, Tensor>) {
+      frame.result(std::apply(self.f, placeholders));
     } else {
       auto result = std::make_shared<R>(std::apply(self.f, placeholders));
       visit(*result, [&]<class L>(L &leaf) {
@@ -406,10 +396,20 @@ public:
   const std::shared_ptr<detail::FunctionState> &state() const { return state_; }
 
 protected:
-  explicit FunctionBase(std::shared_ptr<detail::FunctionState> state) : state_(std::move(state)) {}
+  /// Takes `kept` over, also if it throws.
+  FunctionBase(std::string name, const FunctionOptions &options, const Where &where, detail::Kept *kept);
+  FunctionBase(const FunctionBase &) = default;
+  FunctionBase(FunctionBase &&) noexcept = default;
+  FunctionBase &operator=(const FunctionBase &) = default;
+  FunctionBase &operator=(FunctionBase &&) noexcept = default;
+  ~FunctionBase();
   /// Errors if the function was moved from.
   detail::FunctionState &self(const Where &where = {}) const;
+  template <class F> F &kept() const { return static_cast<detail::KeptCallable<F> &>(*kept_).f; }
+
+private:
   std::shared_ptr<detail::FunctionState> state_;
+  std::shared_ptr<detail::Kept> kept_;
 };
 
 /// A callable with a known parameter list. Copies share the cache. Any number of threads may call it. After a move,
@@ -417,50 +417,47 @@ protected:
 /// machine code yet is interpreted.
 template <class Signature> class Function;
 template <class R, class... P> class Function<R(P...)> : public FunctionBase {
+  using Original = std::function<R(P...)>;
+
 public:
-  Function(std::string name, std::function<R(P...)> f, FunctionOptions options = {}, Where where = Where::current())
-      : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
-        f_(std::make_shared<std::function<R(P...)>>(std::move(f))) {}
+  Function(std::string name, Original f, const FunctionOptions &options = {}, Where where = Where::current())
+      : FunctionBase(std::move(name), options, where, new detail::KeptCallable<Original>(std::move(f))) {}
 
   R operator()(P... args, Where where = Where::current()) const {
     if constexpr (detail::checkTypes<R, std::decay_t<P>...>())
-      return detail::invoke<R, std::function<R(P...)>, std::decay_t<P>...>(self(where), *f_, where, args...);
+      return detail::invoke<R, Original, std::decay_t<P>...>(self(where), kept<Original>(), where, args...);
   }
   /// Traces and compiles without running (with a dynamic size, a call compiles). A TensorSpec may stand for any tensor.
   ConcreteFunction trace(P... args, Where where = Where::current()) const {
     if constexpr (detail::checkTypes<R, std::decay_t<P>...>()) {
-      using Trace = detail::Tracer<std::decay_t<R>, std::function<R(P...)>, std::decay_t<P>...>;
+      using Trace = detail::Tracer<std::decay_t<R>, Original, std::decay_t<P>...>;
       detail::FunctionState &state = self(where);
       detail::Arguments arguments(where);
       detail::collect(arguments, args...);
-      Trace trace{*f_, {args...}};
+      Trace trace{kept<Original>(), {args...}};
       return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
     }
   }
   /// The callable itself.
-  const std::function<R(P...)> &original() const {
+  const Original &original() const {
     self();
-    return *f_;
+    return kept<Original>();
   }
-
-private:
-  std::shared_ptr<std::function<R(P...)>> f_;
 };
 
 /// A callable with `auto` parameters: their types are those of the arguments. Its reports cannot name the place of a
 /// call.
 template <class F> class GenericFunction : public FunctionBase {
 public:
-  GenericFunction(std::string name, F f, FunctionOptions options = {}, Where where = Where::current())
-      : FunctionBase(detail::makeFunction(std::move(name), std::move(options), where)),
-        f_(std::make_shared<F>(std::move(f))) {}
+  GenericFunction(std::string name, F f, const FunctionOptions &options = {}, Where where = Where::current())
+      : FunctionBase(std::move(name), options, where, new detail::KeptCallable<F>(std::move(f))) {}
   template <class... A> auto operator()(const A &...args) const {
     static_assert(std::is_invocable_v<F &, const A &...>,
                   "the callable of this wg::function does not take these arguments");
     if constexpr (std::is_invocable_v<F &, const A &...>) {
       using R = std::invoke_result_t<F &, const A &...>;
       if constexpr (detail::checkTypes<R, A...>())
-        return detail::invoke<R, F, A...>(self(), *f_, Where(), args...);
+        return detail::invoke<R, F, A...>(self(), kept<F>(), Where(), args...);
     }
   }
   template <class... A> ConcreteFunction trace(const A &...args) const {
@@ -470,22 +467,19 @@ public:
       detail::FunctionState &state = self();
       detail::Arguments arguments{Where()};
       detail::collect(arguments, args...);
-      Trace trace{*f_, {args...}};
+      Trace trace{kept<F>(), {args...}};
       return ConcreteFunction(detail::concrete(state, arguments, {&trace, &Trace::run}));
     }
   }
-
-private:
-  std::shared_ptr<F> f_;
 };
 
 /// A callable with default arguments: a call may leave the last ones out.
 template <class F, class Signature> class DefaultedFunction;
 template <class F, class R, class... P> class DefaultedFunction<F, R(P...)> : public Function<R(P...)> {
 public:
-  DefaultedFunction(std::string name, std::shared_ptr<F> f, FunctionOptions options, Where where)
+  DefaultedFunction(std::string name, std::shared_ptr<F> f, const FunctionOptions &options, Where where)
       : Function<R(P...)>(
-            std::move(name), [f](P... args) -> R { return (*f)(std::forward<P>(args)...); }, std::move(options), where),
+            std::move(name), [f](P... args) -> R { return (*f)(std::forward<P>(args)...); }, options, where),
         f_(std::move(f)) {}
 
   using Function<R(P...)>::operator();
@@ -556,31 +550,32 @@ concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
 /// A function that is traced on its first call of each signature, differentiated and compiled, and from then on one
 /// native call: `auto step = wg::function("step", [&](const Tensor &x) { ... });`. `f` may be a lambda, with default
 /// arguments or of a type that can only be moved, a function, or an op: `wg::function("exp", wg::exp)`.
-template <class F> auto function(std::string name, F f, FunctionOptions options = {}, Where where = Where::current()) {
+template <class F>
+auto function(std::string name, F f, const FunctionOptions &options = {}, Where where = Where::current()) {
   if constexpr (std::is_pointer_v<F>) {
-    return Function<typename detail::SignatureOf<F>::type>(std::move(name), f, std::move(options), where);
+    return Function<typename detail::SignatureOf<F>::type>(std::move(name), f, options, where);
   } else if constexpr (detail::HasOneSignature<F>) {
     using Signature = detail::SignatureOf<decltype(&F::operator())>;
     if constexpr (Signature::template hasDefaults<F>())
-      return DefaultedFunction<F, typename Signature::type>(std::move(name), std::make_shared<F>(std::move(f)),
-                                                            std::move(options), where);
+      return DefaultedFunction<F, typename Signature::type>(std::move(name), std::make_shared<F>(std::move(f)), options,
+                                                            where);
     else if constexpr (std::copy_constructible<F>)
-      return Function<typename Signature::type>(std::move(name), std::move(f), std::move(options), where);
+      return Function<typename Signature::type>(std::move(name), std::move(f), options, where);
     else
       return Function<typename Signature::type>(
           std::move(name),
           [f = std::make_shared<F>(std::move(f))](auto &&...args) -> decltype(auto) {
             return (*f)(std::forward<decltype(args)>(args)...);
           },
-          std::move(options), where);
+          options, where);
   } else {
-    return GenericFunction<F>(std::move(name), std::move(f), std::move(options), where);
+    return GenericFunction<F>(std::move(name), std::move(f), options, where);
   }
 }
 template <class F>
   requires(!std::convertible_to<F, std::string>)
-auto function(F f, FunctionOptions options = {}, Where where = Where::current()) {
-  return wg::function(std::string("function"), std::move(f), std::move(options), where);
+auto function(F f, const FunctionOptions &options = {}, Where where = Where::current()) {
+  return wg::function(std::string("function"), std::move(f), options, where);
 }
 
 /// Every function runs its C++ body op by op: for debugging.

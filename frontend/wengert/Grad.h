@@ -13,13 +13,14 @@ namespace wg {
 
 class WENGERT_API Grad {
 public:
-  Grad() = default;
-  Grad(Tensor value) : value_(std::move(value)) {}
-  static Grad none(std::string reason) {
-    Grad grad;
-    grad.reason_ = std::move(reason);
-    return grad;
-  }
+  Grad();
+  Grad(Tensor value);
+  Grad(const Grad &other);
+  Grad(Grad &&other) noexcept;
+  Grad &operator=(const Grad &other);
+  Grad &operator=(Grad &&other) noexcept;
+  ~Grad();
+  static Grad none(std::string reason);
 
   bool has_value() const { return value_.defined(); }
   explicit operator bool() const { return has_value(); }
@@ -61,15 +62,23 @@ private:
 WENGERT_API std::ostream &operator<<(std::ostream &out, const Grad &grad);
 WENGERT_API std::string to_string(const Grad &grad);
 
+namespace detail {
+WENGERT_API std::vector<Grad> listOf(const Grad *grads, size_t count);
+/// At the end of a list of gradients. (In the library, like more in these headers that is short: what is no template is
+/// compiled once, and not in every program.)
+WENGERT_API void append(std::vector<Grad> &grads, const Grad &grad);
+} // namespace detail
+
 /// As many gradients as there were sources: `auto [dw, db] = tape.gradient(loss, {w, b});`. Also a list of any length.
 template <size_t n> struct GradArray : std::array<Grad, n> {
-  operator std::vector<Grad>() const { return {this->begin(), this->end()}; }
+  operator std::vector<Grad>() const { return detail::listOf(this->data(), n); }
 };
 
 namespace detail {
 template <size_t n> GradArray<n> arrayOf(std::vector<Grad> grads) {
   GradArray<n> array;
-  std::move(grads.begin(), grads.end(), array.begin());
+  for (size_t i = 0; i < n; ++i)
+    array[i] = std::move(grads[i]);
   return array;
 }
 } // namespace detail

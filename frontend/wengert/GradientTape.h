@@ -18,16 +18,18 @@ class GradientTape;
 enum class Unconnected { none, zero };
 
 /// One cotangent per target; an undefined tensor means ones. A number takes its target's dtype.
-struct Seeds {
-  Seeds() = default;
-  Seeds(const Tensor &seed) : list{seed} {}
-  template <Arithmetic T> Seeds(T seed) : list{Tensor(seed)}, isNumber(true) {}
-  Seeds(std::vector<Tensor> seeds) : list(std::move(seeds)) {}
-  Seeds(std::initializer_list<Tensor> seeds) : list(seeds) {}
-  Seeds(const std::vector<std::optional<Tensor>> &seeds) {
-    for (const auto &seed : seeds)
-      list.push_back(seed.value_or(Tensor()));
-  }
+struct WENGERT_API Seeds {
+  Seeds();
+  Seeds(const Tensor &seed);
+  template <Arithmetic T> Seeds(T seed) : Seeds(Tensor(seed)) { isNumber = true; }
+  Seeds(std::vector<Tensor> seeds);
+  Seeds(std::initializer_list<Tensor> seeds);
+  Seeds(const std::vector<std::optional<Tensor>> &seeds);
+  Seeds(const Seeds &other);
+  Seeds(Seeds &&other) noexcept;
+  Seeds &operator=(const Seeds &other);
+  Seeds &operator=(Seeds &&other) noexcept;
+  ~Seeds();
   std::vector<Tensor> list;
   bool isNumber = false;
 };
@@ -53,20 +55,29 @@ class Tape;
 WENGERT_API Variable placeOf(GradientTape &tape, const Variable &variable, const Where &where);
 
 /// A tensor or a variable among the sources of a gradient, or among what is watched.
-struct Source {
-  Source(const Tensor &tensor) : tensor(tensor) {}
-  Source(const Variable &variable) : variable(variable) {}
-  Source(const Grad &grad) : tensor(grad.has_value() ? grad.value() : Tensor()), reason(grad.reason()) {}
+struct WENGERT_API Source {
+  Source(const Tensor &tensor);
+  Source(const Variable &variable);
+  Source(const Grad &grad);
+  Source(const Source &other);
+  Source(Source &&other) noexcept;
+  Source &operator=(const Source &other);
+  Source &operator=(Source &&other) noexcept;
+  ~Source();
   Tensor tensor;
   Variable variable;
   std::string reason; ///< of an empty gradient
 };
 
+WENGERT_API void append(std::vector<Source> &sources, const Tensor &tensor);
+WENGERT_API void append(std::vector<Source> &sources, const Variable &variable);
+WENGERT_API void append(std::vector<Source> &sources, const Grad &grad);
+WENGERT_API void append(std::vector<Source> &sources, const Source &source);
 /// The tensors, variables and gradients in a structure, in order.
 template <class T> void collectLeaves(const T &tree, std::vector<Source> &sources) {
   visit(tree, [&]<class L>(const L &leaf) {
-    if constexpr (std::constructible_from<Source, const L &>)
-      sources.emplace_back(leaf);
+    if constexpr (requires { append(sources, leaf); })
+      append(sources, leaf);
   });
 }
 /// Whether there is a gradient by a T; if not, one line says what to do.
@@ -99,12 +110,15 @@ private:
 } // namespace detail
 
 /// One tensor or variable, or any structure of them, with the place where it was written.
-class Targets {
+class WENGERT_API Targets {
 public:
   template <class T> Targets(const T &tree, Where where = Where::current()) : where(where) {
     detail::collectSources(tree, list);
   }
-  Targets(std::initializer_list<detail::Source> leaves, Where where = Where::current()) : list(leaves), where(where) {}
+  Targets(std::initializer_list<detail::Source> leaves, Where where = Where::current());
+  Targets(const Targets &other);
+  Targets &operator=(const Targets &other);
+  ~Targets();
   std::vector<detail::Source> list;
   Where where;
 };
@@ -150,11 +164,11 @@ public:
   /// that is not persistent; seeds that do not fit the targets; an op without a rule.
   template <class First, class... Rest> auto gradient(const Targets &targets, const First &first, const Rest &...rest) {
     if constexpr (sizeof...(Rest) == 0)
-      return gradientOf(targets, GradientOptions(), first);
+      return gradientOf(targets, defaults(), first);
     else if constexpr (std::same_as<std::tuple_element_t<sizeof...(Rest) - 1, std::tuple<Rest...>>, GradientOptions>)
       return splitOptions(targets, std::forward_as_tuple(first, rest...), std::make_index_sequence<sizeof...(Rest)>());
     else
-      return gradientOf(targets, GradientOptions(), first, rest...);
+      return gradientOf(targets, defaults(), first, rest...);
   }
   /// With the options in braces: `tape.gradient(loss, w, {.unconnected = Unconnected::zero})`.
   template <class S> auto gradient(const Targets &targets, const S &source, const GradientOptions &options) {
@@ -182,6 +196,7 @@ public:
   }
 
 private:
+  static const GradientOptions &defaults();
   template <class Tuple, size_t... I>
   auto splitOptions(const Targets &targets, const Tuple &arguments, std::index_sequence<I...>) {
     return gradientOf(targets, std::get<sizeof...(I)>(arguments), std::get<I>(arguments)...);

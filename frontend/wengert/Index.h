@@ -71,12 +71,12 @@ struct Index {
 };
 
 /// What is read of a tensor, from the first axis on, and where that was written.
-struct Indices {
-  Indices(std::initializer_list<Index> list, Where where = Where::current()) : list(list), where(where) {}
+struct WENGERT_API Indices {
+  Indices(std::initializer_list<Index> list, Where where = Where::current());
   Indices(std::vector<Index> list, Where where = Where::current()) : list(std::move(list)), where(where) {}
   template <class T>
     requires(std::convertible_to<T, Index> && !std::same_as<T, Indices>)
-  Indices(T index, Where where = Where::current()) : list(1, Index(index)), where(where) {}
+  Indices(T index, Where where = Where::current()) : Indices({Index(index)}, where) {}
 
   std::vector<Index> list;
   Where where;

@@ -20,19 +20,21 @@ class Attrs;
 } // namespace runtime
 
 /// Axes of a tensor, integers of any width; negative ones count from the end.
-struct Axes {
-  static Axes all() { return Axes(); }
-  template <detail::Place T> Axes(T axis) : list(std::vector<int64_t>{detail::placeAs(axis)}) {}
-  Axes(std::initializer_list<detail::Number> axes) : list(std::in_place) {
-    for (detail::Number axis : axes)
-      list->push_back(axis.at);
-  }
-  Axes(std::vector<int64_t> axes) : list(std::move(axes)) {}
+struct WENGERT_API Axes {
+  static Axes all();
+  template <detail::Place T> Axes(T axis) : Axes({detail::Number(axis)}) {}
+  Axes(std::initializer_list<detail::Number> axes);
+  Axes(std::vector<int64_t> axes);
+  Axes(const Axes &other);
+  Axes(Axes &&other) noexcept;
+  Axes &operator=(const Axes &other);
+  Axes &operator=(Axes &&other) noexcept;
+  ~Axes();
   /// Empty: all.
   std::optional<std::vector<int64_t>> list;
 
 private:
-  Axes() = default;
+  Axes();
 };
 
 namespace detail {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +31,7 @@ public:
   explicit ProgressLine(ProgressOptions options);
   ProgressLine(const ProgressLine &) = delete;
   ProgressLine &operator=(const ProgressLine &) = delete;
-  ~ProgressLine() { end(); }
+  ~ProgressLine();
 
   void begin(std::optional<int64_t> total);
   void pass() {
@@ -47,11 +46,8 @@ public:
 
 private:
   struct State;
-  struct Delete {
-    void operator()(State *state) const;
-  };
   void advance();
-  std::unique_ptr<State, Delete> state_; ///< null: quiet
+  State *state_ = nullptr; ///< null: quiet
 };
 
 } // namespace detail
@@ -69,17 +65,16 @@ private:
 template <class Range> class Progress {
 public:
   Progress(Range &&range, ProgressOptions options)
-      : range_(std::forward<Range>(range)), total_(options.total),
-        line_(std::make_unique<detail::ProgressLine>(std::move(options))) {}
+      : range_(std::forward<Range>(range)), total_(options.total), line_(std::move(options)) {}
 
   /// A number beside the line, the last one under each name. A tensor is read only when the line is written. Errors:
   /// more elements than one, a symbolic tensor.
-  void set(std::string_view name, double value) { line_->set(name, value); }
+  void set(std::string_view name, double value) { line_.set(name, value); }
   void set(std::string_view name, const Tensor &value, Where where = Where::current()) {
-    line_->set(name, value, where);
+    line_.set(name, value, where);
   }
   /// What is printed before the line.
-  void describe(std::string description) { line_->describe(std::move(description)); }
+  void describe(std::string description) { line_.describe(std::move(description)); }
 
   struct Sentinel {};
   template <class It, class End> class Iterator {
@@ -107,8 +102,8 @@ public:
   /// Begins the line anew.
   auto begin() {
     using std::begin, std::end;
-    line_->begin(total_ ? total_ : sizeOf(range_));
-    return Iterator<decltype(begin(range_)), decltype(end(range_))>(begin(range_), end(range_), line_.get());
+    line_.begin(total_ ? total_ : sizeOf(range_));
+    return Iterator<decltype(begin(range_)), decltype(end(range_))>(begin(range_), end(range_), &line_);
   }
   Sentinel end() const { return {}; }
 
@@ -125,7 +120,7 @@ private:
 
   Range range_; ///< a reference if that is what was given
   std::optional<int64_t> total_;
-  std::unique_ptr<detail::ProgressLine> line_;
+  detail::ProgressLine line_;
 };
 
 /// The same range, with a line that shows how far the loop over it is. A range given by name is

@@ -168,9 +168,7 @@ public:
     return from(values, Shape(shape), where);
   }
   static Tensor from(const std::vector<bool> &values, const Shape &shape, Where where = Where::current());
-  static Tensor from(const std::vector<bool> &values, Where where = Where::current()) {
-    return from(values, Shape{static_cast<int64_t>(values.size())}, where);
-  }
+  static Tensor from(const std::vector<bool> &values, Where where = Where::current());
   /// Of vectors of vectors, an axis for each; rows of unequal length are an error.
   template <class T>
     requires(detail::nesting<T> > 1)

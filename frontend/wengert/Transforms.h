@@ -4,12 +4,9 @@
 #include <wengert/Function.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <initializer_list>
+#include <iterator>
 #include <memory>
-#include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,31 +22,32 @@ namespace detail {
 WENGERT_API Tensor fresh(const Tensor &x);
 [[noreturn]] WENGERT_API void raiseNoVariables(const Where &where);
 [[noreturn]] WENGERT_API void raiseStaticPlace(int place);
-[[noreturn]] WENGERT_API void raisePlace(int place, size_t count, const Where &where);
+WENGERT_API bool contains(const std::vector<int> &places, int place);
+WENGERT_API void checkPlaces(const std::vector<int> &places, size_t count, const Where &where);
 /// Which of `fields` are among `names`; a name that is not a field, or that is there twice, is an error.
-WENGERT_API std::vector<bool> chooseFields(const std::vector<std::string> &names,
+WENGERT_API std::vector<char> chooseFields(const std::vector<std::string> &names,
                                            const std::vector<std::string> &fields, const Where &where);
 /// Why a field that is not among `names` has no gradient.
 WENGERT_API std::string notChosen(const std::vector<std::string> &names);
 WENGERT_API Tensor hooked(const Located &x, std::function<Tensor(const Tensor &)> hook);
 
-/// At how many places of the arguments each variable is, by its id.
-class VariablePlaces {
+/// Which variables of the arguments are at one place only.
+class WENGERT_API VariablePlaces {
 public:
-  template <class... T> explicit VariablePlaces(const T &...trees) { (count(trees), ...); }
-  bool isSingle(const Variable &variable) const {
-    auto at = counts_.find(variable.defined() ? variable.id() : -1);
-    return at != counts_.end() && at->second == 1;
+  template <class... T> explicit VariablePlaces(const T &...trees) {
+    auto count = [&]<class L>(const L &leaf) {
+      if constexpr (std::same_as<L, Variable>)
+        add(leaf);
+    };
+    (visit(trees, count), ...);
+    sort();
   }
+  bool isSingle(const Variable &variable) const;
 
 private:
-  template <class T> void count(const T &tree) {
-    visit(tree, [&]<class L>(const L &leaf) {
-      if constexpr (std::same_as<L, Variable>)
-        ++counts_[leaf.defined() ? leaf.id() : -1];
-    });
-  }
-  std::unordered_map<int64_t, int> counts_;
+  void add(const Variable &variable);
+  void sort();
+  std::vector<int64_t> ids_;
 };
 
 /// A copy of an argument whose tensors have identities of their own. If it is `chosen`, the tape watches them, and of
@@ -113,13 +111,11 @@ auto valueAndGradient(const F &f, const A &first, const Rest &...rest) {
 
 /// The value, and the gradients of all tensors and variables of the arguments at `places`, in the order of `places`.
 template <class Aux, class F, class... A>
-auto valueAndGradients(const F &f, std::span<const int> places, const Where &where, const A &...args) {
-  for (int chosen : places)
-    if (chosen < 0 || chosen >= static_cast<int>(sizeof...(A)))
-      raisePlace(chosen, sizeof...(A), where);
+auto valueAndGradients(const F &f, const std::vector<int> &places, const Where &where, const A &...args) {
+  checkPlaces(places, sizeof...(A), where);
   GradientTape tape({.watch_accessed_variables = false});
   int next = 0;
-  auto isChosen = [&] { return std::find(places.begin(), places.end(), next++) != places.end(); };
+  auto isChosen = [&] { return contains(places, next++); };
   VariablePlaces counted(args...);
   std::tuple<A...> fresh{independent(tape, args, counted, isChosen(), where)...};
   std::vector<Source> sources;
@@ -147,7 +143,7 @@ auto valueAndFields(const F &f, const std::vector<std::string> &names, const Whe
   static_assert(hasFields,
                 "names of fields are given, and the first argument is not a struct with WENGERT_FIELDS(...)");
   if constexpr (hasFields) {
-    std::vector<bool> chosen = chooseFields(names, fieldNames<A>(), where);
+    std::vector<char> chosen = chooseFields(names, fieldNames<A>(), where);
     GradientTape tape({.watch_accessed_variables = false});
     VariablePlaces places(first, rest...);
     A x = first;
@@ -159,7 +155,7 @@ auto valueAndFields(const F &f, const std::vector<std::string> &names, const Whe
       if (isChosen)
         collectLeaves(field, sources);
     };
-    std::apply([&](auto &...fields) { (enter(fields), ...); }, x.wengert_fields());
+    x.wengert_fields()([&](auto &...fields) { (enter(fields), ...); });
     auto value = f(x, rest...);
     std::vector<Grad> gradients = tape.gradient(lossOf<Aux>(value), sources);
     size_t field = 0, leaf = 0;
@@ -172,8 +168,8 @@ auto valueAndFields(const F &f, const std::vector<std::string> &names, const Whe
           return isChosen ? std::move(gradients[leaf++]) : Grad::none(notChosen(names));
       });
     };
-    auto gradient = std::apply([&](const auto &...fields) { return GradientOf<A>{gradientOf(fields)...}; },
-                               std::as_const(x).wengert_fields());
+    auto gradient =
+        std::as_const(x).wengert_fields()([&](const auto &...fields) { return GradientOf<A>{gradientOf(fields)...}; });
     return std::pair(std::move(value), std::move(gradient));
   }
 }
@@ -187,13 +183,13 @@ template <class Aux, class F> auto byFirst(F f) {
 template <class Aux, class F> auto byPlaces(F f, std::vector<int> places, Where where) {
   return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
     if constexpr (checkArguments<F, Aux, A...>())
-      return valueAndGradients<Aux>(f, std::span<const int>(places), where, args...);
+      return valueAndGradients<Aux>(f, places, where, args...);
   };
 }
-template <class Aux, size_t n, class F> auto byList(F f, std::array<int, n> places, Where where) {
-  return [f = std::move(f), places, where]<class... A>(const A &...args) {
+template <class Aux, size_t n, class F> auto byList(F f, std::vector<int> places, Where where) {
+  return [f = std::move(f), places = std::move(places), where]<class... A>(const A &...args) {
     if constexpr (checkArguments<F, Aux, A...>()) {
-      auto [value, gradients] = valueAndGradients<Aux>(f, std::span<const int>(places), where, args...);
+      auto [value, gradients] = valueAndGradients<Aux>(f, places, where, args...);
       if constexpr ((isLeaf<A> && ...))
         return std::pair(std::move(value), arrayOf<n>(std::move(gradients)));
       else
@@ -231,10 +227,10 @@ template <class F> auto value_and_grad(F f, std::vector<int> places, HasAux, Whe
 /// The same for a list in braces. Where every argument is one tensor, variable or number, there is one gradient a
 /// place: `auto [da, db] = value_and_grad(f, {0, 1})(a, b).second;`
 template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], Where where = Where::current()) {
-  return detail::byList<detail::NoAux>(std::move(f), std::to_array(places), where);
+  return detail::byList<detail::NoAux, n>(std::move(f), {std::begin(places), std::end(places)}, where);
 }
 template <class F, size_t n> auto value_and_grad(F f, const int (&places)[n], HasAux, Where where = Where::current()) {
-  return detail::byList<HasAux>(std::move(f), std::to_array(places), where);
+  return detail::byList<HasAux, n>(std::move(f), {std::begin(places), std::end(places)}, where);
 }
 
 /// By fields of the first argument, a struct with WENGERT_FIELDS(...): `value_and_grad(f, {"alpha", "beta"})(model, x)`

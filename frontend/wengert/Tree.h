@@ -27,8 +27,12 @@
   };
 
 #define WENGERT_TIE_(...)                                                                                              \
-  auto wengert_fields() { return std::tie(__VA_ARGS__); }                                                              \
-  auto wengert_fields() const { return std::tie(__VA_ARGS__); }                                                        \
+  auto wengert_fields() {                                                                                              \
+    return [this](auto &&f) -> decltype(auto) { return f(__VA_ARGS__); };                                              \
+  }                                                                                                                    \
+  auto wengert_fields() const {                                                                                        \
+    return [this](auto &&f) -> decltype(auto) { return f(__VA_ARGS__); };                                              \
+  }                                                                                                                    \
   static const std::string_view *wengert_names() {                                                                     \
     static constexpr std::string_view names[] = {WENGERT_EACH_(WENGERT_NAME_, __VA_ARGS__) ""};                        \
     return names;                                                                                                      \
@@ -58,6 +62,10 @@ namespace detail {
 struct Source;
 template <class T>
 concept HasFields = requires(T &tree) { tree.wengert_fields(); };
+/// The types of the fields: std::type_identity<std::tuple<...>>.
+template <class T>
+using FieldsOf = decltype(std::declval<T &>().wengert_fields()(
+    []<class... E>(E &...) { return std::type_identity<std::tuple<E...>>(); }));
 template <class T>
 concept IsModel = std::derived_from<T, nn::Module>;
 /// A static is a value that a signature can hold: a number of at most 64 bits or a long double, an enum, a string, a
@@ -103,7 +111,7 @@ template <class T, bool models = false> constexpr Flaw flawOf() {
   else if constexpr (isMap<T>)
     return flawOf<typename T::mapped_type, models>();
   else if constexpr (HasFields<T>)
-    return first(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
+    return first(FieldsOf<T>());
   else if constexpr (isTuple<T>)
     return first(
         std::type_identity<decltype(std::apply(
@@ -148,7 +156,7 @@ template <class T, bool variables = false> constexpr bool holdsTensors() {
   else if constexpr (isMap<T>)
     holds = holdsTensors<typename T::mapped_type, variables>();
   else if constexpr (HasFields<T>)
-    holds = any(std::type_identity<decltype(std::declval<T &>().wengert_fields())>());
+    holds = any(FieldsOf<T>());
   else if constexpr (isTuple<T>)
     holds =
         any(std::type_identity<decltype(std::apply(
@@ -203,7 +211,7 @@ struct Field {
 };
 
 template <HasFields T> std::vector<std::string> fieldNames() {
-  constexpr size_t count = std::tuple_size_v<decltype(std::declval<T &>().wengert_fields())>;
+  constexpr size_t count = std::tuple_size_v<typename FieldsOf<T>::type>;
   return {T::wengert_names(), T::wengert_names() + count};
 }
 
@@ -238,7 +246,7 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
       visit(field, leaf);
       leaf(end);
     };
-    std::apply([&](auto &...fields) { (visitField(fields), ...); }, tree.wengert_fields());
+    tree.wengert_fields()([&](auto &...fields) { (visitField(fields), ...); });
   } else if constexpr (IsModel<U>) {
     static_assert(std::is_const_v<T>, "what is asked of a model's variables changes none of them");
     for (const Variable &variable : tree.trainable_variables())
@@ -255,7 +263,7 @@ template <class T> std::vector<Grad> gradientsIn(const T &tree) {
   std::vector<Grad> flat;
   visit(tree, [&]<class L>(const L &leaf) {
     if constexpr (std::same_as<L, Grad> || std::same_as<L, Tensor>)
-      flat.emplace_back(leaf);
+      append(flat, leaf);
   });
   return flat;
 }
@@ -264,27 +272,21 @@ template <class T> std::vector<Grad> gradientsIn(const T &tree) {
 inline constexpr const char *kNotASource = "the source is a number, an enum or a string";
 
 /// The same without those of a structure's numbers, enums and strings.
-template <class T> std::vector<Grad> gradientsOfSources(const T &tree) {
-  std::vector<Grad> flat = gradientsIn(tree);
-  std::erase_if(flat, [](const Grad &grad) { return !grad.has_value() && grad.reason() == kNotASource; });
-  return flat;
-}
+WENGERT_API std::vector<Grad> withoutNumbers(std::vector<Grad> grads);
+template <class T> std::vector<Grad> gradientsOfSources(const T &tree) { return withoutNumbers(gradientsIn(tree)); }
 
+WENGERT_API void append(std::vector<char> &flags, bool flag);
+/// The gradients whose flag is set; all of them if there is not one flag for each.
+WENGERT_API std::vector<Grad> chosenOf(std::vector<Grad> grads, const std::vector<char> &flags);
 /// The gradients in `grads` by the variables in a structure, which may hold tensors and numbers beside them.
 template <class Grads, class Variables>
 std::vector<Grad> gradientsByVariables(const Grads &grads, const Variables &variables) {
-  std::vector<Grad> flat = gradientsIn(grads), chosen;
-  std::vector<bool> isVariable;
+  std::vector<char> isVariable;
   visit(variables, [&]<class L>(const L &) {
     if constexpr (isLeaf<L>)
-      isVariable.push_back(std::same_as<L, Variable>);
+      append(isVariable, std::same_as<L, Variable>);
   });
-  if (flat.size() != isVariable.size())
-    return flat;
-  for (size_t i = 0; i < flat.size(); ++i)
-    if (isVariable[i])
-      chosen.push_back(std::move(flat[i]));
-  return chosen;
+  return chosenOf(gradientsIn(grads), isVariable);
 }
 
 /// Whether a T is of variables; if not, one line says what to do.
@@ -299,28 +301,34 @@ template <class T> constexpr bool checkVariables() {
   return false;
 }
 
-/// Calls `take(name, variable)` on each variable of a structure. A model's have their names in it. Others have their
+/// The variables of a structure with their names. A model's trainable ones have their names in it. Others have their
 /// own, or if that is empty those of the keys and fields around it: `encoder.w`.
-template <class T, class F> void visitNamed(const T &tree, F &&take) {
-  if constexpr (IsModel<T>) {
-    for (const auto &[name, variable] : tree.named_variables())
-      if (variable.trainable())
-        take(name, variable);
-    return;
+class WENGERT_API NamedVariables {
+public:
+  template <class T> explicit NamedVariables(const T &tree) {
+    if constexpr (IsModel<T>)
+      addTrainable(tree.named_variables());
+    else
+      visit(tree, [&]<class L>(const L &leaf) {
+        if constexpr (std::same_as<L, Key>)
+          leaf.key ? enter(*leaf.key) : leave();
+        else if constexpr (std::same_as<L, Field>)
+          leaf.name ? enter(*leaf.name) : leave();
+        else if constexpr (std::same_as<L, Variable>)
+          add(leaf);
+      });
   }
-  std::vector<std::string> path{""};
-  auto enter = [&](std::string_view name) {
-    path.push_back(path.back().empty() ? std::string(name) : path.back() + "." + std::string(name));
-  };
-  visit(tree, [&]<class L>(const L &leaf) {
-    if constexpr (std::same_as<L, Key>)
-      leaf.key ? enter(*leaf.key) : path.pop_back();
-    else if constexpr (std::same_as<L, Field>)
-      leaf.name ? enter(*leaf.name) : path.pop_back();
-    else if constexpr (std::same_as<L, Variable>)
-      take(leaf.defined() && !leaf.name().empty() ? leaf.name() : path.back(), leaf);
-  });
-}
+  NamedVariables(const NamedVariables &) = delete;
+  ~NamedVariables();
+  std::vector<std::pair<std::string, Variable>> list;
+
+private:
+  void addTrainable(const std::vector<std::pair<std::string, Variable>> &variables);
+  void enter(std::string_view name);
+  void leave();
+  void add(const Variable &variable);
+  std::vector<std::string> path_; ///< each with those before it
+};
 
 /// The same structure with the gradient `f(leaf)` for each leaf, from left to right.
 template <class T, class F> GradientOf<T> mapTree(const T &tree, F &&f) {
@@ -338,8 +346,7 @@ template <class T, class F> GradientOf<T> mapTree(const T &tree, F &&f) {
       mapped.emplace(key, mapTree(element, f));
     return mapped;
   } else if constexpr (HasFields<T>) {
-    return std::apply([&](const auto &...fields) { return GradientOf<T>{mapTree(fields, f)...}; },
-                      tree.wengert_fields());
+    return tree.wengert_fields()([&](const auto &...fields) { return GradientOf<T>{mapTree(fields, f)...}; });
   } else if constexpr (isTuple<T>) {
     return std::apply([&](const auto &...elements) { return GradientOf<T>{mapTree(elements, f)...}; }, tree);
   } else if constexpr (IsModel<T>) {

@@ -31,7 +31,7 @@ WENGERT_API bool isSameArgument(const Variable &a, const Variable &b);
 /// std::shared_ptr: one thread must not replace it while another uses it.
 class WENGERT_API Variable {
 public:
-  Variable() = default;
+  Variable();
   explicit Variable(const Tensor &initial, VariableOptions options = {}, Where where = Where::current());
   template <Arithmetic T>
   explicit Variable(T initial, VariableOptions options = {}, Where where = Where::current())
@@ -43,6 +43,12 @@ public:
   template <Arithmetic T, std::convertible_to<std::string> Name>
   explicit Variable(T initial, const Name &name, Where where = Where::current())
       : Variable(Tensor(initial), VariableOptions{.name = name}, where) {}
+
+  Variable(const Variable &other);
+  Variable(Variable &&other) noexcept;
+  Variable &operator=(const Variable &other);
+  Variable &operator=(Variable &&other) noexcept;
+  ~Variable();
 
   bool defined() const { return state_ != nullptr; }
   Tensor value(Where where = Where::current()) const;

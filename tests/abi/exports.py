@@ -16,10 +16,10 @@ FOREIGN = re.compile(r"^(_init|_fini|__bss_start|_edata|_end|__(asan|lsan|ubsan|
 
 
 def name_of(symbol):
-    """`wg::Tensor::size(wg::Where) const` -> `wg::Tensor::size`: what is before the first parenthesis of the arguments."""
+    """`wg::List<int>::size(wg::Where) const` -> `wg::List::size`: before the first parenthesis of the arguments, without those of templates."""
     symbol = ABOUT.sub("", symbol)
     symbol = symbol.replace("operator()", "operator\0")
-    depth = 0
+    depth, name = 0, ""
     for at, character in enumerate(symbol):
         before = symbol[:at]
         operator = re.search(r"operator[^\w\s(]*$", before)
@@ -28,9 +28,10 @@ def name_of(symbol):
         elif character == ">" and not operator and depth:
             depth -= 1
         elif character in "([" and depth == 0 and not (character == "[" and (operator or before.endswith("]"))):
-            symbol = before
             break
-    return symbol.replace("\0", "()").strip()
+        elif depth == 0:
+            name += character
+    return name.replace("\0", "()").strip()
 
 
 def shown(library):
@@ -50,7 +51,7 @@ def classes(source):
             for name in names:
                 if name.endswith(".h"):
                     with open(os.path.join(directory, name), encoding="utf-8") as text:
-                        found |= set(re.findall(r"^(?:class|struct) (?:\[\[\w+\]\] )?WENGERT_API (\w+)", text.read(), re.M))
+                        found |= set(re.findall(r"^(?:template <.*> )?(?:class|struct) (?:\[\[\w+\]\] )?WENGERT_API (\w+)", text.read(), re.M))
     return found
 
 

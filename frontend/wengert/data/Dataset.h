@@ -52,7 +52,12 @@ class WENGERT_API Dataset {
 public:
   /// Errors: no first axis, or first axes of different sizes.
   Dataset(Tensor x, Tensor y, Where where = Where::current());
-  explicit Dataset(const Examples &examples, Where where = Where::current()) : Dataset(examples.x, examples.y, where) {}
+  explicit Dataset(const Examples &examples, Where where = Where::current());
+  Dataset(const Dataset &other);
+  Dataset(Dataset &&other) noexcept;
+  Dataset &operator=(const Dataset &other);
+  Dataset &operator=(Dataset &&other) noexcept;
+  ~Dataset();
 
   /// In an order that follows from the seed and the number of the epoch: each loop over the data set is the next epoch
   /// and has its own order (Fisher and Yates 1938). Copies of a data set count their epochs together.
@@ -82,14 +87,19 @@ public:
   Dataset prefetch(int64_t count, Where where = Where::current()) const;
 
   /// Examples, and batches of one epoch.
-  int64_t size() const { return examples_.size(); }
+  int64_t size() const;
   int64_t batches() const;
   /// The order of the examples in an epoch, counted from 0.
   std::vector<int64_t> order(int64_t epoch) const;
 
   /// An iterator of a data set with workers shares its place with its copies, and goes on only.
-  class Iterator {
+  class WENGERT_API Iterator {
   public:
+    Iterator(const Iterator &other);
+    Iterator(Iterator &&other) noexcept;
+    Iterator &operator=(const Iterator &other);
+    Iterator &operator=(Iterator &&other) noexcept;
+    ~Iterator();
     Examples operator*() const;
     Iterator &operator++();
     bool operator==(const Iterator &other) const { return next_ == other.next_; }
@@ -97,8 +107,7 @@ public:
   private:
     friend class Dataset;
     Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, int64_t next,
-             const Where &where)
-        : dataset_(dataset), order_(std::move(order)), epoch_(epoch), next_(next), where_(where) {}
+             const Where &where);
     const Dataset *dataset_;
     std::shared_ptr<const std::vector<int64_t>> order_;
     std::shared_ptr<detail::BatchLoader> loader_; ///< null: this thread makes the batches
@@ -107,7 +116,7 @@ public:
   };
   /// Starts the next epoch, and its workers. The iterator refers to this data set. Errors: a thread cannot be started.
   Iterator begin(Where where = Where::current()) const;
-  Iterator end() const { return Iterator(this, nullptr, 0, batches(), {}); }
+  Iterator end() const;
 
 private:
   friend class detail::BatchLoader;
@@ -141,7 +150,7 @@ private:
   std::vector<detail::BatchMapping> mappings_;
   int workers_ = 0;
   int64_t prefetch_ = 0;
-  std::shared_ptr<std::atomic<int64_t>> epoch_ = std::make_shared<std::atomic<int64_t>>(0);
+  std::shared_ptr<std::atomic<int64_t>> epoch_;
 };
 
 /// MNIST from the four IDX files of `directory` (`train-images-idx3-ubyte` and so on, with or without .gz).

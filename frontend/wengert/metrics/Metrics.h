@@ -25,13 +25,13 @@ public:
   void reset(Where where = Where::current()) const;
   /// The counts under the metric's name, `accuracy.correct`, as save_weights and load_weights take them.
   const std::vector<nn::Module::Named> &named_state() const & { return state_; }
-  std::vector<nn::Module::Named> named_state() const && { return state_; }
+  std::vector<nn::Module::Named> named_state() const &&;
 
 protected:
-  Metric(std::string name, Where where) : name_(std::move(name)), where_(where) {}
-  ~Metric() = default;
-  Metric(const Metric &) = default;
-  Metric &operator=(const Metric &) = default;
+  Metric(std::string name, Where where);
+  Metric(const Metric &other);
+  Metric &operator=(const Metric &other);
+  ~Metric();
   Variable add(const char *name, const Tensor &zero);
   /// Adds to each variable of the state, all or none.
   void count(const std::vector<Tensor> &increments, const Where &where) const;

@@ -29,7 +29,7 @@ public:
   /// under its first name, however many layers share it; so it does in all that follows.
   const std::vector<Named> &named_variables() const & { return variables_; }
   /// Of a model that ends with the statement: `for (auto &[name, v] : load().named_variables())`.
-  std::vector<Named> named_variables() const && { return variables_; }
+  std::vector<Named> named_variables() const &&;
   std::vector<Variable> variables() const;
   std::vector<Variable> trainable_variables() const;
   /// Those that `which(name, variable)` takes: `[](const std::string &name, const wg::Variable &) {
@@ -38,6 +38,13 @@ public:
   trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const;
   /// Number of elements in all variables.
   int64_t num_parameters() const;
+
+  Module();
+  Module(const Module &other);
+  Module(Module &&other) noexcept;
+  Module &operator=(const Module &other);
+  Module &operator=(Module &&other) noexcept;
+  ~Module();
 
 protected:
   /// A variable that is there already keeps its first name. Errors: two variables of one name.

@@ -15,11 +15,8 @@
 #include <wengert/optim/Parameters.h>
 #include <wengert/optim/Schedules.h>
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,21 +31,21 @@ struct GroupOptions {
 /// Variables that an optimiser steps in their own manner; a handle, copies name the same group.
 class WENGERT_API ParameterGroup {
 public:
-  double learning_rate_factor() const { return factor_.item<double>(); }
+  double learning_rate_factor() const;
   /// For the steps from now on; retraces nothing. An error below 0 and for what is not finite.
   void set_learning_rate_factor(double factor, Where where = Where::current()) const;
   double weight_decay() const { return weightDecay_; }
 
 private:
   friend class Optimizer;
-  ParameterGroup(Variable factor, double weightDecay) : factor_(std::move(factor)), weightDecay_(weightDecay) {}
+  ParameterGroup(Variable factor, double weightDecay);
   Variable factor_; ///< f64[]
   double weightDecay_;
 };
 
 class WENGERT_API Optimizer {
 public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer &) = delete;
   Optimizer &operator=(const Optimizer &) = delete;
 
@@ -61,7 +58,7 @@ public:
   template <class Grads, class Variables>
   void apply(const Grads &grads, const Variables &variables, Where where = Where::current()) {
     if constexpr (detail::checkVariables<Variables>())
-      applyAll(detail::gradientsByVariables(grads, variables), listOf(variables), where);
+      applyAll(detail::gradientsByVariables(grads, variables), detail::NamedVariables(variables), where);
   }
   /// Lists in braces: `opt.apply(grads, {w, b})`.
   template <class Grads>
@@ -69,14 +66,11 @@ public:
     apply(grads, std::vector<Variable>(variables), where);
   }
   void apply(std::initializer_list<Grad> grads, std::initializer_list<Variable> variables,
-             Where where = Where::current()) {
-    applyAll(std::vector<Grad>(grads), listOf(std::vector<Variable>(variables)), where);
-  }
+             Where where = Where::current());
   /// Makes the slots that the first apply to these variables would make: to be loaded from a file before it.
   template <class Variables> void build(const Variables &variables, Where where = Where::current()) {
-    std::lock_guard lock(mutex_);
     if constexpr (detail::checkVariables<Variables>())
-      see(listOf(variables), where);
+      buildAll(detail::NamedVariables(variables), where);
   }
 
   /// Steps these variables with a learning rate factor and a weight decay of their own; all others are
@@ -90,12 +84,12 @@ public:
   ParameterGroup add_group(const Parameters &parameters, GroupOptions options = {}, Where where = Where::current());
 
   /// That of the last step where it follows a schedule, and that of the first before it.
-  double learning_rate() const { return rate_.item<double>(); }
+  double learning_rate() const;
   /// An error below 0, for what is not finite, and where the learning rate follows a schedule.
   void set_learning_rate(double rate, Where where = Where::current()) const;
   /// Everything that a step changes beside the parameters: step counts and slots, in the order of their making. Their
   /// names differ. To be read while no thread applies.
-  const std::vector<Variable> &slots() const { return slots_; }
+  const std::vector<Variable> &slots() const;
   /// The same under their names, as save_weights and load_weights take them.
   std::vector<std::pair<std::string, Variable>> named_slots() const;
 
@@ -113,45 +107,16 @@ protected:
   /// What the gradient does; the weight decay is done.
   virtual void update(const Update &update) = 0;
   /// Slot `which` of a variable, zeros at first.
-  const Variable &slot(const Update &update, size_t which) const { return seen_[update.index].slots[which]; }
+  const Variable &slot(const Update &update, size_t which) const;
   /// The learning rate in the variable's dtype.
   static Tensor rate(const Update &update);
 
 private:
-  /// What the optimiser knows of a variable. Variables first seen in one call count their steps together.
-  struct Seen {
-    int64_t id;
-    Variable step;
-    std::vector<Variable> slots;
-    bool warned = false;
-  };
-  using Named = nn::Module::Named;
-  template <class Variables> static std::vector<Named> listOf(const Variables &variables) {
-    std::vector<Named> list;
-    detail::visitNamed(variables,
-                       [&](const std::string &name, const Variable &each) { list.emplace_back(name, each); });
-    return list;
-  }
-  void applyAll(const std::vector<Grad> &grads, const std::vector<Named> &variables, const Where &where);
-  /// The places of the variables in `seen_`, which has all of them afterwards.
-  std::vector<size_t> see(const std::vector<Named> &variables, const Where &where);
-  Variable makeSlot(const Tensor &initial, const std::string &name);
-  /// Takes back what was made beyond so many variables and slots.
-  void forget(size_t seen, size_t slots);
-  void step(const std::vector<Grad> &grads, const std::vector<Named> &variables, const std::vector<size_t> &places);
-
-  mutable std::mutex mutex_; ///< held by apply, build and named_slots
-  std::vector<std::string> slotNames_;
-  Schedule schedule_;
-  double weightDecay_;
-  Variable rate_;
-  std::vector<ParameterGroup> groups_;
-  std::map<int64_t, size_t> groupOf_; ///< in `groups_`, by the variable's id
-  std::vector<Seen> seen_;
-  std::map<int64_t, size_t> places_; ///< in `seen_`, by the variable's id
-  std::vector<Variable> slots_;
-  std::set<std::string> names_;        ///< of the slots
-  std::map<std::string, int> numbers_; ///< the last that a name got
+  struct State;
+  void applyAll(const std::vector<Grad> &grads, const detail::NamedVariables &variables, const Where &where);
+  void buildAll(const detail::NamedVariables &variables, const Where &where);
+  void step(const std::vector<Grad> &grads, const detail::NamedVariables &variables, const std::vector<size_t> &places);
+  std::unique_ptr<State> state_;
 };
 
 struct SGDOptions {

@@ -22,16 +22,21 @@ public:
     requires(!std::same_as<T, Parameters>)
   Parameters(const T &source) {
     if constexpr (detail::checkVariables<T>())
-      detail::visitNamed(source, [&](const std::string &name, const Variable &variable) { add(name, variable); });
+      add(detail::NamedVariables(source));
   }
-  Parameters(std::initializer_list<Variable> variables) : Parameters(std::vector<Variable>(variables)) {}
+  Parameters(std::initializer_list<Variable> variables);
+  Parameters(const Parameters &other);
+  Parameters(Parameters &&other) noexcept;
+  Parameters &operator=(const Parameters &other);
+  Parameters &operator=(Parameters &&other) noexcept;
+  ~Parameters();
 
   const std::vector<nn::Module::Named> &named_variables() const & { return variables_; }
-  std::vector<nn::Module::Named> named_variables() const && { return variables_; }
+  std::vector<nn::Module::Named> named_variables() const &&;
   size_t size() const { return variables_.size(); }
 
 private:
-  void add(const std::string &name, const Variable &variable);
+  void add(const detail::NamedVariables &variables);
   std::vector<nn::Module::Named> variables_;
   std::set<int64_t> ids_;
   std::set<std::string> names_;
