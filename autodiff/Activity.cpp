@@ -1,6 +1,7 @@
 #include "autodiff/Activity.h"
 
 #include "ir/Bridge.h"
+#include "ir/Rules.h"
 
 using namespace mlir;
 
@@ -146,7 +147,7 @@ std::vector<DroppedAdjoint> Activity::dropped() const {
   SmallVector<Operation *> beside;
   auto follow = [&](Value value) {
     for (Operation *user : value.getUsers())
-      if (seen.insert(user).second && recorded(user) && isa<ir::Differentiable>(user))
+      if (seen.insert(user).second && recorded(user) && ir::hasRule(user))
         beside.push_back(user), work.push_back(user);
   };
   for (Value source : sources_)

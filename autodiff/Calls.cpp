@@ -8,6 +8,7 @@
 // and on @f: wg.pairs = [{arguments = [0], results = [0], forward = @f_forward, backward = @f_backward, ...}]
 #include "autodiff/Calls.h"
 
+#include "autodiff/Forward.h"
 #include "ir/Calls.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -22,15 +23,20 @@ static DenseI64ArrayAttr attrOf(OpBuilder &b, ArrayRef<unsigned> places) {
   return b.getDenseI64ArrayAttr(SmallVector<int64_t>(places.begin(), places.end()));
 }
 
-static void attach(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
+/// Under which key the linear part hangs: a pair has one of the two.
+static StringRef keyOf(Mode mode) { return mode == Mode::reverse ? "backward" : "tangent"; }
+static Mode other(Mode mode) { return mode == Mode::reverse ? Mode::forward : Mode::reverse; }
+
+static void attach(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results, Mode mode,
                    FunctionPair &pair) {
   OpBuilder b(function);
   SmallVector<Attribute> pairs, reasons;
-  // In place of one for the same arguments and results, which did not fit.
+  // In place of one for the same arguments, results and mode, which did not fit.
   if (auto before = function->getAttrOfType<ArrayAttr>(ir::kPairsAttr))
     for (Attribute entry : before)
       if (auto fields = dyn_cast<DictionaryAttr>(entry))
-        if (fields.get("arguments") != attrOf(b, arguments) || fields.get("results") != attrOf(b, results))
+        if (fields.get("arguments") != attrOf(b, arguments) || fields.get("results") != attrOf(b, results) ||
+            fields.contains(keyOf(other(mode))))
           pairs.push_back(entry);
   for (const std::string &reason : pair.reasons)
     reasons.push_back(b.getStringAttr(reason));
@@ -38,7 +44,7 @@ static void attach(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef
       b.getNamedAttr("arguments", attrOf(b, arguments)),
       b.getNamedAttr("results", attrOf(b, results)),
       b.getNamedAttr("forward", FlatSymbolRefAttr::get(pair.forward.getSymNameAttr())),
-      b.getNamedAttr("backward", FlatSymbolRefAttr::get(pair.backward.getSymNameAttr())),
+      b.getNamedAttr(keyOf(mode), FlatSymbolRefAttr::get(pair.linear.getSymNameAttr())),
       b.getNamedAttr("residuals", b.getDenseI64ArrayAttr(pair.residuals)),
       b.getNamedAttr("returned", b.getDenseBoolArrayAttr(pair.returned)),
       b.getNamedAttr("reasons", b.getArrayAttr(reasons)),
@@ -47,11 +53,12 @@ static void attach(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef
 }
 
 /// Whether a pair, as text may have it, is one of `function`: every place is there and every type fits.
-static bool fits(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
+static bool fits(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results, Mode mode,
                  const FunctionPair &pair) {
-  func::FuncOp forward = pair.forward, backward = pair.backward;
-  if (!forward || !backward || forward.isDeclaration() || backward.isDeclaration() ||
-      pair.returned.size() != arguments.size() || pair.reasons.size() != arguments.size())
+  func::FuncOp forward = pair.forward, linear = pair.linear;
+  size_t derivatives = (mode == Mode::reverse ? arguments : results).size();
+  if (!forward || !linear || forward.isDeclaration() || linear.isDeclaration() || pair.returned.size() != derivatives ||
+      pair.reasons.size() != derivatives)
     return false;
   ArrayRef<Type> inputs = function.getArgumentTypes(), outputs = function.getResultTypes();
   ArrayRef<Type> all = forward.getResultTypes();
@@ -64,17 +71,18 @@ static bool fits(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<u
       return false;
     taken.push_back((residual >= 0 ? inputs : all)[place]);
   }
-  for (unsigned result : results)
-    taken.push_back(outputs[result]);
-  for (auto [argument, returned] : llvm::zip_equal(arguments, pair.returned))
+  bool reverse = mode == Mode::reverse;
+  for (unsigned place : reverse ? results : arguments)
+    taken.push_back((reverse ? outputs : inputs)[place]);
+  for (auto [place, returned] : llvm::zip_equal(reverse ? arguments : results, pair.returned))
     if (returned)
-      given.push_back(inputs[argument]);
-  return backward.getArgumentTypes() == ArrayRef<Type>(taken) && backward.getResultTypes() == ArrayRef<Type>(given);
+      given.push_back((reverse ? inputs : outputs)[place]);
+  return linear.getArgumentTypes() == ArrayRef<Type>(taken) && linear.getResultTypes() == ArrayRef<Type>(given);
 }
 
 /// The pair of these arguments and results as it hangs on the function, if one does that fits it.
 static std::optional<FunctionPair> attached(func::FuncOp function, ArrayRef<unsigned> arguments,
-                                            ArrayRef<unsigned> results, const SymbolTable &symbols) {
+                                            ArrayRef<unsigned> results, Mode mode, const SymbolTable &symbols) {
   auto pairs = function->getAttrOfType<ArrayAttr>(ir::kPairsAttr);
   if (!pairs)
     return std::nullopt;
@@ -83,15 +91,14 @@ static std::optional<FunctionPair> attached(func::FuncOp function, ArrayRef<unsi
     auto fields = dyn_cast<DictionaryAttr>(entry);
     if (!fields || fields.get("arguments") != attrOf(b, arguments) || fields.get("results") != attrOf(b, results))
       continue;
-    auto forward = fields.getAs<FlatSymbolRefAttr>("forward"), backward = fields.getAs<FlatSymbolRefAttr>("backward");
+    auto forward = fields.getAs<FlatSymbolRefAttr>("forward"), linear = fields.getAs<FlatSymbolRefAttr>(keyOf(mode));
     auto residuals = fields.getAs<DenseI64ArrayAttr>("residuals");
     auto returned = fields.getAs<DenseBoolArrayAttr>("returned");
     auto reasons = fields.getAs<ArrayAttr>("reasons");
-    if (!forward || !backward || !residuals || !returned || !reasons ||
-        !llvm::all_of(reasons, llvm::IsaPred<StringAttr>))
+    if (!forward || !linear || !residuals || !returned || !reasons || !llvm::all_of(reasons, llvm::IsaPred<StringAttr>))
       continue;
     FunctionPair pair{symbols.lookup<func::FuncOp>(forward.getAttr()),
-                      symbols.lookup<func::FuncOp>(backward.getAttr()),
+                      symbols.lookup<func::FuncOp>(linear.getAttr()),
                       {},
                       {},
                       {},
@@ -100,7 +107,7 @@ static std::optional<FunctionPair> attached(func::FuncOp function, ArrayRef<unsi
     llvm::append_range(pair.returned, returned.asArrayRef());
     for (StringAttr reason : reasons.getAsRange<StringAttr>())
       pair.reasons.push_back(reason.str());
-    if (fits(function, arguments, results, pair))
+    if (fits(function, arguments, results, mode, pair))
       return pair;
   }
   return std::nullopt;
@@ -118,7 +125,7 @@ static std::string pairName(func::FuncOp function, ArrayRef<unsigned> arguments,
   return name;
 }
 
-/// Whether an op of the forward part is done again in the backward function instead of handing its result over.
+/// Whether an op of the forward part is done again in the linear function instead of handing its result over.
 static bool isRepeated(Operation *op) {
   return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<ir::DimOp, ir::SizeOp>(op));
 }
@@ -132,11 +139,11 @@ public:
       : whole_(whole), marker_(marker), seeds_(seeds) {}
 
   /// Returns the new function; `residuals` become arguments of it, in front of the seeds.
-  func::FuncOp makeBackward(StringRef name, ArrayRef<Value> gradients);
+  func::FuncOp makeLinear(StringRef name, ArrayRef<Value> derivatives);
   ArrayRef<Value> residuals() const { return residuals_.getArrayRef(); }
 
 private:
-  bool isBackward(Operation *op) const {
+  bool isLinear(Operation *op) const {
     return op && op->getBlock() == marker_->getBlock() && marker_->isBeforeInBlock(op);
   }
   void need(Value value);
@@ -152,7 +159,7 @@ private:
 
 void Split::need(Value value) {
   Operation *op = value.getDefiningOp();
-  if (isBackward(op) || llvm::is_contained(seeds_, value))
+  if (isLinear(op) || llvm::is_contained(seeds_, value))
     return;
   if (!isRepeated(op)) {
     residuals_.insert(value);
@@ -163,7 +170,7 @@ void Split::need(Value value) {
   repeated_.insert(op);
 }
 
-func::FuncOp Split::makeBackward(StringRef name, ArrayRef<Value> gradients) {
+func::FuncOp Split::makeLinear(StringRef name, ArrayRef<Value> derivatives) {
   Block *block = marker_->getBlock();
   SmallVector<Operation *> ops;
   for (Operation *op = marker_->getNextNode(); op != block->getTerminator(); op = op->getNextNode())
@@ -171,21 +178,21 @@ func::FuncOp Split::makeBackward(StringRef name, ArrayRef<Value> gradients) {
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       need(operand);
-  for (Value gradient : gradients)
-    need(gradient);
+  for (Value derivative : derivatives)
+    need(derivative);
 
   SmallVector<Type> inputs, outputs;
   for (Value residual : residuals_)
     inputs.push_back(residual.getType());
   for (BlockArgument seed : seeds_)
     inputs.push_back(seed.getType());
-  for (Value gradient : gradients)
-    outputs.push_back(gradient.getType());
+  for (Value derivative : derivatives)
+    outputs.push_back(derivative.getType());
   OpBuilder b(whole_);
   b.setInsertionPointAfter(whole_);
-  auto backward = func::FuncOp::create(b, whole_.getLoc(), name, b.getFunctionType(inputs, outputs));
-  backward.setPrivate();
-  Block *body = backward.addEntryBlock();
+  auto linear = func::FuncOp::create(b, whole_.getLoc(), name, b.getFunctionType(inputs, outputs));
+  linear.setPrivate();
+  Block *body = linear.addEntryBlock();
   b.setInsertionPointToStart(body);
   IRMapping map;
   for (auto [i, residual] : llvm::enumerate(residuals_))
@@ -197,21 +204,22 @@ func::FuncOp Split::makeBackward(StringRef name, ArrayRef<Value> gradients) {
   for (Operation *op : ops)
     b.clone(*op, map);
   SmallVector<Value> returned;
-  for (Value gradient : gradients)
-    returned.push_back(map.lookup(gradient));
+  for (Value derivative : derivatives)
+    returned.push_back(map.lookup(derivative));
   func::ReturnOp::create(b, whole_.getLoc(), returned);
-  return backward;
+  return linear;
 }
 
 /// The pair of a function whose calls have theirs. The names of both are free in `symbols`, whatever else is there.
 static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
-                                     SymbolTable &symbols, Pairs &pairs) {
+                                     Mode mode, SymbolTable &symbols, Pairs &pairs) {
   // Work on a copy: differentiate it as a whole, then cut it in two.
+  const bool isReverse = mode == Mode::reverse;
   std::string name = pairName(function, arguments, results);
   OpBuilder b(function);
   b.setInsertionPointAfter(function);
   auto forward = cast<func::FuncOp>(b.clone(*function));
-  forward.setSymName(name + "_forward");
+  forward.setSymName(name + (isReverse ? "_forward" : "_linearized"));
   symbols.insert(forward);
   forward.setPrivate();
   forward->removeAttr(ir::kPairsAttr);
@@ -224,34 +232,37 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
   unsigned numArguments = block->getNumArguments();
   for (unsigned argument : arguments)
     sources.push_back(block->getArgument(argument));
-  for (unsigned result : results) {
+  for (unsigned result : results)
     targets.push_back(terminator->getOperand(result));
-    seedArguments.push_back(block->addArgument(targets.back().getType(), function.getLoc()));
+  for (Value seeded : isReverse ? targets : sources) {
+    seedArguments.push_back(block->addArgument(seeded.getType(), function.getLoc()));
     seeds.push_back(seedArguments.back());
   }
   b.setInsertionPoint(terminator);
   auto marker = arith::ConstantIndexOp::create(b, function.getLoc(), 0);
-  FailureOr<Gradients> gradients = reverse(b, function.getLoc(), targets, seeds, sources, {}, pairs);
-  if (failed(gradients)) {
+  FailureOr<Gradients> derivatives = isReverse
+                                         ? autodiff::reverse(b, function.getLoc(), targets, seeds, sources, {}, pairs)
+                                         : autodiff::forward(b, function.getLoc(), targets, sources, seeds, {}, pairs);
+  if (failed(derivatives)) {
     symbols.erase(forward);
     return failure();
   }
 
-  FunctionPair pair{forward, {}, {}, {}, std::move(gradients->reasons), std::move(gradients->certificate)};
+  FunctionPair pair{forward, {}, {}, {}, std::move(derivatives->reasons), std::move(derivatives->certificate)};
   SmallVector<Value> values;
-  for (Value value : gradients->values) {
+  for (Value value : derivatives->values) {
     pair.returned.push_back(value != nullptr);
     if (value)
       values.push_back(value);
   }
-  // A value that only an unread cotangent reads is not kept: the terminator holds the
-  // gradients while the rest is erased.
+  // A value that only an unread derivative reads is not kept: the terminator holds those that are read while the rest
+  // is erased.
   SmallVector<Value> primal(terminator->getOperands());
   terminator->insertOperands(terminator->getNumOperands(), values);
   eraseDead(*block, marker);
   Split split(forward, marker, seedArguments);
-  pair.backward = split.makeBackward(name + "_backward", values);
-  symbols.insert(pair.backward);
+  pair.linear = split.makeLinear(name + (isReverse ? "_backward" : "_tangent"), values);
+  symbols.insert(pair.linear);
 
   SmallVector<Value> returned = primal;
   for (Value residual : split.residuals()) {
@@ -271,7 +282,31 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
   return pair;
 }
 
-//===- All pairs of a gradient ----------------------------------------------------------------------------------===//
+ir::CallOp replaceByForward(ir::CallOp call, func::FuncOp forward, unsigned numResults,
+                            function_ref<void(Operation *before, Operation *after)> told,
+                            function_ref<void(Operation *made)> here) {
+  OpBuilder at(call);
+  auto made = ir::CallOp::create(at, call.getLoc(), forward.getFunctionType().getResults(),
+                                 FlatSymbolRefAttr::get(forward.getSymNameAttr()), call.getOperands());
+  // What is called may be a forward function already: nothing reads the residuals behind its results.
+  for (auto [before, after] : llvm::zip(call.getResults().take_front(numResults), made.getResults()))
+    before.replaceAllUsesWith(after);
+  here(made);
+  if (told)
+    told(call, made);
+  call.erase();
+  return made;
+}
+
+SmallVector<Value> residualsAt(ir::CallOp forward, unsigned numResults, const FunctionPair &pair) {
+  SmallVector<Value> values;
+  for (int64_t residual : pair.residuals)
+    values.push_back(residual >= 0 ? forward.getOperands()[residual]
+                                   : forward.getResult(numResults + static_cast<unsigned>(-1 - residual)));
+  return values;
+}
+
+//===- All pairs of a derivative ----------------------------------------------------------------------------------===//
 
 SymbolTable &Pairs::symbolsOf(Operation *from) {
   if (!symbols_) {
@@ -286,7 +321,7 @@ Pairs::Known *Pairs::find(func::FuncOp function, ArrayRef<unsigned> arguments, A
   for (const auto &each : known)
     if (ArrayRef(each->arguments) == arguments && ArrayRef(each->results) == results)
       return each.get();
-  std::optional<FunctionPair> pair = attached(function, arguments, results, symbolsOf(function));
+  std::optional<FunctionPair> pair = attached(function, arguments, results, mode_, symbolsOf(function));
   if (!pair)
     return nullptr;
   known.push_back(std::make_unique<Known>(Known{Places(arguments), Places(results), std::move(*pair)}));
@@ -347,11 +382,11 @@ LogicalResult Pairs::check(func::FuncOp function) {
 }
 
 LogicalResult Pairs::makeOne(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
-  FailureOr<FunctionPair> pair = split(function, arguments, results, symbolsOf(function), *this);
+  FailureOr<FunctionPair> pair = split(function, arguments, results, mode_, symbolsOf(function), *this);
   if (failed(pair))
     return failure();
-  attach(function, arguments, results, *pair);
-  for (func::FuncOp part : {pair->forward, pair->backward})
+  attach(function, arguments, results, mode_, *pair);
+  for (func::FuncOp part : {pair->forward, pair->linear})
     size_ +=
         static_cast<int64_t>(llvm::range_size(part.getBody().front()) + part.getNumArguments() + part.getNumResults());
   known_[function].push_back(std::make_unique<Known>(Known{Places(arguments), Places(results), std::move(*pair)}));
@@ -412,8 +447,9 @@ LogicalResult Pairs::make(func::FuncOp function, ArrayRef<unsigned> arguments, A
   return makeOne(function, arguments, results);
 }
 
-FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
-  Pairs pairs(nullptr);
+FailureOr<FunctionPair> functionPair(func::FuncOp function, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results,
+                                     Mode mode) {
+  Pairs pairs(mode, nullptr);
   if (failed(pairs.make(function, arguments, results)))
     return failure();
   return pairs.take(function, arguments, results);

@@ -19,11 +19,11 @@ struct ActiveCall {
   Places arguments, results;
 };
 
-/// The pairs of a module's functions, while a gradient is built.
+/// The pairs of a module's functions for one mode, while a derivative is built.
 class Pairs {
 public:
   /// `symbols`: of the module, kept by the caller; null: made when it is needed.
-  explicit Pairs(mlir::SymbolTable *symbols) : symbols_(symbols) {}
+  Pairs(Mode mode, mlir::SymbolTable *symbols) : mode_(mode), symbols_(symbols) {}
 
   mlir::func::FuncOp calleeOf(ir::CallOp call) { return lookup(call, call.getCallee()); }
   mlir::func::FuncOp lookup(mlir::Operation *from, llvm::StringRef name) {
@@ -51,12 +51,21 @@ private:
   mlir::LogicalResult makeOne(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                               llvm::ArrayRef<unsigned> results);
 
+  Mode mode_;
   mlir::SymbolTable *symbols_;
   std::unique_ptr<mlir::SymbolTable> own_;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<std::unique_ptr<Known>, 1>> known_;
   llvm::DenseSet<mlir::Operation *> checked_;
   int64_t size_ = 0; ///< ops and values of what was made
 };
+
+/// Puts a call of the forward function, which has the same first `numResults` results, in place of a call. Both are
+/// told of it (`told` may be null) when the uses have been replaced, before the call is erased.
+ir::CallOp replaceByForward(ir::CallOp call, mlir::func::FuncOp forward, unsigned numResults,
+                            llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> told,
+                            llvm::function_ref<void(mlir::Operation *made)> here);
+/// The leading operands of the linear part, at a call of the forward function.
+llvm::SmallVector<mlir::Value> residualsAt(ir::CallOp forward, unsigned numResults, const FunctionPair &pair);
 
 /// reverse() with the pairs of an enclosing gradient.
 mlir::FailureOr<Gradients> reverse(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange targets,

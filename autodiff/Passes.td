@@ -21,4 +21,20 @@ def Grad : Pass<"wg-grad", "::mlir::ModuleOp"> {
   ];
 }
 
+def Jvp : Pass<"wg-jvp", "::mlir::ModuleOp"> {
+  let summary = "Append the Jacobian-vector product of a function";
+  let description = [{
+    Adds `@<function>_jvp`. It takes the arguments of the function and after them one tangent for each argument of `wrt`, and returns,
+    with values=true, the function's results, then the tangent of each float result. A tangent of a result that depends on none of
+    `wrt` is zeros; the reason is a remark.
+  }];
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"function", "function", "std::string", "\"main\"", "the function to differentiate">,
+    ListOption<"wrt", "wrt", "int64_t", "arguments that move; default: every float argument">,
+    Option<"values", "values", "bool", "false", "also return the function's results, first">,
+    Option<"name", "name", "std::string", "\"\"", "name of the new function; default: <function>_jvp">,
+  ];
+}
+
 #endif // WG_AUTODIFF_PASSES_TD

@@ -4,6 +4,7 @@
 #include "autodiff/Cotangents.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
+#include "ir/Rules.h"
 
 using namespace mlir;
 
@@ -62,29 +63,24 @@ LogicalResult Reverse::prepareCalls() {
 }
 
 ir::CallOp Reverse::replaceCall(ActiveCall active, bool certify) {
-  ir::CallOp call = active.op;
   FunctionPair pair = pairs_.take(active.callee, active.arguments, active.results);
   if (certify)
     llvm::append_range(certificate_, pair.certificate);
-  OpBuilder at(call);
-  auto forward = ir::CallOp::create(at, call.getLoc(), pair.forward.getFunctionType().getResults(),
-                                    FlatSymbolRefAttr::get(pair.forward.getSymNameAttr()), call.getOperands());
-  for (auto [before, after] :
-       llvm::zip(call.getResults(), forward.getResults().take_front(active.callee.getNumResults()))) {
-    cotangents_.replace(before, after);
-    for (auto &[operand, reason] : missing_)
-      if (operand == before)
-        operand = after;
-    llvm::replace(targets_, Value(before), Value(after));
-    llvm::replace(sources_, Value(before), Value(after));
-    llvm::replace(seeds_, Value(before), Value(after));
-    before.replaceAllUsesWith(after);
-  }
-  activity_.replace(call, forward);
-  if (options_.replaced)
-    options_.replaced(call, forward);
-  call.erase();
-  active.op = forward;
+  Operation *call = active.op;
+  const unsigned numResults = active.callee.getNumResults();
+  active.op = replaceByForward(active.op, pair.forward, numResults, options_.replaced, [&](Operation *made) {
+    for (auto [before, after] : llvm::zip(call->getResults().take_front(numResults), made->getResults())) {
+      cotangents_.replace(before, after);
+      for (auto &[operand, reason] : missing_)
+        if (operand == before)
+          operand = after;
+      llvm::replace(targets_, Value(before), Value(after));
+      llvm::replace(sources_, Value(before), Value(after));
+      llvm::replace(seeds_, Value(before), Value(after));
+    }
+    activity_.replace(call, made);
+  });
+  ir::CallOp forward = active.op;
   calls_[forward] = {std::move(active), std::move(pair)};
   return forward;
 }
@@ -107,12 +103,8 @@ FailureOr<Operation *> Reverse::withoutZeros(Operation *op) {
 
 ir::Cotangents Reverse::adjointOfCall(const ActiveCall &active, const FunctionPair &pair, Location loc) {
   ir::CallOp call = active.op;
-  func::FuncOp callee = active.callee, function = pair.backward;
-  unsigned numResults = callee.getNumResults();
-  SmallVector<Value> operands;
-  for (int64_t residual : pair.residuals)
-    operands.push_back(residual >= 0 ? call.getOperands()[residual]
-                                     : call.getResult(numResults + static_cast<unsigned>(-1 - residual)));
+  func::FuncOp callee = active.callee, function = pair.linear;
+  SmallVector<Value> operands = residualsAt(call, callee.getNumResults(), pair);
   for (unsigned result : active.results)
     operands.push_back(cotangents_.orZeros(call.getResult(result)));
   auto backward = ir::CallOp::create(b_, loc, function.getResultTypes(),
@@ -191,18 +183,7 @@ FailureOr<ir::Cotangents> Reverse::adjointOf(Operation *op) {
       return adjointOfCall(found->second.first, found->second.second, loc);
     return adjointByVjp(call, loc);
   }
-  auto rule = dyn_cast<ir::Differentiable>(op);
-  if (!rule)
-    return op->emitOpError("is on the path from a source to the target and has no derivative rule");
-  SmallVector<Value> ct;
-  for (Value result : op->getResults())
-    ct.push_back(cotangents_.orZeros(result));
-  FailureOr<ir::Cotangents> adjoint = rule.vjp(b_, loc, ct);
-  if (succeeded(adjoint) && adjoint->size() != op->getNumOperands())
-    return emitError(op->getLoc()) << "internal error: '" << op->getName() << "' has " << op->getNumOperands()
-                                   << " operands, and its derivative rule returned " << adjoint->size()
-                                   << " cotangents";
-  return adjoint;
+  return ir::vjp(op, b_, loc, cotangents_.lookup(op->getResult(0)));
 }
 
 /// Adds the cotangents of the operands that take part, each in its operand's type: two that meet in a sum are then of
@@ -281,7 +262,7 @@ FailureOr<Gradients> reverse(OpBuilder &b, Location loc, ValueRange targets, Val
 
 FailureOr<Gradients> reverse(OpBuilder &b, Location loc, ValueRange targets, ValueRange seeds, ValueRange sources,
                              const ReverseOptions &options) {
-  Pairs pairs(options.symbols);
+  Pairs pairs(Mode::reverse, options.symbols);
   return reverse(b, loc, targets, seeds, sources, options, pairs);
 }
 

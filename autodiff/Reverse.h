@@ -31,14 +31,17 @@ struct ReverseOptions {
   mlir::SymbolTable *symbols = nullptr;
 };
 
-struct Gradients {
-  /// One per source, of its type; null where there is no gradient.
+/// The gradients by sources, or the tangents of targets.
+struct Derivatives {
+  /// One for each, of its type; null where there is none.
   llvm::SmallVector<mlir::Value> values;
   /// Why there is none: integer dtype, no path, blocked at an op. Empty where there is one.
   std::vector<std::string> reasons;
   /// What is not computed: not requested, no path to the loss, or behind an op that stops derivatives.
   std::vector<DroppedAdjoint> certificate;
 };
+using Gradients = Derivatives;
+using Tangents = Derivatives;
 
 /// Appends, at the insertion point of `b`, the gradient of the sum of all targets' elements, weighted by `seeds`, by
 /// each source. A null seed is ones; `seeds` may be empty. Sources may be arguments or intermediate values, repeated,
@@ -48,23 +51,27 @@ mlir::FailureOr<Gradients> reverse(mlir::OpBuilder &b, mlir::Location loc, mlir:
                                    mlir::ValueRange seeds, mlir::ValueRange sources,
                                    const ReverseOptions &options = {});
 
+/// In which direction a derivative runs: cotangents of results to those of arguments, or tangents of arguments to those
+/// of results.
+enum class Mode { reverse, forward };
+
 /// A function split for differentiation by some of its arguments and from some of its results: `forward` returns its
-/// results and then residuals; `backward` takes residuals, then the cotangents of `results`, and returns one gradient
-/// for each of `arguments` that has one.
+/// results and then residuals; `linear` takes residuals, then the cotangents of `results` (or the tangents of
+/// `arguments`), and returns one cotangent for each of `arguments` (or one tangent for each of `results`) that has one.
 struct FunctionPair {
-  mlir::func::FuncOp forward, backward;
-  /// Where the leading operands of `backward` come from: argument i as i, the k-th residual as -1 - k.
+  mlir::func::FuncOp forward, linear;
+  /// Where the leading operands of `linear` come from: argument i as i, the k-th residual as -1 - k.
   llvm::SmallVector<int64_t> residuals;
-  /// Per entry of `arguments`: whether `backward` returns its gradient, and if not, why there is none.
+  /// Per entry of `arguments` (or `results`): whether `linear` returns its derivative, and if not, why there is none.
   llvm::SmallVector<bool> returned;
   std::vector<std::string> reasons;
   std::vector<DroppedAdjoint> certificate;
 };
 
 /// Makes the pair in the module of `function`, or finds it on the function, where it hangs as an attribute: one pair
-/// for each set of arguments and results. A function that calls itself is an error at the call.
+/// for each set of arguments and results and each mode. A function that calls itself is an error at the call.
 mlir::FailureOr<FunctionPair> functionPair(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
-                                           llvm::ArrayRef<unsigned> results);
+                                           llvm::ArrayRef<unsigned> results, Mode mode = Mode::reverse);
 
 /// The function that it names takes the operands, the results and the cotangents of the float ones among the first
 /// `wg.results` results, and returns the cotangents of those operands that its own `wg.arguments` lists.

@@ -123,7 +123,7 @@ std::shared_ptr<Derivative> ConcreteState::differentiate(const std::vector<uint3
   made->numResults = static_cast<uint32_t>(code->results().size());
   for (const autodiff::DroppedAdjoint &each : pair->certificate)
     dropped.push_back({each.op, static_cast<int>(each.operand), ir::whereOf(each.loc), each.reason});
-  std::string forward = pair->forward.getSymName().str(), backward = pair->backward.getSymName().str();
+  std::string forward = pair->forward.getSymName().str(), backward = pair->linear.getSymName().str();
   OwningOpRef<ModuleOp> second = cast<ModuleOp>(module.get()->clone());
   makeEntry(*module, forward);
   makeEntry(*second, backward);

@@ -51,6 +51,7 @@ class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Di
   ///   "f64[2,3] in [-3, 3]"                              one operand, uniform in an interval
   ///   "f64[3] = [-1, 0, 2.5]; f64[3] in [0.1, 2]"        operands separated by `;`, values given after `=`
   ///   "f64[2,3,4] in [-2, 2] | axes = [0, 2]"            attributes after `|`, separated by `;`
+  ///   "f64[2] = [0, 1] # a kink"                         where differences say nothing of the derivative, with the reason
   /// A sample written in f64 is run in every dtype that the op accepts.
   list<string> samples = [];
   /// What the data operands accept: any, floats, numbers, integers, booleans.
@@ -67,10 +68,13 @@ class WG_InferredOp<string mnemonic, string formula, list<Trait> traits = []>
 class WG_ElementwiseOp<string mnemonic, string formula, list<Trait> traits>
     : WG_InferredOp<mnemonic, formula, !listconcat([DeclareOpInterfaceMethods<WG_Scalar>], traits)>;
 
+def WG_HasSlopes : DeclareOpInterfaceMethods<WG_Diagonal>;
+def WG_IsLinear : DeclareOpInterfaceMethods<WG_Linear>;
+def WG_IsBilinear : DeclareOpInterfaceMethods<WG_Bilinear>;
 def WG_Differentiates : DeclareOpInterfaceMethods<WG_Differentiable>;
 
 /// y = f(x), float -> float.
-class WG_UnaryOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+class WG_UnaryOp<string mnemonic, string formula, list<Trait> traits = [WG_HasSlopes]>
     : WG_ElementwiseOp<mnemonic, formula, traits> {
   let arguments = (ins WG_FloatTensor:$x);
   let results = (outs WG_FloatTensor:$y);
@@ -79,7 +83,7 @@ class WG_UnaryOp<string mnemonic, string formula, list<Trait> traits = [WG_Diffe
 }
 
 /// y = f(x), any number.
-class WG_UnaryNumberOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+class WG_UnaryNumberOp<string mnemonic, string formula, list<Trait> traits = [WG_HasSlopes]>
     : WG_UnaryOp<mnemonic, formula, traits> {
   let arguments = (ins WG_NumberTensor:$x);
   let results = (outs WG_NumberTensor:$y);
@@ -87,7 +91,7 @@ class WG_UnaryNumberOp<string mnemonic, string formula, list<Trait> traits = [WG
 }
 
 /// c = f(a, b), numbers of one type.
-class WG_BinaryOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+class WG_BinaryOp<string mnemonic, string formula, list<Trait> traits = [WG_HasSlopes]>
     : WG_ElementwiseOp<mnemonic, formula, !listconcat([SameTypeOperands], traits)> {
   let arguments = (ins WG_NumberTensor:$a, WG_NumberTensor:$b);
   let results = (outs WG_NumberTensor:$c);
@@ -96,7 +100,7 @@ class WG_BinaryOp<string mnemonic, string formula, list<Trait> traits = [WG_Diff
 }
 
 /// c = f(a, b), floats of one type.
-class WG_BinaryFloatOp<string mnemonic, string formula, list<Trait> traits = [WG_Differentiates]>
+class WG_BinaryFloatOp<string mnemonic, string formula, list<Trait> traits = [WG_HasSlopes]>
     : WG_BinaryOp<mnemonic, formula, traits> {
   let arguments = (ins WG_FloatTensor:$a, WG_FloatTensor:$b);
   let results = (outs WG_FloatTensor:$c);

@@ -1,6 +1,8 @@
 // The interfaces of the dialect's ops (Interfaces.td) and the types that they mention.
 #pragma once
 
+#include "ir/Expr.h"
+
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
@@ -38,10 +40,6 @@ struct ElementAccess {
       fail;
   static constexpr int kMaxAtFault = 2;
 };
-
-/// What a derivative rule returns when it succeeds: one cotangent per operand, empty for
-/// an index, a condition or a key.
-using Cotangents = llvm::SmallVector<mlir::Value>;
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>

@@ -6,7 +6,7 @@
 //   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, concat, pad)
 //   Structured  it builds its own loops                                            (gather, scatter_add, argmax)
 // Reductions and contractions say only which axes they sum over; the emitters know them by their traits.
-// And it says its derivative: Differentiable, or NotDifferentiable with the reason.
+// And it says its derivative: Diagonal, Linear, Bilinear or Differentiable, or NotDifferentiable with the reason.
 //
 #ifndef WG_INTERFACES_TD
 #define WG_INTERFACES_TD
@@ -79,18 +79,51 @@ def WG_Reduction : OpInterface<"Reduction"> {
   ];
 }
 
+// An op states its derivative once, in the form that is natural to it; every mode is made of that (ir/Rules.h). Rules are
+// formulas of `Expr` (ir/Expr.h), of wg ops only, and only mathematics: who needs what is the engine's business.
+
+def WG_Diagonal : OpInterface<"Diagonal"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An element of the result depends on the operands' elements at its place only: the slope by each of them. An operand
+    that is no float has none.
+  }];
+  let methods = [
+    InterfaceMethod<"A slope for each operand, from the operands `x` and the result `y`.", "::wg::ir::Slopes", "slopes",
+                    (ins "::wg::ir::Operands":$x, "::wg::ir::Expr":$y)>,
+  ];
+}
+
+def WG_Linear : OpInterface<"Linear"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    The result is linear in all float operands together; what is no float (indices, sizes) is fixed. `ct` has the type
+    of the result.
+  }];
+  let methods = [
+    InterfaceMethod<"The transpose, applied to ct: for each operand a term of its dtype and shape. A size may be known in "
+                    "one of the two types and `?` in the other: the engine gives a term its operand's type.",
+                    "::wg::ir::Terms", "transpose", (ins "::wg::ir::Expr":$ct)>,
+  ];
+}
+
+def WG_Bilinear : OpInterface<"Bilinear"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{The result is linear in each of two operands, while the other is fixed.}];
+  let methods = [
+    InterfaceMethod<"The transpose in each operand, applied to ct.", "::wg::ir::Terms", "transpose", (ins "::wg::ir::Expr":$ct)>,
+  ];
+}
+
 def WG_Differentiable : OpInterface<"Differentiable"> {
   let cppNamespace = "::wg::ir";
   let description = [{
-    The reverse-mode rule. `ct` holds one cotangent per result, of the result's type, always there. Returns one value
-    per operand, of the operand's dtype and shape: its cotangent, or an empty Value for an index, a condition, a key. A
-    size may be known in one of the two types and `?` in the other: the engine gives a cotangent its operand's type.
-    A rule that has no derivative for its operands emits an error and returns failure, never values.
-    Rules build wg ops only, and only mathematics: who needs what is the engine's business.
+    Any other op: its reverse-mode rule, linear in `ct`, which has the type of the result. A rule that has no derivative
+    for its operands emits an error and returns failure, never values.
   }];
   let methods = [
-    InterfaceMethod<"Cotangents of the operands, or failure after an error.", "::mlir::FailureOr<::wg::ir::Cotangents>", "vjp",
-                    (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "::mlir::ValueRange":$ct)>,
+    InterfaceMethod<"The cotangents of the operands as those of `Linear`, or failure after an error.",
+                    "::mlir::FailureOr<::wg::ir::Terms>", "vjp", (ins "::wg::ir::Expr":$ct)>,
   ];
 }
 

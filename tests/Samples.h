@@ -18,6 +18,7 @@ struct Sample {
   std::string text;
   runtime::Attrs attrs;
   std::vector<runtime::Array> operands;
+  std::string rough; ///< why differences say nothing of its derivative here; empty where they do
 };
 
 namespace detail {
@@ -110,11 +111,15 @@ inline std::vector<runtime::Array> parseOperands(std::string_view text, int64_t 
   return operands;
 }
 
-/// Reads `operand; operand | attribute = value; attribute = value`. Operands written in f64 are made in `dtype`.
+/// Reads `operand; operand | attribute = value; attribute = value # rough`. Operands written in f64 are made in
+/// `dtype`.
 inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1,
                           runtime::DType dtype = runtime::DType::f64) {
+  std::string_view whole = text;
+  text = text.substr(0, text.find('#'));
   size_t bar = std::min(text.find('|'), text.size());
-  Sample sample{op, std::string(text), {}, parseOperands(text.substr(0, bar), seed, dtype)};
+  Sample sample{op, std::string(detail::trim(text)), {}, parseOperands(text.substr(0, bar), seed, dtype), {}};
+  sample.rough = detail::trim(whole.substr(std::min(text.size() + 1, whole.size())));
   std::vector<runtime::AttrValue> values;
   std::vector<std::string_view> given = detail::split(text.substr(std::min(bar + 1, text.size())), ';');
   for (const runtime::AttrRecord &attr : runtime::recordOf(op).attrs)

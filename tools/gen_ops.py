@@ -10,7 +10,7 @@ OPS.json is `llvm-tblgen --dump-json` of ir/Ops.td. A file is rewritten only if 
   wengert/Ops.inc      declarations of the public functions, with their docstrings
   frontend/Ops.inc     their definitions
   tests/Samples.inc    WG_SAMPLE(op, "sample")
-  ops.md               the op table of ir/README.md
+  ops.md               the table of docs/ops.md
 """
 import json
 import os
@@ -22,6 +22,14 @@ ATTR_KINDS = {"I64Attr": "integer", "F64Attr": "real", "TypeAttr": "dtype", "Den
 ATTR_TYPES = {"integer": "int64_t", "real": "double", "dtype": "DType", "ints": "const Ints &", "string": "const std::string &",
               "array": "const Array &"}
 DTYPE_SETS = {"any": "kAnyDType", "floats": "kFloats", "numbers": "kNumbers", "integers": "kIntegers", "booleans": "kBooleans"}
+
+
+# The forms in which an op states its derivative (ir/Interfaces.td).
+DERIVATIVES = {"Diagonal": "slopes", "Linear": "linear", "Bilinear": "bilinear", "Differentiable": "vjp"}
+
+
+# How compiled code makes an op's result.
+EMITTED = {"Scalar": "an element", "View": "a view", "Indexed": "an element of its place", "Structured": "its own loops", "Reduction": "a reduction"}
 
 
 class Op:
@@ -50,7 +58,8 @@ class Op:
         traits = self.all_traits(record["traits"], records)
         traits = list(traits)
         self.interfaces = {str(records[t].get("trait")).removesuffix("::Trait") for t in traits}
-        self.differentiable = "Differentiable" in self.interfaces
+        self.derivative = next((form for interface, form in DERIVATIVES.items() if interface in self.interfaces), None)
+        self.differentiable = self.derivative is not None
         self.reason = next((records[t]["extraConcreteClassDeclaration"].split('"')[1] for t in traits
                             if records[t].get("trait") == "StatesWhyNotDifferentiable"), None)
         self.elementwise = "Scalar" in self.interfaces
@@ -107,9 +116,20 @@ class Op:
 """
 
     def markdown(self):
-        derivative = "yes" if self.differentiable else ("by the engine" if self.name == "call" else f"none: {self.reason}" if self.reason else "-")
+        """The op's row of docs/ops.md."""
+        if self.name == "call":
+            derivative, reverse, forward = "its function's", "a pair of functions", "a pair of functions"
+        elif self.differentiable:
+            derivative, reverse, forward = self.derivative, "yes", "its vjp, reversed" if self.derivative == "vjp" else "yes"
+        else:
+            derivative = f"none: {self.reason}" if self.reason else "-"
+            reverse = forward = "stops" if self.reason else "-"
         attrs = ", ".join(a for a, _ in self.attrs) or "-"
-        return f"| `{self.name}` | {self.summary.replace('|', chr(92) + '|')} | {attrs} | {derivative} |"
+        emitted = next((how for interface, how in EMITTED.items() if interface in self.interfaces), "-")
+        emitted = {"contract": "a contraction", "reshape": "a view", "constant": "a literal", "call": "inlined", "dim": "a size", "size": "a size",
+                   "kernel": "its own loops"}.get(self.name, emitted)
+        return (f"| `{self.name}` | {self.summary.replace('|', chr(92) + '|')} | {attrs} | {self.record['dtypes']} | {derivative} | {reverse} | {forward} | "
+                f"{emitted} |")
 
 
 def docstring(op):
@@ -137,7 +157,7 @@ def main():
     for op in ops:
         if op.name not in ("call", "yield", "kernel"):
             if not op.differentiable and not op.reason:
-                sys.exit(f"{op.file}: op '{op.name}' has neither a derivative rule (WG_Differentiates) nor a reason (WG_NotDifferentiable<...>)")
+                sys.exit(f"{op.file}: op '{op.name}' has neither a derivative rule (WG_HasSlopes, WG_IsLinear, WG_IsBilinear, WG_Differentiates) nor a reason (WG_NotDifferentiable<...>)")
             if not op.samples and op.name != "constant":
                 sys.exit(f"{op.file}: op '{op.name}' has no samples")
     head = "// Written by tools/gen_ops.py from ir/ops/*.td.\n"
@@ -150,7 +170,7 @@ def main():
     write(f"{out}/wengert/Ops.inc", head + "\n".join(f"{docstring(op)}\nWENGERT_API Tensor {op.name}({op.signature()[0]});\n" for op in public))
     write(f"{out}/frontend/Ops.inc", head + "\n".join(f"Tensor {op.name}({op.signature()[1]}) {{ {op.signature()[2]} }}\n" for op in public))
     write(f"{out}/tests/Samples.inc", head + "".join(f'WG_SAMPLE({op.name}, "{s}")\n' for op in ops for s in op.samples))
-    write(f"{out}/ops.md", "| op | meaning | attributes | derivative |\n|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")
+    write(f"{out}/ops.md", "| op | meaning | attributes | dtypes | derivative | vjp | jvp | compiled |\n|---|---|---|---|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")
 
 
 if __name__ == "__main__":

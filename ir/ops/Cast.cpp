@@ -51,13 +51,17 @@ Value CastOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
   return arith::SIToFPOp::create(b, loc, to, x[0]);
 }
 
+//===- Derivatives ------------------------------------------------------------------------------------------===//
+
 /// Between floats y = x up to rounding, so dx = ct in x's dtype. An integer on either side passes no gradient.
-FailureOr<Cotangents> CastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+Terms CastOp::transpose(Expr ct) {
   Type from = getX().getType().getElementType();
-  if (!isa<FloatType>(from) || !isa<FloatType>(getType().getElementType()))
-    return Cotangents{Value()};
-  return Cotangents{CastOp::create(b, loc, ct[0], from)};
+  if (!isa<FloatType>(from) || !isa<FloatType>(ct.elementType()))
+    return Expr();
+  return ct.make<CastOp>(ct, from);
 }
+
+//===- Folding ----------------------------------------------------------------------------------------------===//
 
 OpFoldResult CastOp::fold(FoldAdaptor) { return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult(); }
 

@@ -4,7 +4,7 @@
 
 include "ir/Dialect.td"
 
-def WG_CastOp : WG_ElementwiseOp<"cast", "y = x in another dtype", [WG_Differentiates]> {
+def WG_CastOp : WG_ElementwiseOp<"cast", "y = x in another dtype", [WG_IsLinear]> {
   let description = [{
     Float to integer: toward zero, saturating, NaN -> 0. Integer to narrower: modulo 2^n. To bool: x != 0. f64 -> f32: nearest
     even. The gradient passes between floats only; a cast from or to an integer has none. Shapes: x any[...] -> y dtype[...].

@@ -12,13 +12,16 @@ StringRef ContractOp::lettersOfC() { return getEquation().split("->").second; }
 /// `ab,bc->ac` of its three parts.
 static std::string equationOf(StringRef a, StringRef b, StringRef c) { return (a + "," + b + "->" + c).str(); }
 
+//===- Derivatives ------------------------------------------------------------------------------------------===//
+
 /// c = sum over k of a[i, k] b[k, j], so da = contract(ct, b) over j and db = contract(a, ct) over i:
 /// each operand's cotangent contracts the other two, with the index letters exchanged (Giles 2008).
-FailureOr<Cotangents> ContractOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value da = ContractOp::create(b, loc, ct[0], getB(), equationOf(lettersOfC(), lettersOfB(), lettersOfA()));
-  Value db = ContractOp::create(b, loc, getA(), ct[0], equationOf(lettersOfA(), lettersOfC(), lettersOfB()));
-  return Cotangents{da, db};
+Terms ContractOp::transpose(Expr ct) {
+  return {ct.make<ContractOp>(ct, getB(), equationOf(lettersOfC(), lettersOfB(), lettersOfA())),
+          ct.make<ContractOp>(getA(), ct, equationOf(lettersOfA(), lettersOfC(), lettersOfB()))};
 }
+
+//===- Canonicalisation -------------------------------------------------------------------------------------===//
 
 /// contract of transposed operands = contract of the operands, the letters permuted.
 static LogicalResult absorbTransposes(ContractOp op, PatternRewriter &rewriter) {

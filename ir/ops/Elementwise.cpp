@@ -65,8 +65,6 @@ Value LogicalNotOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
 Value SelectOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return select(b, loc, x[0], x[1], x[2]); }
 Value StopGradientOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
 Value VersionOp::scalar(OpBuilder &, Location, ValueRange x) { return x[0]; }
-/// Not the derivative of y = a: the derivative by a variable sums those by its versions.
-FailureOr<Cotangents> VersionOp::vjp(OpBuilder &, Location, ValueRange ct) { return Cotangents{Value(), ct[0]}; }
 Value ExpOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpOp::create(b, loc, x[0]); }
 Value Expm1Op::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::ExpM1Op::create(b, loc, x[0]); }
 Value LogOp::scalar(OpBuilder &b, Location loc, ValueRange x) { return math::LogOp::create(b, loc, x[0]); }
@@ -228,165 +226,84 @@ Value PowOp::scalar(OpBuilder &b, Location loc, ValueRange x) {
 
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
-static Value add(OpBuilder &b, Location loc, Value x, Value y) { return AddOp::create(b, loc, x, y); }
-static Value sub(OpBuilder &b, Location loc, Value x, Value y) { return SubOp::create(b, loc, x, y); }
-static Value mul(OpBuilder &b, Location loc, Value x, Value y) { return MulOp::create(b, loc, x, y); }
-static Value neg(OpBuilder &b, Location loc, Value x) { return NegOp::create(b, loc, x); }
-
-/// y = -x, so dx = -ct.
-FailureOr<Cotangents> NegOp::vjp(OpBuilder &b, Location loc, ValueRange ct) { return Cotangents{neg(b, loc, ct[0])}; }
-
-/// y = |x|, so dx = ct * sign(x): 0 at 0.
-FailureOr<Cotangents> AbsOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], SignOp::create(b, loc, getX()))};
+/// y = -x.
+Slopes NegOp::slopes(Operands, Expr) { return -1; }
+/// y = |x|, so dy/dx = sign(x): 0 at 0.
+Slopes AbsOp::slopes(Operands x, Expr) { return sign(x[0]); }
+/// y = exp(x), so dy/dx = y. Reads y.
+Slopes ExpOp::slopes(Operands, Expr y) { return y; }
+/// y = exp(x) - 1, so dy/dx = y + 1. Reads y.
+Slopes Expm1Op::slopes(Operands, Expr y) { return y + 1; }
+/// y = log(x), so dy/dx = 1 / x: as a quotient, which holds where 1 / x overflows.
+Slopes LogOp::slopes(Operands x, Expr) { return over(x[0]); }
+/// y = log(1 + x), so dy/dx = 1 / (1 + x).
+Slopes Log1pOp::slopes(Operands x, Expr) { return over(1 + x[0]); }
+/// y = sqrt(x), so dy/dx = 1/2 / y: infinite at 0. Reads y.
+Slopes SqrtOp::slopes(Operands, Expr y) { return over(y, 0.5); }
+/// y = x^(-1/2), so dy/dx = -y^3 / 2: -inf at 0. Reads y.
+Slopes RsqrtOp::slopes(Operands, Expr y) { return -0.5 * (y * y * y); }
+/// y = tanh(x), so dy/dx = 1 - y * y. Reads y: x need not be kept.
+Slopes TanhOp::slopes(Operands, Expr y) { return 1 - y * y; }
+/// y = 1 / (1 + exp(-x)), so dy/dx = y * (1 - y). Reads y.
+Slopes SigmoidOp::slopes(Operands, Expr y) { return y * (1 - y); }
+/// y = log(1 + exp(x)), so dy/dx = sigmoid(x): smooth at 0, where the formula of the element has two kinks that cancel.
+Slopes SoftplusOp::slopes(Operands x, Expr) { return sigmoid(x[0]); }
+/// y = x / (1 + |x|), so dy/dx = 1 / (1 + |x|)^2. Reads x: 1 - |y| would cancel in the tails, which are those of a
+/// power.
+Slopes SoftsignOp::slopes(Operands x, Expr) {
+  Expr rest = 1 / (1 + abs(x[0]));
+  return rest * rest;
 }
+/// y = max(x, 0): 1 where y > 0, else 0, also at 0. Reads y.
+Slopes ReluOp::slopes(Operands, Expr y) { return mask(y > 0); }
+/// y = sin(x), so dy/dx = cos(x).
+Slopes SinOp::slopes(Operands x, Expr) { return cos(x[0]); }
+/// y = cos(x), so dy/dx = -sin(x).
+Slopes CosOp::slopes(Operands x, Expr) { return -sin(x[0]); }
+/// y = erf(x), so dy/dx = 2 / sqrt(pi) * exp(-x * x).
+Slopes ErfOp::slopes(Operands x, Expr) { return 2 * std::numbers::inv_sqrtpi * exp(-(x[0] * x[0])); }
 
-/// y = exp(x), so dx = ct * y. Reads y.
-FailureOr<Cotangents> ExpOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], getY())};
-}
+/// c = a + b.
+Slopes AddOp::slopes(Operands, Expr) { return {1, 1}; }
+/// c = a - b.
+Slopes SubOp::slopes(Operands, Expr) { return {1, -1}; }
+/// c = a * b, so dc/da = b and dc/db = a.
+Slopes MulOp::slopes(Operands x, Expr) { return {x[1], x[0]}; }
+/// c = a / b, so dc/da = 1 / b and dc/db = -c / b. Reads c.
+Slopes DivOp::slopes(Operands x, Expr c) { return {over(x[1]), over(x[1]) * -c}; }
+/// c = a - b * floor(a / b), so dc/da = 1 and dc/db = -floor(a / b).
+Slopes RemainderOp::slopes(Operands x, Expr) { return {1, -floorDiv(x[0], x[1])}; }
 
-/// y = exp(x) - 1, so dx = ct * (y + 1). Reads y.
-FailureOr<Cotangents> Expm1Op::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], add(b, loc, getY(), onesLike(b, loc, getY())))};
-}
-
-/// y = log(x), so dx = ct / x.
-FailureOr<Cotangents> LogOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{DivOp::create(b, loc, ct[0], getX())};
-}
-
-/// y = log(1 + x), so dx = ct / (1 + x).
-FailureOr<Cotangents> Log1pOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{DivOp::create(b, loc, ct[0], add(b, loc, onesLike(b, loc, getX()), getX()))};
-}
-
-/// y = sqrt(x), so dx = ct / 2 / y: infinite at 0. Reads y.
-FailureOr<Cotangents> SqrtOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{DivOp::create(b, loc, mul(b, loc, ct[0], fullLike(b, loc, getY(), 0.5)), getY())};
-}
-
-/// y = x^(-1/2), so dx = ct * -y^3 / 2: -inf at 0. Reads y.
-FailureOr<Cotangents> RsqrtOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value cube = mul(b, loc, mul(b, loc, getY(), getY()), getY());
-  return Cotangents{mul(b, loc, ct[0], mul(b, loc, fullLike(b, loc, getY(), -0.5), cube))};
-}
-
-/// y = tanh(x), so dx = ct * (1 - y * y). Reads y: x need not be kept.
-FailureOr<Cotangents> TanhOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], sub(b, loc, onesLike(b, loc, getY()), mul(b, loc, getY(), getY())))};
-}
-
-/// y = 1 / (1 + exp(-x)), so dx = ct * y * (1 - y). Reads y.
-FailureOr<Cotangents> SigmoidOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], mul(b, loc, getY(), sub(b, loc, onesLike(b, loc, getY()), getY())))};
-}
-
-/// y = log(1 + exp(x)), so dx = ct * sigmoid(x): smooth at 0, where the formula of the
-/// element has two kinks that cancel.
-FailureOr<Cotangents> SoftplusOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], SigmoidOp::create(b, loc, getX()))};
-}
-
-/// y = x / (1 + |x|), so dx = ct / (1 + |x|)^2. Reads x: 1 - |y| would cancel in the tails, which are those of a power.
-FailureOr<Cotangents> SoftsignOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value one = onesLike(b, loc, getX());
-  Value rest = DivOp::create(b, loc, one, add(b, loc, one, AbsOp::create(b, loc, getX())));
-  return Cotangents{mul(b, loc, ct[0], mul(b, loc, rest, rest))};
-}
-
-/// y = max(x, 0), so dx = ct where y > 0, else 0: 0 at 0. Reads y.
-FailureOr<Cotangents> ReluOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value zero = zerosLike(b, loc, getY());
-  return Cotangents{SelectOp::create(b, loc, GreaterOp::create(b, loc, getY(), zero), ct[0], zero)};
-}
-
-/// y = sin(x), so dx = ct * cos(x).
-FailureOr<Cotangents> SinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], CosOp::create(b, loc, getX()))};
-}
-
-/// y = cos(x), so dx = -ct * sin(x).
-FailureOr<Cotangents> CosOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{neg(b, loc, mul(b, loc, ct[0], SinOp::create(b, loc, getX())))};
-}
-
-/// y = erf(x), so dx = ct * 2 / sqrt(pi) * exp(-x * x).
-FailureOr<Cotangents> ErfOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value bell = ExpOp::create(b, loc, neg(b, loc, mul(b, loc, getX(), getX())));
-  return Cotangents{mul(b, loc, ct[0], mul(b, loc, fullLike(b, loc, getX(), 2 * std::numbers::inv_sqrtpi), bell))};
-}
-
-/// c = a + b, so da = ct and db = ct.
-FailureOr<Cotangents> AddOp::vjp(OpBuilder &, Location, ValueRange ct) { return Cotangents{ct[0], ct[0]}; }
-
-/// c = a - b, so da = ct and db = -ct.
-FailureOr<Cotangents> SubOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{ct[0], neg(b, loc, ct[0])};
-}
-
-/// c = a * b, so da = ct * b and db = ct * a.
-FailureOr<Cotangents> MulOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{mul(b, loc, ct[0], getB()), mul(b, loc, ct[0], getA())};
-}
-
-/// c = a / b, so da = ct / b and db = -da * c. Reads c.
-FailureOr<Cotangents> DivOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value da = DivOp::create(b, loc, ct[0], getB());
-  return Cotangents{da, neg(b, loc, mul(b, loc, da, getC()))};
-}
-
-/// c = a - b * floor(a / b), so da = ct and db = -ct * floor(a / b).
-FailureOr<Cotangents> RemainderOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{ct[0], neg(b, loc, mul(b, loc, ct[0], FloorDivOp::create(b, loc, getA(), getB())))};
-}
-
-/// c = a^b, so da = ct * b * a^(b - 1) and db = ct * c * log(a). Reads c.
+/// c = a^b, so dc/da = b * a^(b - 1) and dc/db = c * log(a). Reads c.
 /// Two arguments are guarded, so that second derivatives are as safe as first ones: where b = 0 and 1 / a would not be
-/// finite the power is taken as a^0, and da is 0 * 1 = 0; where a = 0 and b >= 0 the logarithm is taken of 1, and db is
-/// 0.
-FailureOr<Cotangents> PowOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value zero = zerosLike(b, loc, getA()), one = onesLike(b, loc, getA());
-  const llvm::fltSemantics &semantics = cast<FloatType>(getType().getElementType()).getFloatSemantics();
-  Value normal = fullLike(b, loc, getA(), APFloat::getSmallestNormalized(semantics).convertToDouble());
-  Value invertible = GreaterEqualOp::create(b, loc, AbsOp::create(b, loc, getA()), normal);
-  Value flat =
-      LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getB(), zero), LogicalNotOp::create(b, loc, invertible));
-  Value exponent = SelectOp::create(b, loc, flat, zero, sub(b, loc, getB(), one));
-  Value da = mul(b, loc, ct[0], mul(b, loc, getB(), PowOp::create(b, loc, getA(), exponent)));
-
-  Value atZero =
-      LogicalAndOp::create(b, loc, EqualOp::create(b, loc, getA(), zero), GreaterEqualOp::create(b, loc, getB(), zero));
-  Value base = SelectOp::create(b, loc, atZero, one, getA());
-  Value db = mul(b, loc, ct[0], mul(b, loc, getC(), LogOp::create(b, loc, base)));
-  return Cotangents{da, db};
+/// finite the power is taken as a^0, and dc/da is 0 * 1 = 0; where a = 0 and b >= 0 the logarithm is taken of 1, and
+/// dc/db is 0.
+Slopes PowOp::slopes(Operands x, Expr c) {
+  Expr a = x[0], b = x[1];
+  const llvm::fltSemantics &semantics = cast<FloatType>(a.elementType()).getFloatSemantics();
+  Expr invertible = abs(a) >= APFloat::getSmallestNormalized(semantics).convertToDouble();
+  Expr exponent = where(equal(b, 0) && !invertible, a.zeros(), b - 1);
+  Expr base = where(equal(a, 0) && b >= 0, a.ones(), a);
+  return {b * pow(a, exponent), c * log(base)};
 }
 
-/// The larger takes ct, the other 0; at a tie each takes half.
-template <class Wins> static Cotangents shareBetween(OpBuilder &b, Location loc, Value x, Value y, Value ct) {
-  Value zero = zerosLike(b, loc, ct), half = mul(b, loc, ct, fullLike(b, loc, ct, 0.5));
-  Value tie = EqualOp::create(b, loc, x, y);
-  Value dx = SelectOp::create(b, loc, tie, half, SelectOp::create(b, loc, Wins::create(b, loc, x, y), ct, zero));
-  Value dy = SelectOp::create(b, loc, tie, half, SelectOp::create(b, loc, Wins::create(b, loc, y, x), ct, zero));
-  return {dx, dy};
+/// c = max(a, b): 1 by the larger, 0 by the other; at a tie a half by each.
+Slopes MaximumOp::slopes(Operands x, Expr) {
+  Expr tie = equal(x[0], x[1]);
+  return {where(tie, 0.5, mask(x[0] > x[1])), where(tie, 0.5, mask(x[1] > x[0]))};
 }
 
-/// c = max(a, b): ct goes to the larger, half to each at a tie.
-FailureOr<Cotangents> MaximumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return shareBetween<GreaterOp>(b, loc, getA(), getB(), ct[0]);
+/// c = min(a, b): 1 by the smaller, 0 by the other; at a tie a half by each.
+Slopes MinimumOp::slopes(Operands x, Expr) {
+  Expr tie = equal(x[0], x[1]);
+  return {where(tie, 0.5, mask(x[0] < x[1])), where(tie, 0.5, mask(x[1] < x[0]))};
 }
 
-/// c = min(a, b): ct goes to the smaller, half to each at a tie.
-FailureOr<Cotangents> MinimumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return shareBetween<LessOp>(b, loc, getA(), getB(), ct[0]);
-}
+/// y = a where c, else b: 1 by the side that is taken, an exact 0 by the other.
+Slopes SelectOp::slopes(Operands x, Expr) { return {none, mask(x[0]), unless(x[0])}; }
 
-/// y = a where c, else b: ct goes to the side taken, an exact 0 to the other.
-FailureOr<Cotangents> SelectOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Value zero = zerosLike(b, loc, ct[0]);
-  return Cotangents{Value(), SelectOp::create(b, loc, getC(), ct[0], zero),
-                    SelectOp::create(b, loc, getC(), zero, ct[0])};
-}
+/// Not the slopes of y = a: the derivative by a variable sums those by its versions.
+Slopes VersionOp::slopes(Operands, Expr) { return {none, 1}; }
 
 //===- Folding: only what is exact in IEEE arithmetic, signed zeros included ---------------------------------===//
 

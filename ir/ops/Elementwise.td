@@ -174,7 +174,7 @@ def WG_PowOp : WG_BinaryOp<"pow", "c = a ^ b"> {
     exponent: 1 -> 1, -1 -> 1 or -1, 0 -> the highest, others 0. Derivatives: to a, 0 where b = 0; to b, 0 where a = 0 and b >= 0,
     NaN where a < 0. Shapes: a, b number[...] -> c number[...].
   }];
-  let samples = ["f64[2,3] in [0.3, 3]; f64[2,3] in [-2, 2]", "f64[4] = [0, 0, 2, 1.5]; f64[4] = [0, 2, 0, 3]"];
+  let samples = ["f64[2,3] in [0.3, 3]; f64[2,3] in [-2, 2]", "f64[4] = [0, 0, 2, 1.5]; f64[4] = [0, 2, 0, 3] # below 0 there is no power"];
 }
 
 def WG_MaximumOp : WG_BinaryOp<"maximum", "c = max(a, b)"> {
@@ -201,7 +201,7 @@ def WG_LogicalOrOp : WG_BinaryBoolOp<"logical_or", "c = a or b"> {
   let samples = ["bool[4] = [0, 0, 1, 1]; bool[4] = [0, 1, 0, 1]"];
 }
 
-def WG_SelectOp : WG_ElementwiseOp<"select", "y = a where c, else b", [WG_Differentiates, AllTypesMatch<["a", "b"]>]> {
+def WG_SelectOp : WG_ElementwiseOp<"select", "y = a where c, else b", [WG_HasSlopes, AllTypesMatch<["a", "b"]>]> {
   let description = [{
     Elements of a where c holds, else those of b. The untaken side gets a cotangent of exact 0; times an infinite slope above it
     that is NaN, so guard the argument as well. Shapes: c bool[...], a, b any[...] -> y any[...].
@@ -223,7 +223,7 @@ def WG_StopGradientOp : WG_ElementwiseOp<"stop_gradient", "y = x, and no gradien
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
-def WG_VersionOp : WG_ElementwiseOp<"version", "y = a, and its gradient is b's", [SameTypeOperands, WG_Differentiates]> {
+def WG_VersionOp : WG_ElementwiseOp<"version", "y = a, and its gradient is b's", [SameTypeOperands, WG_HasSlopes]> {
   let description = [{
     What a variable was given, `a`, as its next version after `b`. The reads of one variable count together, whichever version they see: what y gets
     goes on to b. Nothing goes to a, which is a stop_gradient of what was assigned. Shapes: a any[...], b any[...] -> y any[...].
@@ -232,7 +232,7 @@ def WG_VersionOp : WG_ElementwiseOp<"version", "y = a, and its gradient is b's",
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [-3, 3]"];
+  let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [-3, 3] # its derivative is not that of its value, but that of the variable's versions"];
 }
 
 #endif // WG_OPS_ELEMENTWISE_TD

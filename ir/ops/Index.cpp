@@ -146,18 +146,14 @@ void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory
   });
 }
 
+//===- Derivatives ------------------------------------------------------------------------------------------===//
+
 /// y[i, j] = x[indices[i], j], so dx gathers up: dx[k, j] = sum of ct[i, j] over the i with indices[i] = k.
-FailureOr<Cotangents> GatherOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{
-      ScatterAddOp::create(b, loc, ct[0], getIndices(), getX().getType().getShape(), dynamicSizes(b, loc, getX())),
-      Value()};
+Terms GatherOp::transpose(Expr ct) {
+  return ct.make<ScatterAddOp>(ct, getIndices(), getX().getType().getShape(), ct.dynamicSizes(getX()));
 }
 
 /// y[k, j] = sum of updates[i, j] over the i with indices[i] = k, so dupdates[i, j] = ct[indices[i], j].
-FailureOr<Cotangents> ScatterAddOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  Cotangents cotangents(getNumOperands());
-  cotangents[0] = GatherOp::create(b, loc, ct[0], getIndices());
-  return cotangents;
-}
+Terms ScatterAddOp::transpose(Expr ct) { return ct.make<GatherOp>(ct, getIndices()); }
 
 } // namespace wg::ir

@@ -14,7 +14,7 @@ def WG_OneHotOp : WG_InferredOp<"one_hot", "y[..., j] = 1 where j = x[...], else
   let samples = ["i64[4] = [0, 2, 5, -1] | depth = 3; dtype = f64", "i32[2,2] = [0, 2, 1, 1] | depth = 3; dtype = f32"];
 }
 
-def WG_GatherOp : WG_InferredOp<"gather", "y = rows of x at indices", [WG_Differentiates, DeclareOpInterfaceMethods<WG_Structured>]> {
+def WG_GatherOp : WG_InferredOp<"gather", "y = rows of x at indices", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured>]> {
   let description = [{
     y[i..., j...] = x[indices[i...], j...]. An index out of range is an error that names it, and nothing is written.
     The derivative adds the contributions of equal indices in their order.
@@ -27,7 +27,7 @@ def WG_GatherOp : WG_InferredOp<"gather", "y = rows of x at indices", [WG_Differ
   let samples = ["f64[4,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0]", "f64[4] in [-2, 2]; i32[2,2] = [0, 3, 3, 1]"];
 }
 
-def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates added to rows at indices", [WG_Differentiates, DeclareOpInterfaceMethods<WG_Structured>]> {
+def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates added to rows at indices", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured>]> {
   let description = [{
     y[indices[i...], j...] += updates[i..., j...], in the order of the indices, y of `shape`. An index out of range is an error.
     Shapes: updates number[indices..., ...], indices integer[...] -> y number[shape].

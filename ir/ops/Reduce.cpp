@@ -80,107 +80,95 @@ void ArgmaxOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
 /// y = sum of x, so dx = ct, repeated along the axes.
-FailureOr<Cotangents> ReduceSumOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{unreduce(b, loc, ct[0], getAxes(), getX())};
-}
+Terms ReduceSumOp::transpose(Expr ct) { return ct.unreduced(getAxes(), getX()); }
 
 /// y = an extreme of x: the elements equal to y share ct equally, the others get 0. Reads y.
-static Cotangents shareAmongTies(OpBuilder &b, Location loc, Value x, Value y, ArrayRef<int64_t> axes, Value ct) {
-  Type element = cast<RankedTensorType>(x.getType()).getElementType();
-  Value tied = EqualOp::create(b, loc, x, unreduce(b, loc, y, axes, x));
-  Value count = ReduceSumOp::create(b, loc, CastOp::create(b, loc, tied, element), axes);
-  Value share = unreduce(b, loc, DivOp::create(b, loc, ct, count), axes, x);
-  return {SelectOp::create(b, loc, tied, share, zerosLike(b, loc, x))};
+static Terms shareAmongTies(const Expr &ct, Value operand, Value y, ArrayRef<int64_t> axes) {
+  Expr x = ct.at(operand), tied = equal(x, ct.at(y).unreduced(axes, x));
+  Expr count = sum(tied.make<CastOp>(tied, x.elementType()), axes);
+  return where(tied, (ct / count).unreduced(axes, x), x.zeros());
 }
 
 /// y = max of x: equal shares of ct to the elements that are y.
-FailureOr<Cotangents> ReduceMaxOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
-}
+FailureOr<Terms> ReduceMaxOp::vjp(Expr ct) { return shareAmongTies(ct, getX(), getY(), getAxes()); }
 
 /// y = min of x: equal shares of ct to the elements that are y.
-FailureOr<Cotangents> ReduceMinOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return shareAmongTies(b, loc, getX(), getY(), getAxes(), ct[0]);
-}
+FailureOr<Terms> ReduceMinOp::vjp(Expr ct) { return shareAmongTies(ct, getX(), getY(), getAxes()); }
 
 /// x moved by `distance` along the second axis, ones following: the factors before (distance > 0) or after each
 /// element.
-static Value shifted(OpBuilder &b, Location loc, Value x, int64_t distance) {
-  OpFoldResult zero = b.getIndexAttr(0), outer = sizeOf(b, loc, x, 0);
-  int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1), gap = std::abs(distance),
-          from = distance > 0 ? 0 : gap;
-  Value rest = slice(b, loc, x, {zero, b.getIndexAttr(from)}, {outer, b.getIndexAttr(from + n - gap)}, {1, 1});
-  Value ones = onesLike(b, loc, slice(b, loc, x, {zero, zero}, {outer, b.getIndexAttr(gap)}, {1, 1}));
-  return ConcatOp::create(b, loc, distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
+static Expr shifted(const Expr &x, int64_t distance) {
+  OpFoldResult zero = x.index(0), outer = x.sizeOf(x, 0);
+  int64_t n = x.type().getDimSize(1), gap = std::abs(distance), from = distance > 0 ? 0 : gap;
+  Expr rest = x.sliced({zero, x.index(from)}, {outer, x.index(from + n - gap)}, {1, 1});
+  Expr ones = x.sliced({zero, zero}, {outer, x.index(gap)}, {1, 1}).ones();
+  return x.make<ConcatOp>(distance > 0 ? ValueRange{ones, rest} : ValueRange{rest, ones}, 1);
 }
 
 /// For x of [outer, n], the product of the other elements of each row: what comes before times what comes after, each
 /// by a scan that doubles its reach (Hillis and Steele 1986). No division: exact where factors are 0.
-static Value productOfOthers(OpBuilder &b, Location loc, Value x) {
-  int64_t n = cast<RankedTensorType>(x.getType()).getDimSize(1);
+static Expr productOfOthers(const Expr &x) {
+  int64_t n = x.type().getDimSize(1);
   if (n <= 1)
-    return onesLike(b, loc, x);
-  Value before = shifted(b, loc, x, 1), after = shifted(b, loc, x, -1);
+    return x.ones();
+  Expr before = shifted(x, 1), after = shifted(x, -1);
   for (int64_t reach = 1; reach < n; reach *= 2) {
-    before = MulOp::create(b, loc, before, shifted(b, loc, before, reach));
-    after = MulOp::create(b, loc, after, shifted(b, loc, after, -reach));
+    before = before * shifted(before, reach);
+    after = after * shifted(after, -reach);
   }
-  return MulOp::create(b, loc, before, after);
+  return before * after;
 }
 
 /// The product of the sizes of x along `axes`.
-static OpFoldResult countOf(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> axes) {
-  OpFoldResult count = b.getIndexAttr(1);
+static OpFoldResult countOf(const Expr &x, ArrayRef<int64_t> axes) {
+  OpFoldResult count = x.index(1);
   for (int64_t axis : axes)
-    count = isConstantIntValue(count, 1) ? sizeOf(b, loc, x, axis)
-                                         : computeSize(b, loc, "a * b", {count, sizeOf(b, loc, x, axis)});
+    count = isConstantIntValue(count, 1) ? x.sizeOf(x, axis) : x.size("a * b", {count, x.sizeOf(x, axis)});
   return count;
 }
 
 /// The same along one axis of any size, as [outer, n, inner] -> [outer, n, n, inner]: row i of a square holds x
-/// with its element i replaced by
-/// 1. Costs the square of the size, and three axes more than none of any rank.
-static Value productOfOthersBySquare(OpBuilder &b, Location loc, Value x, int64_t axis) {
-  int64_t rank = cast<RankedTensorType>(x.getType()).getRank();
-  OpFoldResult outer = countOf(b, loc, x, llvm::to_vector(llvm::seq<int64_t>(0, axis))), n = sizeOf(b, loc, x, axis),
-               inner = countOf(b, loc, x, llvm::to_vector(llvm::seq<int64_t>(axis + 1, rank)));
-  Value rows = reshape(b, loc, x, {outer, n, inner});
+/// with its element i replaced by 1. Costs the square of the size, and three axes more than none of any rank.
+static Expr productOfOthersBySquare(const Expr &x, int64_t axis) {
+  OpFoldResult outer = countOf(x, llvm::to_vector(llvm::seq<int64_t>(0, axis))), n = x.sizeOf(x, axis),
+               inner = countOf(x, llvm::to_vector(llvm::seq<int64_t>(axis + 1, x.rank())));
+  Expr rows = x.reshaped({outer, n, inner});
   SmallVector<int64_t> shape;
   SmallVector<Value> sizes;
   dispatchIndexOpFoldResults({outer, n, n, inner}, sizes, shape);
-  Value square = BroadcastOp::create(b, loc, rows, shape, ArrayRef<int64_t>{0, 2, 3}, sizes);
-  auto placeAlong = [&](int64_t i) { return IotaOp::create(b, loc, shape, i, b.getI64Type(), sizes).getResult(); };
-  Value self = EqualOp::create(b, loc, placeAlong(1), placeAlong(2));
-  Value others = ReduceProdOp::create(b, loc, SelectOp::create(b, loc, self, onesLike(b, loc, square), square),
-                                      ArrayRef<int64_t>{2});
-  return reshapeLike(b, loc, others, x);
+  Expr square = rows.make<BroadcastOp>(rows, shape, ArrayRef<int64_t>{0, 2, 3}, sizes);
+  auto placeAlong = [&](int64_t i) {
+    return x.make<IotaOp>(shape, i, IntegerType::get(x.type().getContext(), 64), sizes);
+  };
+  Expr self = equal(placeAlong(1), placeAlong(2));
+  return product(where(self, square.ones(), square), {2}).reshapedLike(x);
 }
 
 /// y = product of x, so dx_i = ct * product of the other x_j. Where the reduced sizes are known, those axes are brought
 /// together as one. Else axis by axis, y = prod over the last of the prods over the others.
-FailureOr<Cotangents> ReduceProdOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  RankedTensorType type = getX().getType();
+FailureOr<Terms> ReduceProdOp::vjp(Expr ct) {
+  Expr x = ct.at(getX());
   ArrayRef<int64_t> axes = getAxes();
-  if (llvm::none_of(axes, [&](int64_t axis) { return type.isDynamicDim(axis); })) {
-    SmallVector<int64_t> order, inverse(type.getRank());
-    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+  if (llvm::none_of(axes, [&](int64_t axis) { return x.type().isDynamicDim(axis); })) {
+    SmallVector<int64_t> order, inverse(x.rank());
+    for (int64_t axis = 0; axis < x.rank(); ++axis)
       if (!llvm::is_contained(axes, axis))
         order.push_back(axis);
-    OpFoldResult outer = countOf(b, loc, getX(), order), n = countOf(b, loc, getX(), axes);
+    OpFoldResult outer = countOf(x, order), n = countOf(x, axes);
     llvm::append_range(order, axes);
     for (auto [to, from] : llvm::enumerate(order))
       inverse[from] = static_cast<int64_t>(to);
-    Value together = transpose(b, loc, getX(), order), rows = reshape(b, loc, together, {outer, n});
-    Value others = transpose(b, loc, reshapeLike(b, loc, productOfOthers(b, loc, rows), together), inverse);
-    return Cotangents{MulOp::create(b, loc, unreduce(b, loc, ct[0], axes, getX()), others)};
+    Expr together = x.transposed(order), rows = together.reshaped({outer, n});
+    Expr others = productOfOthers(rows).reshapedLike(together).transposed(inverse);
+    return Terms(ct.unreduced(axes, x) * others);
   }
-  SmallVector<Value> factors{getX()}; // x, reduced over no axis, over the last, over the last two, ...
+  SmallVector<Expr> factors{x}; // x, reduced over no axis, over the last, over the last two, ...
   for (int64_t axis : llvm::reverse(axes.drop_front()))
-    factors.push_back(ReduceProdOp::create(b, loc, factors.back(), ArrayRef<int64_t>{axis}));
-  Value dx = ct[0];
-  for (auto [axis, x] : llvm::zip_equal(axes, llvm::reverse(ArrayRef(factors).take_front(axes.size()))))
-    dx = MulOp::create(b, loc, unreduce(b, loc, dx, {axis}, x), productOfOthersBySquare(b, loc, x, axis));
-  return Cotangents{dx};
+    factors.push_back(product(factors.back(), {axis}));
+  Expr dx = ct;
+  for (auto [axis, each] : llvm::zip_equal(axes, llvm::reverse(ArrayRef(factors).take_front(axes.size()))))
+    dx = dx.unreduced({axis}, each) * productOfOthersBySquare(each, axis);
+  return Terms(dx);
 }
 
 //===- Folding ----------------------------------------------------------------------------------------------===//

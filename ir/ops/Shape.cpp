@@ -145,84 +145,67 @@ Value IotaOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64
 
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
-/// One cotangent for x, none for the sizes behind it.
-static Cotangents forFirst(Operation *op, Value dx) {
-  Cotangents cotangents(op->getNumOperands());
-  cotangents[0] = dx;
-  return cotangents;
-}
-
 /// y repeats x, so dx sums ct over what was repeated.
-FailureOr<Cotangents> BroadcastOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return forFirst(*this, sumTo(b, loc, ct[0], getDims(), getX()));
-}
+Terms BroadcastOp::transpose(Expr ct) { return ct.summedTo(getDims(), getX()); }
 
 /// y is x in another shape, so dx is ct in x's.
-FailureOr<Cotangents> ReshapeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return forFirst(*this, reshapeLike(b, loc, ct[0], getX()));
-}
+Terms ReshapeOp::transpose(Expr ct) { return ct.reshapedLike(getX()); }
 
 /// y = x with its axes permuted, so dx = ct permuted back.
-FailureOr<Cotangents> TransposeOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  return Cotangents{transpose(b, loc, ct[0], invertPermutationVector(getPermutation()))};
-}
+Terms TransposeOp::transpose(Expr ct) { return ct.transposed(invertPermutationVector(getPermutation())); }
 
 /// How far `size` elements reach that are `step` apart: 0, or (size - 1) step + 1.
-static OpFoldResult reach(OpBuilder &b, Location loc, OpFoldResult size, int64_t step) {
-  if (step == 1)
-    return size;
-  return computeSize(b, loc, "max((a - 1) * " + std::to_string(step) + " + 1, 0)", {size});
+static OpFoldResult reach(const Expr &ct, OpFoldResult size, int64_t step) {
+  return step == 1 ? size : ct.size("max((a - 1) * " + std::to_string(step) + " + 1, 0)", {size});
 }
 
 /// y = some elements of x, so dx = ct at their places, 0 elsewhere.
-FailureOr<Cotangents> SliceOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  SmallVector<OpFoldResult> low = getMixedValues(getStarts(), getSizes(), b), high;
+Terms SliceOp::transpose(Expr ct) {
+  SmallVector<OpFoldResult> low = ct.mixed(getStarts(), getSizes()), high;
   SmallVector<OpFoldResult> limits =
-      getMixedValues(getLimits(), getSizes().drop_front(llvm::count_if(getStarts(), ShapedType::isDynamic)), b);
+      ct.mixed(getLimits(), getSizes().drop_front(llvm::count_if(getStarts(), ShapedType::isDynamic)));
   SmallVector<int64_t> interior;
   for (auto [axis, given] : llvm::enumerate(getStrides())) {
     int64_t size = getType().getDimSize(axis),
             stride = size == 0 || size == 1 ? 1 : given; // of one element any stride will do; it may be 2^63 - 1
     interior.push_back(stride - 1);
     // Where it is not known, from start and limit: y itself need not be kept.
-    OpFoldResult taken = b.getIndexAttr(size);
+    OpFoldResult taken = ct.index(size);
     if (ShapedType::isDynamic(size))
-      taken = computeSize(b, loc, stride == 1 ? "a - b" : "(a - b - 1) // " + std::to_string(stride) + " + 1",
-                          {limits[axis], low[axis]});
-    OpFoldResult covered = reach(b, loc, taken, stride);
-    high.push_back(computeSize(b, loc, "a - b - c", {sizeOf(b, loc, getX(), axis), low[axis], covered}));
+      taken = ct.size(stride == 1 ? "a - b" : "(a - b - 1) // " + std::to_string(stride) + " + 1",
+                      {limits[axis], low[axis]});
+    high.push_back(ct.size("a - b - c", {ct.sizeOf(getX(), axis), low[axis], reach(ct, taken, stride)}));
   }
-  return forFirst(*this, pad(b, loc, ct[0], low, high, interior));
+  return ct.padded(low, high, interior);
 }
 
 /// y = x between zeros, so dx = ct at x's places.
-FailureOr<Cotangents> PadOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
-  SmallVector<OpFoldResult> low = getMixedValues(getLow(), getSizes(), b), limits;
+Terms PadOp::transpose(Expr ct) {
+  SmallVector<OpFoldResult> low = ct.mixed(getLow(), getSizes()), limits;
   SmallVector<int64_t> strides;
   for (auto [axis, interior] : llvm::enumerate(getInterior())) {
     int64_t size =
         getX().getType().getDimSize(axis); // between fewer than two elements nothing lies, however much is asked for
     strides.push_back(size == 0 || size == 1 ? 1 : std::min(interior, INT64_MAX - 1) + 1);
-    OpFoldResult covered = reach(b, loc, sizeOf(b, loc, getX(), axis), strides.back());
-    limits.push_back(computeSize(b, loc, "a + b", {low[axis], covered}));
+    limits.push_back(ct.size("a + b", {low[axis], reach(ct, ct.sizeOf(getX(), axis), strides.back())}));
   }
-  return forFirst(*this, slice(b, loc, ct[0], low, limits, strides));
+  return ct.sliced(low, limits, strides);
 }
 
 /// y = the xs one after the other, so each takes its slice of ct.
-FailureOr<Cotangents> ConcatOp::vjp(OpBuilder &b, Location loc, ValueRange ct) {
+Terms ConcatOp::transpose(Expr ct) {
   int64_t axis = getAxis(), rank = getType().getRank();
   SmallVector<int64_t> strides(rank, 1);
-  SmallVector<OpFoldResult> starts(rank, b.getIndexAttr(0)), limits;
+  SmallVector<OpFoldResult> starts(rank, ct.index(0)), limits;
   for (int64_t i = 0; i < rank; ++i)
-    limits.push_back(i == axis ? OpFoldResult(b.getIndexAttr(0)) : sizeOf(b, loc, getY(), i));
-  Cotangents cotangents;
+    limits.push_back(i == axis ? ct.index(0) : ct.sizeOf(getY(), i));
+  Terms terms;
   for (Value x : getXs()) {
     starts[axis] = limits[axis];
-    limits[axis] = computeSize(b, loc, "a + b", {starts[axis], sizeOf(b, loc, x, axis)});
-    cotangents.push_back(slice(b, loc, ct[0], starts, limits, strides));
+    limits[axis] = ct.size("a + b", {starts[axis], ct.sizeOf(x, axis)});
+    terms.push_back(ct.sliced(starts, limits, strides));
   }
-  return cotangents;
+  return terms;
 }
 
 //===- Constants and sizes ----------------------------------------------------------------------------------===//

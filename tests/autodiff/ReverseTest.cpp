@@ -21,18 +21,17 @@ namespace {
 enum class Behaviour { fails, dropsAnAxis, forgetsSizes, tooMany } behaviour;
 
 struct NegRule : ir::Differentiable::ExternalModel<NegRule, arith::NegFOp> {
-  FailureOr<ir::Cotangents> vjp(Operation *op, OpBuilder &b, Location loc, ValueRange ct) const {
+  FailureOr<ir::Terms> vjp(Operation *op, ir::Expr ct) const {
     switch (behaviour) {
     case Behaviour::fails: return op->emitOpError("has no derivative today");
-    case Behaviour::dropsAnAxis: return ir::Cotangents{ir::ReduceSumOp::create(b, loc, ct[0], ArrayRef<int64_t>{0})};
+    case Behaviour::dropsAnAxis: return ir::Terms(ir::sum(ct, {0}));
     case Behaviour::forgetsSizes: {
-      SmallVector<Value> sizes{ir::DimOp::create(b, loc, op->getOperand(0), 0),
-                               ir::DimOp::create(b, loc, op->getOperand(0), 1)};
-      return ir::Cotangents{ir::ReshapeOp::create(b, loc, ct[0], {ShapedType::kDynamic, ShapedType::kDynamic}, sizes)};
+      SmallVector<Value> sizes{ct.make<ir::DimOp>(op->getOperand(0), 0), ct.make<ir::DimOp>(op->getOperand(0), 1)};
+      return ir::Terms(ct.make<ir::ReshapeOp>(ct, ArrayRef{ShapedType::kDynamic, ShapedType::kDynamic}, sizes));
     }
     case Behaviour::tooMany: break;
     }
-    return ir::Cotangents{ct[0], ct[0]};
+    return ir::Terms{ct, ct};
   }
 };
 

@@ -75,7 +75,7 @@ TEST(CallsTest, TheDerivativeOfDeepCallsIsFoundOrAnErrorAtACall) {
   OwningOpRef<ModuleOp> module = chain(kDeep, 1, "wg.neg", "tensor<f64>");
   FailureOr<autodiff::FunctionPair> pair = autodiff::functionPair(first(*module), {0}, {0});
   ASSERT_TRUE(succeeded(pair));
-  EXPECT_EQ(resultOf(pair->backward, 5.0), 5.0);
+  EXPECT_EQ(resultOf(pair->linear, 5.0), 5.0);
   // Each level returns what those below it keep.
   module = chain(kDeep, 1, "wg.tanh", "tensor<f64>");
   EXPECT_NE(errorOf([&] {

@@ -125,12 +125,16 @@ public:
     if (failed(ir::checkProgram(*module)))
       return;
     pass(*module, gradientPass(function, dice.oneIn(2), dice.oneIn(2)), function + "_grad");
+    autodiff::JvpOptions tangent;
+    tangent.function = function;
+    pass(*module, autodiff::createJvp(tangent), function + "_jvp");
     PassManager simplify(ir::context());
-    passes::addSimplify(simplify);
+    passes::addSimplify(simplify.nest<func::FuncOp>());
     OwningOpRef<ModuleOp> simplified = module->clone();
     simplify.enableVerifier(false);
-    if (succeeded(simplify.run(*simplified)))
-      verified(*simplified, "simplify");
+    if (failed(simplify.run(*simplified)))
+      found("a program cannot be simplified");
+    verified(*simplified, "simplify");
     interpret(*module, *simplified, function);
     if (dice.oneIn(8))
       compile(*module, function,
@@ -266,7 +270,7 @@ private:
     if (!expected) { // an op that nobody reads is not compiled, nor is its error
       OwningOpRef<ModuleOp> read = module.clone();
       PassManager simplify(ir::context());
-      passes::addSimplify(simplify);
+      passes::addSimplify(simplify.nest<func::FuncOp>());
       if (succeeded(simplify.run(*read)))
         expected = run(*read, name, *inputs);
     }
@@ -285,7 +289,7 @@ private:
     if ((code == 0) != expected.has_value())
       found(code ? "compiled code fails where the interpreter does not: " +
                        toString((*executable)->failure(code, atFault))
-                 : "the interpreter fails where compiled code does not");
+                 : "the interpreter fails on @" + name + " where compiled code does not");
     for (size_t r = 0; code == 0 && expected && r < results.size(); ++r)
       if (results[r].type != (*expected)[r].type)
         found("result " + std::to_string(r) + " is " + toString(results[r].type) + ", interpreted " +

@@ -111,22 +111,37 @@ def no_machine_paths(root):
 
 
 def op_table_is_current(root, build):
-    """ir/README.md shows the op table that the build writes from the records."""
+    """docs/ops.md shows the op table that the build writes from the records."""
     table = open(os.path.join(build, "include", "ops.md"), encoding="utf-8").read().strip()
-    readme = os.path.join(root, "ir", "README.md")
-    if not os.path.exists(readme) or table not in open(readme, encoding="utf-8").read():
-        yield "ir/README.md: its op table is not that of build/include/ops.md; paste the file"
+    if table not in open(os.path.join(root, "docs", "ops.md"), encoding="utf-8").read():
+        yield "docs/ops.md: its table is not that of the records; run scripts/generate"
 
 
 def ops_are_complete(root, build):
     """Every op has a derivative rule or says why not, and samples for every op but those made of structure."""
     table = open(os.path.join(build, "include", "ops.md"), encoding="utf-8").read()
     sampled = set(re.findall(r"WG_SAMPLE\((\w+),", open(os.path.join(build, "include", "tests", "Samples.inc"), encoding="utf-8").read()))
-    for name, derivative in re.findall(r"^\| `(\w+)` .*\| ([^|]*) \|$", table, re.M):
-        if derivative.strip() in ("", "-") and name not in ("kernel", "yield"):
-            yield f"{name}: neither a derivative rule nor a reason"
+    for row in re.findall(r"^\| `.*$", table, re.M):
+        name, *columns = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        name = name.strip("`")
+        if any(cell in ("", "-") for cell in columns[3:]) and name != "kernel":
+            yield f"{name}: a hole in docs/ops.md: {row}"
         if name not in sampled and name not in ("call", "kernel", "yield", "constant"):
             yield f"{name}: no samples"
+
+
+def rules_are_formulas(root):
+    """Derivative rules stand in the section `Derivatives` of their file, which mentions no builder and no location."""
+    for path in files(root, (".cpp",), "ir/ops"):
+        section = ""
+        for number, line in lines(root, path):
+            if line.startswith("//===- "):
+                section = line
+            inside = "Derivatives" in section
+            if inside and re.search(r"\b(OpBuilder|Location|getLoc|builder|loc)\b", line.split("//")[0]):
+                yield f"{path}:{number}: a derivative rule mentions where it builds: {line.strip()}"
+            if not inside and re.search(r"^(Slopes|Terms|FailureOr<Terms>) \w+::(slopes|transpose|vjp)\(", line):
+                yield f"{path}:{number}: a derivative rule outside of the section `Derivatives`"
 
 
 def numbers_name_what_exists(root):
@@ -207,6 +222,7 @@ BAD = {
     check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
     composites_are_sampled: {"frontend/wengert/Ops.h": "WENGERT_API Tensor gelu(const Located &x);\n"},
     numbers_name_what_exists: {"docs/numbers.md": "| case | rule |\n|---|---|\n| `sort` of equals | stable |\n"},
+    rules_are_formulas: {"ir/ops/Bad.cpp": "//===- Derivatives ---===//\nTerms BadOp::transpose(Expr ct) { return OpBuilder(ct).getF64Type(); }\n"},
     no_machine_paths: {"runtime/Bad.cpp": "// /home/somebody/file\n"},
 }
 
