@@ -212,12 +212,13 @@ LogicalResult Forward::stepByTangent(ir::CallOp call, Location loc) {
     diagnostic.attachNote() << "try: reverse mode (vjp, gradient)";
     return diagnostic;
   }
-  FailureOr<func::FuncOp> declared = options_.tangentOf(call, arguments, results);
+  FailureOr<DeclaredTangent> declared = options_.tangentOf(call, arguments, results);
   if (failed(declared))
     return failure();
-  auto tangents = ir::CallOp::create(b_, loc, (*declared).getResultTypes(),
-                                     FlatSymbolRefAttr::get((*declared).getSymNameAttr()), operands);
-  for (auto [result, tangent] : llvm::zip_equal(results, tangents.getResults()))
+  func::FuncOp function = declared->function;
+  auto tangents = ir::CallOp::create(b_, loc, function.getResultTypes(),
+                                     FlatSymbolRefAttr::get(function.getSymNameAttr()), operands);
+  for (auto [result, tangent] : llvm::zip_equal(declared->results, tangents.getResults()))
     add(call.getResult(result), tangent);
   return success();
 }

@@ -14,14 +14,21 @@ namespace wg::autodiff {
 
 class Pairs;
 
+/// A function that stands for the tangent of a call: it takes the call's operands, its results and the tangents of some
+/// operands, and returns those of `results`.
+struct DeclaredTangent {
+  mlir::func::FuncOp function;
+  llvm::SmallVector<unsigned> results;
+};
+
 struct ForwardOptions {
   /// As in ReverseOptions.
   llvm::function_ref<bool(mlir::Operation *)> isRecorded = nullptr;
   llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> replaced = nullptr;
-  /// Declares the tangent of a call whose callee names its derivative (kVjpAttr): it takes the operands, the results
-  /// and the tangents of `arguments`, and returns those of `results`. Null: there is none, which is an error.
-  llvm::function_ref<mlir::FailureOr<mlir::func::FuncOp>(ir::CallOp call, llvm::ArrayRef<unsigned> arguments,
-                                                         llvm::ArrayRef<unsigned> results)>
+  /// Declares the tangent of a call whose callee names its derivative (kVjpAttr), by `arguments`, of those among
+  /// `results` that have one. Null: there is none, which is an error.
+  llvm::function_ref<mlir::FailureOr<DeclaredTangent>(ir::CallOp call, llvm::ArrayRef<unsigned> arguments,
+                                                      llvm::ArrayRef<unsigned> results)>
       tangentOf = nullptr;
   mlir::SymbolTable *symbols = nullptr;
 };

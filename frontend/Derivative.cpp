@@ -2,7 +2,7 @@
 // an outer tape records the gradient, one function that does both and can be differentiated again.
 #include "frontend/Function.h"
 
-#include "autodiff/Reverse.h"
+#include "autodiff/Forward.h"
 #include "codegen/Pipeline.h"
 #include "ir/Calls.h"
 
@@ -181,6 +181,59 @@ std::shared_ptr<ConcreteState> ConcreteState::vjp(Derivative &derivative, const 
   concrete->numResults = backward.getNumResults();
   concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted(), imports.takeIdentities());
   return derivative.vjp = concrete;
+}
+
+std::shared_ptr<const TangentFunction> ConcreteState::tangent(const std::vector<uint32_t> &arguments,
+                                                              const std::vector<uint32_t> &results,
+                                                              const Where &where) {
+  ir::Working working;
+  std::lock_guard lock(mutex_);
+  if (auto found = tangents_.find({arguments, results}); found != tangents_.end())
+    return found->second;
+  Diagnostics diagnostics;
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
+  auto function = module->lookupSymbol<func::FuncOp>(code->entry());
+  // As a whole: its calls are inlined, so nothing is computed twice once it is compiled.
+  if (failed(codegen::inlineCalls(function, /*keepDerivatives=*/true)))
+    raise(diagnostics.take("the function has no derivative"), where);
+  std::string entry = symbolOf(name) + "_jvp";
+  function.setSymName(entry);
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
+  Block &body = function.getBody().front();
+  Operation *terminator = body.getTerminator();
+  SmallVector<mlir::Value> targets, sources, given, returned;
+  for (uint32_t argument : arguments) {
+    sources.push_back(body.getArgument(argument));
+    given.push_back(body.addArgument(sources.back().getType(), function.getLoc()));
+  }
+  for (uint32_t result : results)
+    targets.push_back(terminator->getOperand(result));
+  OpBuilder b(terminator);
+  FailureOr<autodiff::Tangents> tangents = autodiff::forward(b, function.getLoc(), targets, sources, given);
+  if (failed(tangents))
+    raise(diagnostics.take("the function has no derivative in forward mode"), where);
+  auto made = std::make_shared<TangentFunction>();
+  for (auto [result, value] : llvm::zip_equal(results, tangents->values))
+    if (value) {
+      returned.push_back(value);
+      made->results.push_back(result);
+    }
+  terminator->setOperands(returned);
+  autodiff::eraseDead(body, nullptr);
+  function.setFunctionType(b.getFunctionType(body.getArgumentTypes(), ValueRange(returned).getTypes()));
+  makeEntry(*module, entry);
+  if (failed(verify(*module)))
+    raise(diagnostics.take("the derivative does not verify"), where);
+  made->concrete = std::make_shared<ConcreteState>();
+  made->concrete->name = name + " (tangent)";
+  made->concrete->reason = "the tangent of " + name;
+  made->concrete->calledAt = where;
+  for (uint32_t i = 0; i < body.getNumArguments(); ++i)
+    made->concrete->inputs.push_back({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = i});
+  made->concrete->numResults = static_cast<uint32_t>(returned.size());
+  made->concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted(), Identities());
+  return tangents_[{arguments, results}] = made;
 }
 
 } // namespace wg::detail

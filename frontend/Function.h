@@ -118,6 +118,7 @@ private:
   std::atomic<double> compileSeconds_ = 0;
 };
 
+struct TangentFunction;
 class ConcreteState;
 std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions options, const Where &where);
 
@@ -185,6 +186,9 @@ public:
                                    const Where &where);
   /// (inputs, cotangents) -> gradients.
   std::shared_ptr<ConcreteState> vjp(Derivative &derivative, const Where &where);
+  /// The tangents of `results` where `arguments` (inputs) move. An error if what it calls has no forward rule.
+  std::shared_ptr<const TangentFunction> tangent(const std::vector<uint32_t> &arguments,
+                                                 const std::vector<uint32_t> &results, const Where &where);
 
 private:
   std::shared_ptr<Derivative> differentiate(const std::vector<uint32_t> &arguments,
@@ -193,7 +197,14 @@ private:
 
   std::mutex mutex_;
   std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>> derivatives_;
+  std::map<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>, std::shared_ptr<const TangentFunction>> tangents_;
   std::vector<DroppedGradient> certificate_;
+};
+
+/// (inputs, tangents of some inputs) -> tangents of some results, as one differentiable function.
+struct TangentFunction {
+  std::shared_ptr<ConcreteState> concrete;
+  std::vector<uint32_t> results; ///< those that have a tangent
 };
 
 LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured);

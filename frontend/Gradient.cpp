@@ -18,109 +18,6 @@ using runtime::Array;
 using runtime::OpId;
 using runtime::Status;
 
-//===- Running the adjoint ----------------------------------------------------------------------------------------===//
-
-static const CallDerivative &calledBy(const GradientProgram &program, const Row &row) {
-  return program.calls.find(row.attrs.string(0))->second;
-}
-
-namespace {
-
-/// While it lives, the tapes that are there record nothing: what a gradient hook computes goes to them only if they
-/// record the gradient.
-class NotRecording {
-public:
-  NotRecording() {
-    for (Tape *tape : level().tapes)
-      if (tape->recording.exchange(false))
-        paused_.push_back(tape);
-  }
-  NotRecording(const NotRecording &) = delete;
-  ~NotRecording() {
-    for (Tape *tape : paused_)
-      if (std::find(level().tapes.begin(), level().tapes.end(), tape) != level().tapes.end())
-        tape->recording = true;
-  }
-
-private:
-  std::vector<Tape *> paused_;
-};
-
-/// Nobody records: rows run on the kernels, calls on their compiled backward functions.
-struct KernelEngine {
-  const EagerTape &tape;
-  const GradientProgram &program;
-  Array constant(const Array &array) { return array; }
-  Status execute(const Row &row, const runtime::OpCall &call, std::span<Array> results) {
-    if (row.op != OpId::call)
-      return runtime::execute(call, results);
-    const CallDerivative &called = calledBy(program, row);
-    const RecordedCall &recorded = tape.calls[called.call];
-    if (std::shared_ptr<const GradientHook> hook = recorded.hook) {
-      NotRecording paused;
-      results[0] = arrayOf((*hook)(makeTensor(call.operands.back())));
-      return {};
-    }
-    std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
-    const Derivative &derivative = *part;
-    size_t numInputs = recorded.callee->inputs.size();
-    std::span<const Array> operands = call.operands.first(numInputs),
-                           kept = call.operands.subspan(numInputs + recorded.numResults);
-    const std::vector<int64_t> *places = &derivative.residuals;
-    std::vector<Array> outputs;
-    if (part != recorded.derivative && derivative.kept) {
-      places = &*derivative.kept;
-    } else if (part != recorded.derivative) {
-      outputs.resize(derivative.forward->results().size());
-      derivative.forward->run(operands, outputs, row.where);
-      kept = std::span(outputs).subspan(derivative.numResults);
-    }
-    std::vector<Array> inputs;
-    for (int64_t place : *places)
-      inputs.push_back(place >= 0 ? operands[static_cast<size_t>(place)] : kept[static_cast<size_t>(-1 - place)]);
-    std::span<const Array> cotangents = call.operands.last(derivative.results.size());
-    inputs.insert(inputs.end(), cotangents.begin(), cotangents.end());
-    derivative.backward->run(inputs, results, row.where);
-    return {};
-  }
-};
-
-/// An outer tape records: rows go through the gate, calls through their derivative as a differentiable function.
-struct GateEngine {
-  const EagerTape &tape;
-  const GradientProgram &program;
-  Tensor constant(const Array &array) { return makeTensor(array); }
-  Status execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results) {
-    std::vector<const Tensor *> operands;
-    if (row.op != OpId::call) {
-      for (const Tensor &operand : call.operands)
-        operands.push_back(&operand);
-      applyOp(row.op, row.attrs, operands, results, row.where);
-      return {};
-    }
-    const CallDerivative &called = calledBy(program, row);
-    const RecordedCall &recorded = tape.calls[called.call];
-    if (std::shared_ptr<const GradientHook> hook = recorded.hook) {
-      results[0] = (*hook)(call.operands.back());
-      return {};
-    }
-    std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
-    std::shared_ptr<ConcreteState> vjp = recorded.callee->vjp(*part, row.where);
-    std::vector<Arguments::Leaf> leaves;
-    for (const Tensor &operand : call.operands.first(recorded.callee->inputs.size()))
-      leaves.push_back({&operand, nullptr});
-    for (const Tensor &cotangent : call.operands.last(part->results.size()))
-      leaves.push_back({&cotangent, nullptr});
-    Inline<Tensor, 8> gradients;
-    callConcrete(*vjp, leaves, gradients, row.where);
-    for (size_t i = 0; i < results.size(); ++i)
-      results[i] = gradients[i];
-    return {};
-  }
-};
-
-} // namespace
-
 //===- Tape -------------------------------------------------------------------------------------------------------===//
 
 static std::string nameOf(const Source &source) {
@@ -528,42 +425,9 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
       grads[i] = none(i);
     return grads;
   }
-  const std::shared_ptr<const GradientProgram> &program = asked.program;
-  const std::vector<Tensor> &given = asked.given;
-  auto input = [&](int32_t slot) -> const Tensor & {
-    return slot >= 0 ? eager.values[static_cast<size_t>(slot)] : given[static_cast<size_t>(-1 - slot)];
-  };
-  // Tapes that record now, and know one of the values that the adjoint reads, get the gradient's own ops. What a hook
-  // reads is known when it is called.
-  bool recorded = false, hooks = false;
-  for (const auto &call : program->calls)
-    hooks = hooks || eager.calls[call.second.call].hook;
-  for (Tape *tape : level().tapes)
-    if (options.record && tape->recording) {
-      recorded = recorded || hooks;
-      for (int32_t slot : program->inputs)
-        recorded = recorded || tape->tracks(input(slot));
-    }
-  std::vector<Tensor> outputs(program->program.outputs.size());
-  Status status;
-  if (recorded) {
-    std::vector<Tensor> inputs;
-    for (int32_t slot : program->inputs)
-      inputs.push_back(input(slot));
-    status = codegen::run<Tensor>(program->program, inputs, outputs, GateEngine{eager, *program});
-  } else {
-    std::vector<Array> inputs, arrays(outputs.size());
-    inputs.reserve(program->inputs.size());
-    for (int32_t slot : program->inputs)
-      inputs.push_back(arrayOf(input(slot)));
-    status = codegen::run<Array>(program->program, inputs, arrays, KernelEngine{eager, *program});
-    for (size_t i = 0; status.ok() && i < arrays.size(); ++i)
-      outputs[i] = makeTensor(std::move(arrays[i]));
-  }
-  if (!status.ok())
-    raise(status.take(), where);
+  std::vector<Tensor> outputs = run(*asked.program, eager, asked.given, options.record, where);
   for (size_t i = 0; i < sources.size(); ++i)
-    grads[i] = asked.isConnected(i) ? Grad(outputs[static_cast<size_t>(program->outputs[i])]) : none(i);
+    grads[i] = asked.isConnected(i) ? Grad(outputs[static_cast<size_t>(asked.program->outputs[i])]) : none(i);
   return grads;
 }
 

@@ -4,6 +4,7 @@
 
 #include "frontend/Function.h"
 
+#include "autodiff/Forward.h"
 #include "ir/Build.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -74,14 +75,20 @@ public:
   TapeToProgram(const EagerTape &tape, const Where &where)
       : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {}
 
-  GradientProgram make(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
-                       std::span<const std::vector<int32_t>> sources);
+  GradientProgram adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
+                          std::span<const std::vector<int32_t>> sources);
+  GradientProgram tangent(std::span<const int32_t> targets, std::span<const std::vector<int32_t>> sources);
 
 private:
   std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
   void widen(MutableArrayRef<Value> operands, Location loc);
   void declareCall(const Record &record, const std::string &name);
   func::FuncOp declareDerivative(ir::CallOp op, ArrayRef<unsigned> results);
+  FailureOr<autodiff::DeclaredTangent> declareTangent(ir::CallOp op, ArrayRef<unsigned> arguments,
+                                                      ArrayRef<unsigned> results);
+  void writeAll(std::span<const int32_t> targets);
+  GradientProgram finish(Operation *marker, ArrayRef<Value> outputs, ArrayRef<Value> given, GradientProgram made,
+                         Diagnostics &diagnostics);
   void write(const Record &record);
   Value valueOf(int32_t slot);
   func::FuncOp extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
@@ -174,6 +181,43 @@ func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> 
   return vjp;
 }
 
+/// `(operands, results, tangents of some operands) -> tangents of some results`.
+FailureOr<autodiff::DeclaredTangent> TapeToProgram::declareTangent(ir::CallOp op, ArrayRef<unsigned> arguments,
+                                                                   ArrayRef<unsigned> asked) {
+  const Record &record = *recordOf_.lookup(op);
+  const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
+  if (call.hook) {
+    InFlightDiagnostic diagnostic = emitError(ir::locationOf(ir::context(), record.where))
+                                    << "with_gradient_hook has a rule for cotangents and none for tangents";
+    diagnostic.attachNote() << "try: reverse mode";
+    return diagnostic;
+  }
+  CallDerivative derivative{static_cast<uint32_t>(record.call), {}, {}, /*isForward=*/true};
+  derivative.arguments.assign(arguments.begin(), arguments.end());
+  for (unsigned result : asked)
+    if (result < call.numResults)
+      derivative.results.push_back(result);
+  std::shared_ptr<const TangentFunction> tangent =
+      call.callee->tangent(derivative.arguments, derivative.results, record.where);
+  auto [inputs, results] = typesOf(record);
+  SmallVector<Type> all = inputs, tangents;
+  all.append(results);
+  for (unsigned argument : arguments)
+    all.push_back(inputs[argument]);
+  autodiff::DeclaredTangent declared;
+  for (uint32_t result : tangent->results) {
+    tangents.push_back(results[result]);
+    declared.results.push_back(result);
+  }
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(module_->getBody());
+  declared.function =
+      func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_jvp", builder_.getFunctionType(all, tangents));
+  declared.function.setPrivate();
+  calls_[declared.function.getSymName()] = std::move(derivative);
+  return declared;
+}
+
 /// Operands of rank 0 beside others, which the kernels of elementwise ops take: broadcast, as a program must say.
 void TapeToProgram::widen(MutableArrayRef<Value> operands, Location loc) {
   auto rankOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank(); };
@@ -255,10 +299,8 @@ func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gr
   return adjoint;
 }
 
-GradientProgram TapeToProgram::make(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
-                                    std::span<const std::vector<int32_t>> sources) {
-  ir::Working working;
-  Diagnostics diagnostics;
+/// Writes what the targets depend on.
+void TapeToProgram::writeAll(std::span<const int32_t> targets) {
   module_ = ModuleOp::create(loc_);
   builder_.setInsertionPointToStart(module_->getBody());
   function_ = func::FuncOp::create(builder_, loc_, "tape", builder_.getFunctionType({}, {}));
@@ -280,7 +322,13 @@ GradientProgram TapeToProgram::make(std::span<const int32_t> targets, std::span<
   for (size_t i = 0; i < tape_.records.size(); ++i)
     if (written[i])
       write(tape_.records[i]);
+}
 
+GradientProgram TapeToProgram::adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
+                                       std::span<const std::vector<int32_t>> sources) {
+  ir::Working working;
+  Diagnostics diagnostics;
+  writeAll(targets);
   SmallVector<Value> targetValues, seedValues, givenSeeds, sourceValues;
   for (auto [target, given] : llvm::zip_equal(targets, seeded)) {
     targetValues.push_back(valueOf(target));
@@ -321,14 +369,59 @@ GradientProgram TapeToProgram::make(std::span<const int32_t> targets, std::span<
     if (sum)
       sums.push_back(sum);
   }
-  // Keep the gradients alive while what no one reads is erased.
+  return finish(marker, sums, givenSeeds, std::move(result), diagnostics);
+}
+
+GradientProgram TapeToProgram::tangent(std::span<const int32_t> targets,
+                                       std::span<const std::vector<int32_t>> sources) {
+  ir::Working working;
+  Diagnostics diagnostics;
+  writeAll(targets);
+  SmallVector<Value> targetValues, sourceValues, moves, given;
+  for (int32_t target : targets)
+    targetValues.push_back(valueOf(target));
+  // A variable that was read several times has several places, which all move.
+  for (const auto &slots : sources) {
+    Value move;
+    for (int32_t slot : slots) {
+      sourceValues.push_back(valueOf(slot));
+      if (!move)
+        given.push_back(move = body_->addArgument(sourceValues.back().getType(), loc_));
+      moves.push_back(move);
+    }
+  }
+  Operation *marker = arith::ConstantIndexOp::create(builder_, loc_, 0);
+  auto tangentOf = [&](ir::CallOp op, ArrayRef<unsigned> arguments, ArrayRef<unsigned> results) {
+    return declareTangent(op, arguments, results);
+  };
+  autodiff::ForwardOptions options;
+  options.tangentOf = tangentOf;
+  FailureOr<autodiff::Tangents> tangents =
+      autodiff::forward(builder_, loc_, targetValues, sourceValues, moves, options);
+  if (failed(tangents))
+    fail(diagnostics);
+  GradientProgram result;
+  SmallVector<Value> values;
+  for (Value value : tangents->values) {
+    result.outputs.push_back(value ? static_cast<int32_t>(values.size()) : -1);
+    if (value)
+      values.push_back(value);
+  }
+  result.reasons = std::move(tangents->reasons);
+  return finish(marker, values, given, std::move(result), diagnostics);
+}
+
+/// The rows that compute `outputs` from what the tape holds and from `given`.
+GradientProgram TapeToProgram::finish(Operation *marker, ArrayRef<Value> outputs, ArrayRef<Value> given,
+                                      GradientProgram result, Diagnostics &diagnostics) {
+  // Keep the outputs alive while what no one reads is erased.
   OperationState keep(loc_, func::ReturnOp::getOperationName());
-  keep.addOperands(sums);
+  keep.addOperands(outputs);
   Operation *last = builder_.create(keep);
   autodiff::eraseDead(*body_, marker);
   last->erase();
-  func::FuncOp adjoint = extractAdjoint(marker, sums, givenSeeds, result.inputs);
-  FailureOr<codegen::Program> program = codegen::flatten(adjoint);
+  func::FuncOp function = extractAdjoint(marker, outputs, given, result.inputs);
+  FailureOr<codegen::Program> program = codegen::flatten(function);
   if (failed(program))
     fail(diagnostics);
   result.program = std::move(*program);
@@ -345,7 +438,19 @@ gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const
   if (auto known = programs().find(key))
     return known;
   ir::Working working; // until what is written on the way is erased
-  auto program = std::make_shared<GradientProgram>(TapeToProgram(tape, where).make(targets, seeded, sources));
+  auto program = std::make_shared<GradientProgram>(TapeToProgram(tape, where).adjoint(targets, seeded, sources));
+  programs().insert(key, program);
+  return program;
+}
+
+std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, const StructureHash &key,
+                                                      std::span<const int32_t> targets,
+                                                      std::span<const std::vector<int32_t>> sources,
+                                                      const Where &where) {
+  if (auto known = programs().find(key))
+    return known;
+  ir::Working working;
+  auto program = std::make_shared<GradientProgram>(TapeToProgram(tape, where).tangent(targets, sources));
   programs().insert(key, program);
   return program;
 }

@@ -9,18 +9,21 @@
 
 namespace wg::detail {
 
-/// The derivative of a recorded call by the results that have a cotangent.
+/// The derivative of a recorded call by the results that have a cotangent; in forward mode, of these results by the
+/// arguments that have a tangent.
 struct CallDerivative {
   uint32_t call;
   std::vector<uint32_t> results;
+  std::vector<uint32_t> arguments = {};
+  bool isForward = false;
 };
 
-/// The adjoint of one structure of tape.
+/// The adjoint of one structure of tape, or its tangent.
 struct GradientProgram {
   codegen::Program program;
-  std::vector<int32_t> inputs;           ///< slots of the tape; seed k as -1 - k
-  std::vector<int32_t> outputs;          ///< by source: its place among the outputs, or -1
-  std::vector<std::string> reasons;      ///< by source: why there is none
+  std::vector<int32_t> inputs;           ///< slots of the tape; seed or tangent k as -1 - k
+  std::vector<int32_t> outputs;          ///< by source (tangents: by target): its place among the outputs, or -1
+  std::vector<std::string> reasons;      ///< in the same way: why there is none
   llvm::StringMap<CallDerivative> calls; ///< by the symbol that a row calls
   size_t bytes = 0;
 };
@@ -31,5 +34,17 @@ struct GradientProgram {
 std::shared_ptr<const GradientProgram>
 gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
                 std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where);
+
+/// The program for the tangents of `targets` (slots) where each of `sources` (the slots of each) moves by a tangent of
+/// its own. An error at `where` if an op on the path has no derivative, or a call none in forward mode.
+std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, const StructureHash &key,
+                                                      std::span<const int32_t> targets,
+                                                      std::span<const std::vector<int32_t>> sources,
+                                                      const Where &where);
+
+/// Runs the program on what the tape holds and on seeds or tangents. With `record`, tapes that record now, and know a
+/// value that it reads, record it.
+std::vector<Tensor> run(const GradientProgram &program, const EagerTape &tape, std::span<const Tensor> given,
+                        bool record, const Where &where);
 
 } // namespace wg::detail

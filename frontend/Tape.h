@@ -140,6 +140,10 @@ public:
   std::vector<Grad> gradient(const Targets &targets, const std::vector<Source> &sources,
                              const GradientOptions &options);
   std::string explain(const Targets &targets, const std::vector<Source> &sources);
+  /// The tangents of the targets where each source moves by the tensor beside it (undefined: it does not). Uses the
+  /// tape up no more than it is.
+  std::vector<Grad> tangents(const Targets &targets, const std::vector<Source> &sources,
+                             const std::vector<Tensor> &moves);
 
   struct WatchedVariable {
     std::shared_ptr<VariableState> variable;
@@ -150,6 +154,7 @@ public:
   std::atomic<bool> recording = false; ///< a handle may die on another thread
   const std::thread::id maker = std::this_thread::get_id();
   bool used = false;
+  bool isAccumulator = false;  ///< of a ForwardAccumulator
   bool endedRecording = false; ///< whether it recorded before the gradient that used it up
   int differentiating = 0;     ///< gradients that are being computed: a gradient hook may ask for another
   /// Null once its thread or its trace has ended.
@@ -191,6 +196,10 @@ private:
   std::string stoppedNote() const;
   std::string explainTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                             const Where &where) const;
+  std::vector<Grad> tangentsEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
+                                  const std::vector<Tensor> &moves, const Where &where);
+  std::vector<Grad> tangentsTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
+                                   const std::vector<Tensor> &moves, const Where &where);
   std::vector<Grad> gradientTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                                    const GradientOptions &options, const Where &where);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.

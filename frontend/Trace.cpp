@@ -1,6 +1,8 @@
 // Tracing: each op of the gate becomes one op of the function. Nothing is folded: a later gradient may ask for it.
 #include "frontend/Trace.h"
 
+#include "autodiff/Forward.h"
+
 #include "codegen/Interpret.h"
 #include "frontend/Function.h"
 #include "ir/Build.h"
@@ -391,8 +393,10 @@ struct Inserted : OpBuilder::Listener {
 };
 } // namespace
 
-autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> seeds, ArrayRef<Value> sources,
-                                   bool recordIt, const Where &where) {
+/// A transform at the end of what is traced, which may put a call in the place of another.
+template <class Transform>
+autodiff::Derivatives Trace::transformed(Tape &tape, bool recordIt, const char *failed, const Where &where,
+                                         Transform transform) {
   ir::Working working;
   Diagnostics diagnostics;
   auto isRecorded = [&](Operation *op) { return tape.traced->ops.contains(op); };
@@ -412,17 +416,33 @@ autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef
   Inserted inserted;
   OpBuilder b(ir::context(), &inserted);
   b.setInsertionPointToEnd(body_);
-  FailureOr<autodiff::Gradients> gradients =
-      autodiff::reverse(b, locationOf(where), targets, seeds, sources,
-                        {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
-  if (failed(gradients))
-    raise(diagnostics.take("the gradient could not be built"), where);
+  FailureOr<autodiff::Derivatives> derivatives = transform(b, locationOf(where), isRecorded, replaced);
+  if (mlir::failed(derivatives))
+    raise(diagnostics.take(failed), where);
   if (recordIt)
     for (Operation *op : inserted.ops)
       record(op);
-  for (const autodiff::DroppedAdjoint &dropped : gradients->certificate)
+  for (const autodiff::DroppedAdjoint &dropped : derivatives->certificate)
     certificate.push_back({dropped.op, static_cast<int>(dropped.operand), ir::whereOf(dropped.loc), dropped.reason});
-  return std::move(*gradients);
+  return std::move(*derivatives);
+}
+
+autodiff::Gradients Trace::reverse(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> seeds, ArrayRef<Value> sources,
+                                   bool recordIt, const Where &where) {
+  return transformed(tape, recordIt, "the gradient could not be built", where,
+                     [&](OpBuilder &b, Location loc, auto isRecorded, auto replaced) {
+                       return autodiff::reverse(b, loc, targets, seeds, sources,
+                                                {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
+                     });
+}
+
+autodiff::Tangents Trace::forward(Tape &tape, ArrayRef<Value> targets, ArrayRef<Value> sources,
+                                  ArrayRef<Value> tangents, const Where &where) {
+  return transformed(tape, /*recordIt=*/true, "the tangent could not be built", where,
+                     [&](OpBuilder &b, Location loc, auto isRecorded, auto replaced) {
+                       return autodiff::forward(b, loc, targets, sources, tangents,
+                                                {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
+                     });
 }
 
 } // namespace wg::detail

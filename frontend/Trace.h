@@ -87,6 +87,10 @@ public:
   autodiff::Gradients reverse(Tape &tape, llvm::ArrayRef<mlir::Value> targets, llvm::ArrayRef<mlir::Value> seeds,
                               llvm::ArrayRef<mlir::Value> sources, bool record, const Where &where);
 
+  /// The tangents by forward mode, in the same manner.
+  autodiff::Tangents forward(Tape &tape, llvm::ArrayRef<mlir::Value> targets, llvm::ArrayRef<mlir::Value> sources,
+                             llvm::ArrayRef<mlir::Value> tangents, const Where &where);
+
   /// Ends the function: returns `results`, then the assigned variables. Verifies.
   void finish(const std::vector<Tensor> &results, const Where &where);
 
@@ -117,6 +121,9 @@ private:
   llvm::SmallVector<Held *, 1> placesOf(int64_t id);
   Tensor versionOf(const Tensor &next, const Tensor &before, const Where &where);
   void record(mlir::Operation *op);
+  template <class Transform>
+  autodiff::Derivatives transformed(Tape &tape, bool recordIt, const char *failed, const Where &where,
+                                    Transform transform);
 
   uint64_t id_;
   std::string name_;

@@ -24,6 +24,19 @@ void checkPlaces(const std::vector<int> &places, size_t count, const Where &wher
               "places count from 0", {}, where);
 }
 
+Seeds seedsOf(const Targets &targets, const std::vector<Grad> &cotangents) {
+  if (cotangents.size() != targets.list.size())
+    raiseOp("vjp",
+            std::to_string(cotangents.size()) + " cotangents for " + std::to_string(targets.list.size()) +
+                " tensors of the function's value",
+            "give them in the structure of the value", {}, targets.where);
+  Seeds seeds;
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    seeds.list.push_back(cotangents[i].has_value() ? cotangents[i].value()
+                                                   : zeros_like(Located(targets.list[i].tensor, targets.where)));
+  return seeds;
+}
+
 bool contains(const std::vector<int> &places, int place) {
   return std::find(places.begin(), places.end(), place) != places.end();
 }

@@ -13,6 +13,8 @@
 namespace wg {
 
 class GradientTape;
+class ForwardAccumulator;
+class Targets;
 
 /// What the gradient of an unconnected source is: empty, or zeros of its shape.
 enum class Unconnected { none, zero };
@@ -69,6 +71,9 @@ struct WENGERT_API Source {
   std::string reason; ///< of an empty gradient
 };
 
+/// The tangents of the targets where each source moves by the one beside it; an empty one stands still.
+WENGERT_API std::vector<Grad> tangentsOf(GradientTape &tape, const Targets &targets, const std::vector<Source> &sources,
+                                         const std::vector<Grad> &moves);
 WENGERT_API void append(std::vector<Source> &sources, const Tensor &tensor);
 WENGERT_API void append(std::vector<Source> &sources, const Variable &variable);
 WENGERT_API void append(std::vector<Source> &sources, const Grad &grad);
@@ -222,6 +227,10 @@ private:
     }
   }
   friend Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Where &where);
+  friend std::vector<Grad> detail::tangentsOf(GradientTape &tape, const Targets &targets,
+                                              const std::vector<detail::Source> &sources,
+                                              const std::vector<Grad> &moves);
+  friend ForwardAccumulator;
   /// Errors if the tape was moved from.
   detail::Tape &tape(const Where &where) const;
   void watchAll(const std::vector<detail::Source> &sources, const Where &where);

@@ -29,6 +29,8 @@ WENGERT_API std::vector<char> chooseFields(const std::vector<std::string> &names
                                            const std::vector<std::string> &fields, const Where &where);
 /// Why a field that is not among `names` has no gradient.
 WENGERT_API std::string notChosen(const std::vector<std::string> &names);
+/// The cotangents of the targets as seeds of a gradient: zeros where there is none.
+WENGERT_API Seeds seedsOf(const Targets &targets, const std::vector<Grad> &cotangents);
 WENGERT_API Tensor hooked(const Located &x, std::function<Tensor(const Tensor &)> hook);
 
 /// Which variables of the arguments are at one place only.
@@ -259,6 +261,157 @@ template <class F> auto grad(F f, HasAux) {
     auto [value, gradient] = f(args...);
     return std::pair(std::move(gradient), std::get<1>(std::move(value)));
   };
+}
+
+namespace detail {
+template <class T> inline constexpr bool isArgumentList = false;
+template <class... A> inline constexpr bool isArgumentList<std::tuple<A...>> = true;
+/// `use(args...)` of a tuple of arguments, or of one argument.
+template <class Primals, class Use> auto withArguments(const Primals &primals, Use use) {
+  if constexpr (isArgumentList<Primals>)
+    return std::apply(use, primals);
+  else
+    return use(primals);
+}
+
+/// A call of f on arguments of its own, which a tape watched; kept for what is asked of it later.
+template <class Aux, class Value, class... A> struct RecordedValue {
+  GradientTape tape;
+  std::tuple<A...> arguments;
+  Value value;
+
+  const auto &loss() const { return lossOf<Aux>(value); }
+  std::vector<Source> sources() const {
+    std::vector<Source> list;
+    collectLeaves(arguments, list);
+    return list;
+  }
+  /// J v, in the structure of the value.
+  template <class Tangents> auto tangent(const Tangents &tangents, const Where &where) {
+    std::vector<Grad> found = tangentsOf(tape, Targets(loss(), where), sources(), gradientsOfSources(tangents));
+    size_t next = 0;
+    return mapTree(loss(), [&]<class L>(const L &) -> Grad {
+      if constexpr (isStatic<L>)
+        return Grad::none(kNotASource);
+      else
+        return std::move(found[next++]);
+    });
+  }
+  /// J^T ct, in the structure of the arguments: that of the one, or a tuple.
+  template <class Cotangent> auto cotangent(const Cotangent &ct, const Where &where) {
+    Targets targets(loss(), where);
+    GradientOptions options;
+    if constexpr (Arithmetic<Cotangent>)
+      options.output_gradients = Seeds(ct);
+    else
+      options.output_gradients = seedsOf(targets, gradientsOfSources(ct));
+    std::vector<Grad> found = tape.gradient(targets, sources(), options);
+    size_t next = 0;
+    auto take = [&]<class L>(const L &) -> Grad {
+      if constexpr (isStatic<L>)
+        return Grad::none(kNotASource);
+      else
+        return std::move(found[next++]);
+    };
+    if constexpr (sizeof...(A) == 1)
+      return mapTree(std::get<0>(arguments), take);
+    else
+      return mapTree(arguments, take);
+  }
+};
+template <class Aux, class F, class... A> auto recordedValue(const F &f, const Where &where, const A &...args) {
+  GradientTape tape({.persistent = true, .watch_accessed_variables = false});
+  VariablePlaces counted(args...);
+  std::tuple<A...> fresh{independent(tape, args, counted, true, where)...};
+  auto value = std::apply(f, fresh);
+  tape.stop();
+  using Recorded = RecordedValue<Aux, decltype(value), A...>;
+  return std::shared_ptr<Recorded>(new Recorded{std::move(tape), std::move(fresh), std::move(value)});
+}
+
+template <class Aux, class F, class Primals, class Tangents>
+auto jvpOf(const F &f, const Primals &primals, const Tangents &tangents, const Where &where) {
+  return withArguments(primals, [&]<class... A>(const A &...args) {
+    if constexpr (checkArguments<F, Aux, A...>()) {
+      auto recorded = recordedValue<Aux>(f, where, args...);
+      auto moved = recorded->tangent(tangents, where);
+      return std::pair(std::move(recorded->value), std::move(moved));
+    }
+  });
+}
+template <class Aux, class F, class Primals> auto vjpOf(const F &f, const Primals &primals, const Where &where) {
+  return withArguments(primals, [&]<class... A>(const A &...args) {
+    if constexpr (checkArguments<F, Aux, A...>()) {
+      auto recorded = recordedValue<Aux>(f, where, args...);
+      auto pull = [recorded](const auto &ct, Where where = Where::current()) { return recorded->cotangent(ct, where); };
+      return std::pair(recorded->value, std::move(pull));
+    }
+  });
+}
+template <class Aux, class F, class Primals> auto linearOf(const F &f, const Primals &primals, const Where &where) {
+  return withArguments(primals, [&]<class... A>(const A &...args) {
+    if constexpr (checkArguments<F, Aux, A...>()) {
+      auto recorded = recordedValue<Aux>(f, where, args...);
+      auto push = [recorded](const auto &tangents, Where where = Where::current()) {
+        return recorded->tangent(tangents, where);
+      };
+      return std::pair(recorded->value, std::move(push));
+    }
+  });
+}
+} // namespace detail
+
+/// f's value, and how it moves where `primals` move by `tangents`: the Jacobian-vector product J v, by forward mode, at
+/// the cost of f for any number of results. One argument is given as it is, several as a tuple:
+/// `auto [y, dy] = jvp(f, std::tuple(x, w), std::tuple(dx, dw));`. `tangents` has the structure of `primals`, a tensor
+/// of its dtype and shape for each tensor and variable (an undefined one stands still); dy has the structure of y, and
+/// is empty with its reason where y does not move. As for value_and_grad, each place of an argument counts on its own,
+/// and what f captures stands still. With `has_aux` f returns a pair (y, aux), which is the value. Errors: another
+/// number of tangents; another dtype or shape; in f, a gradient hook, which has a rule for reverse mode only.
+template <class F, class Primals, class Tangents>
+auto jvp(F f, const Primals &primals, const Tangents &tangents, Where where = Where::current()) {
+  return detail::jvpOf<detail::NoAux>(f, primals, tangents, where);
+}
+template <class F, class Primals, class Tangents>
+auto jvp(F f, const Primals &primals, const Tangents &tangents, HasAux, Where where = Where::current()) {
+  return detail::jvpOf<HasAux>(f, primals, tangents, where);
+}
+
+/// f's value, and the function that takes a cotangent of it back to the arguments, by reverse mode:
+/// `auto [y, pull] = vjp(f, std::tuple(x, w)); auto [dx, dw] = pull(ct);`. ct has the structure of y (a number for one
+/// tensor; what is empty or undefined counts nothing), the result that of the argument, or a tuple of several. It may
+/// be called any number of times, and keeps what f computed. Primals and `has_aux` as for jvp.
+template <class F, class Primals> auto vjp(F f, const Primals &primals, Where where = Where::current()) {
+  return detail::vjpOf<detail::NoAux>(f, primals, where);
+}
+template <class F, class Primals> auto vjp(F f, const Primals &primals, HasAux, Where where = Where::current()) {
+  return detail::vjpOf<HasAux>(f, primals, where);
+}
+
+/// f's value, and the linear function that f is near `primals`: `auto [y, push] = linearize(f, x); push(v)` is what
+/// jvp(f, x, v) has as second, without computing f again. Primals and `has_aux` as for jvp.
+template <class F, class Primals> auto linearize(F f, const Primals &primals, Where where = Where::current()) {
+  return detail::linearOf<detail::NoAux>(f, primals, where);
+}
+template <class F, class Primals> auto linearize(F f, const Primals &primals, HasAux, Where where = Where::current()) {
+  return detail::linearOf<HasAux>(f, primals, where);
+}
+
+/// The transpose of a function that is linear in its arguments, of which `primals` gives dtypes and shapes: ct to f^T ct.
+/// That f is linear is not checked; of any other it is the transpose of its derivative at `primals`.
+template <class F, class Primals> auto linear_transpose(F f, const Primals &primals, Where where = Where::current()) {
+  return detail::vjpOf<detail::NoAux>(f, primals, where).second;
+}
+
+/// The product of the Hessian of a scalar function with a vector, in the structure of `primals`: forward mode over
+/// reverse mode, at a few times the cost of f. `hvp(loss, std::tuple(w, b), std::tuple(vw, vb))`.
+template <class F, class Primals, class Vector>
+auto hvp(F f, const Primals &primals, const Vector &vector, Where where = Where::current()) {
+  auto gradient = [&](const auto &...args) {
+    auto [value, pull] = vjp(f, std::tuple(args...), where);
+    return pull(1, where);
+  };
+  return detail::jvpOf<detail::NoAux>(gradient, primals, vector, where).second;
 }
 
 /// Value, gradients and variables: by every trainable variable that f reads, in the order of their construction.

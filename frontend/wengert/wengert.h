@@ -4,6 +4,7 @@
 #include <wengert/Check.h>
 #include <wengert/DLPack.h>
 #include <wengert/Error.h>
+#include <wengert/ForwardAccumulator.h>
 #include <wengert/Function.h>
 #include <wengert/GradientTape.h>
 #include <wengert/Index.h>
