@@ -39,9 +39,12 @@ std::vector<Grad> Tape::tangents(const Targets &targets, const std::vector<Sourc
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive("jvp", where, [&] { return tangents(targets, sources, moves); });
   checkLevel("jvp", where);
+  // An empty gradient among the targets does not move, for its own reason.
   std::vector<Tensor> targetTensors;
   for (const Source &target : targets.list) {
     Tensor value = target.variable.defined() ? currentValue(target.variable.state(), where) : target.tensor;
+    if (!value.defined() && !target.reason.empty())
+      continue;
     value.body(where);
     targetTensors.push_back(value);
   }
@@ -61,7 +64,13 @@ std::vector<Grad> Tape::tangents(const Targets &targets, const std::vector<Sourc
     std::vector<Grad> found = traced ? tangentsTraced(targetTensors, sources, moves, where)
                                      : tangentsEager(targetTensors, sources, moves, where);
     resume();
-    return found;
+    std::vector<Grad> all;
+    size_t next = 0;
+    for (const Source &target : targets.list)
+      all.push_back(target.variable.defined() || target.tensor.defined()
+                        ? std::move(found[next++])
+                        : Grad::none("the target is an empty gradient: " + target.reason));
+    return all;
   } catch (...) {
     resume();
     throw;

@@ -297,15 +297,20 @@ template <class Aux, class Value, class... A> struct RecordedValue {
         return std::move(found[next++]);
     });
   }
+  /// The gradients by all sources, weighted by `seeds`.
+  std::vector<Grad> gradients(const Seeds &seeds, const Where &where) {
+    GradientOptions options;
+    options.output_gradients = seeds;
+    return tape.gradient(Targets(loss(), where), sources(), options);
+  }
   /// J^T ct, in the structure of the arguments: that of the one, or a tuple.
   template <class Cotangent> auto cotangent(const Cotangent &ct, const Where &where) {
-    Targets targets(loss(), where);
-    GradientOptions options;
+    Seeds seeds;
     if constexpr (Arithmetic<Cotangent>)
-      options.output_gradients = Seeds(ct);
+      seeds = Seeds(ct);
     else
-      options.output_gradients = seedsOf(targets, gradientsOfSources(ct));
-    std::vector<Grad> found = tape.gradient(targets, sources(), options);
+      seeds = seedsOf(Targets(loss(), where), gradientsOfSources(ct));
+    std::vector<Grad> found = gradients(seeds, where);
     size_t next = 0;
     auto take = [&]<class L>(const L &) -> Grad {
       if constexpr (isStatic<L>)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <wengert/Check.h>
+#include <wengert/CheckGradients.h>
 #include <wengert/DLPack.h>
 #include <wengert/Error.h>
 #include <wengert/ForwardAccumulator.h>

@@ -319,3 +319,41 @@ TEST(HvpTest, IsTheHessianTimesTheVector) {
                 .to_vector<double>(),
             (std::vector<double>{6, 12}));
 }
+
+TEST(CheckGradientsTest, RightFunctionsPass) {
+  auto f = [](const Tensor &x, const Tensor &w) { return std::pair(tanh(matmul(x, w)), reduce_sum(x * x)); };
+  Tensor x = random_normal(random::key(1), {3, 4}, 0, 1, f64), w = random_normal(random::key(2), {4, 2}, 0, 1, f64);
+  GradientCheck check = check_gradients(f, std::tuple(x, w));
+  EXPECT_TRUE(check) << check.report;
+  EXPECT_LT(check.gradient_error, 1e-8);
+  EXPECT_TRUE(says(check.report, "gradients at 20 of 20 elements")) << check.report;
+  EXPECT_TRUE(check_gradients([](const Tensor &x) { return reduce_sum(sqrt(abs(x))); }, Tensor{1e-3, -2.0, 4.0}));
+  GradientCheck narrow = check_gradients([](const Tensor &x) { return sigmoid(x); }, Tensor{0.5f, -1.0f});
+  EXPECT_TRUE(narrow) << narrow.report;
+}
+
+TEST(CheckGradientsTest, WrongOnesAreNamedWithTheWorstElement) {
+  // The gradient of x^2, had someone stopped half of it at one element.
+  auto wrong = [](const Tensor &x) {
+    Tensor half = where(Tensor{0.0, 1.0, 0.0} > 0.5, stop_gradient(x), x);
+    return reduce_sum(x * half);
+  };
+  GradientCheck check = check_gradients(wrong, Tensor{1.0, 3.0, 2.0});
+  EXPECT_FALSE(check);
+  EXPECT_NEAR(check.gradient_error, 1, 1e-6);
+  EXPECT_TRUE(says(check.report, "gradient: WRONG")) << check.report;
+  EXPECT_TRUE(says(check.report, "primal 0, element (1,)")) << check.report;
+  EXPECT_TRUE(says(check_gradients([](const Tensor &x) { return stop_gradient(x) * 2.0; }, Tensor(1.0)).report,
+                   "(empty: blocked: 'stop_gradient'"));
+}
+
+TEST(CheckGradientsTest, VariablesArePutBackAndKinksAreSaid) {
+  Variable w(Tensor{0.5, 0.0}, "w");
+  GradientCheck check = check_gradients([](const Variable &w) { return reduce_sum(relu(w)); }, w);
+  EXPECT_EQ(w.value().to_vector<double>(), (std::vector<double>{0.5, 0.0}));
+  EXPECT_TRUE(says(check.report, "gradients at 1 of 2 elements; at 1 differences say nothing")) << check.report;
+  EXPECT_TRUE(check) << check.report;
+  auto hooked = [](const Tensor &x) { return with_gradient_hook(x * x, [](const Tensor &) {}); };
+  EXPECT_TRUE(says(check_gradients(hooked, Tensor(2.0)).report, "forward mode: not checked"));
+  EXPECT_TRUE(says(errorOf([&] { check_gradients(hooked, Tensor(2)); }), "no float among the primals"));
+}
