@@ -1,5 +1,5 @@
-// Forward mode on a tape: tangents of what it recorded, by the same transform eagerly and in a trace. And what is made of
-// it: jvp, ForwardAccumulator.
+// Forward mode on a tape: tangents of what it recorded, by the same transform eagerly and in a trace; and what is made
+// of it: jvp, ForwardAccumulator.
 #include "frontend/Function.h"
 #include "frontend/GradientProgram.h"
 #include "frontend/ops/Operands.h"

@@ -52,7 +52,7 @@ Expr operator>=(const Expr &a, const Expr &b) { return a.make<GreaterEqualOp>(a,
 Expr operator<(const Expr &a, const Expr &b) { return a.make<LessOp>(a, b); }
 Expr equal(const Expr &a, const Expr &b) { return a.make<EqualOp>(a, b); }
 Expr operator&&(const Expr &a, const Expr &b) { return a.make<LogicalAndOp>(a, b); }
-Expr operator!(const Expr &x) { return x.make<LogicalNotOp>(x); }
+Expr notOf(const Expr &x) { return x.make<LogicalNotOp>(x); }
 Expr where(const Expr &condition, const Expr &a, const Expr &b) { return a.make<SelectOp>(condition, a, b); }
 
 Expr exp(const Expr &x) { return x.make<ExpOp>(x); }

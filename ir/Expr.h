@@ -87,7 +87,8 @@ inline Expr operator>=(const Expr &a, double b) { return a >= a.filled(b); }
 inline Expr operator<(const Expr &a, double b) { return a < a.filled(b); }
 inline Expr equal(const Expr &a, double b) { return equal(a, a.filled(b)); }
 Expr operator&&(const Expr &a, const Expr &b);
-Expr operator!(const Expr &x);
+/// (No operator: `!x` asks whether there is an x.)
+Expr notOf(const Expr &x);
 /// a where the condition holds, else b.
 Expr where(const Expr &condition, const Expr &a, const Expr &b);
 

@@ -16,7 +16,8 @@ struct Difference {
 /// with them counts. The error is infinite if none is left. `epsilon` is the relative rounding of f's values.
 Difference differentiate(const std::function<double(double)> &f, double step = 1e-2, double epsilon = 0x1p-52);
 
-/// Whether the slopes on both sides of 0 differ: f is not differentiable there, though central differences have a limit.
+/// Whether the slopes on both sides of 0 differ: f is not differentiable there, though central differences have a
+/// limit.
 bool hasKink(const std::function<double(double)> &f, double step = 1e-2, double epsilon = 0x1p-52);
 
 } // namespace wg::runtime

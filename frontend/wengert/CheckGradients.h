@@ -63,8 +63,8 @@ template <class F, class... A> auto floatsOf(const F &f, const Where &where, con
 ///
 /// One argument is given as it is, several as a tuple; f may return any structure of tensors, whose float ones are
 /// weighted with numbers that are drawn. Variables are moved and put back. Use f64: of f32 little can be told. At a
-/// kink, and where a step leaves f's domain, differences say nothing: such elements are left out, and the report says how
-/// many. Errors: primals without a float; those of f.
+/// kink, and where a step leaves f's domain, differences say nothing: such elements are left out, and the report says
+/// how many. Errors: primals without a float; those of f.
 template <class F, class Primals>
 GradientCheck check_gradients(F f, const Primals &primals, const CheckGradientsOptions &options = {},
                               Where where = Where::current()) {

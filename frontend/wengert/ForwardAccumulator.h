@@ -16,7 +16,8 @@ namespace wg {
 ///
 /// Accumulators and tapes nest. A tape inside of an accumulator gives products with a Hessian,
 /// `acc.jvp(tape.gradient(loss, w))`; one outside differentiates the tangents. Of two accumulators the inner one does
-/// not see the outer one's tangents: a second derivative is `outer.jvp(inner.jvp(y))`. As tf.autodiff.ForwardAccumulator.
+/// not see the outer one's tangents: a second derivative is `outer.jvp(inner.jvp(y))`. As
+/// tf.autodiff.ForwardAccumulator.
 class WENGERT_API ForwardAccumulator {
 public:
   /// `tangents` has the structure of `primals`: a tensor of its dtype and shape for each tensor and variable. Errors:

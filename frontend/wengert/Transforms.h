@@ -402,8 +402,8 @@ template <class F, class Primals> auto linearize(F f, const Primals &primals, Ha
   return detail::linearOf<HasAux>(f, primals, where);
 }
 
-/// The transpose of a function that is linear in its arguments, of which `primals` gives dtypes and shapes: ct to f^T ct.
-/// That f is linear is not checked; of any other it is the transpose of its derivative at `primals`.
+/// The transpose of a function that is linear in its arguments, of which `primals` gives dtypes and shapes: ct to
+/// f^T ct. That f is linear is not checked; of any other it is the transpose of its derivative at `primals`.
 template <class F, class Primals> auto linear_transpose(F f, const Primals &primals, Where where = Where::current()) {
   return detail::vjpOf<detail::NoAux>(f, primals, where).second;
 }

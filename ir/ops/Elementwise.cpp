@@ -282,7 +282,7 @@ Slopes PowOp::slopes(Operands x, Expr c) {
   Expr a = x[0], b = x[1];
   const llvm::fltSemantics &semantics = cast<FloatType>(a.elementType()).getFloatSemantics();
   Expr invertible = abs(a) >= APFloat::getSmallestNormalized(semantics).convertToDouble();
-  Expr exponent = where(equal(b, 0) && !invertible, a.zeros(), b - 1);
+  Expr exponent = where(equal(b, 0) && notOf(invertible), a.zeros(), b - 1);
   Expr base = where(equal(a, 0) && b >= 0, a.ones(), a);
   return {b * pow(a, exponent), c * log(base)};
 }

@@ -1,7 +1,7 @@
 // Random programs: compiled code against the interpreter, gradients against central differences, sizes `?` against
 // those that are known. WENGERT_RANDOM_PROGRAMS=N runs N of each kind instead of the usual number,
 // WENGERT_RANDOM_SEED=S begins at seed S (RandomRun.h).
-#include "autodiff/Reverse.h"
+#include "autodiff/Forward.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "passes/Passes.h"
@@ -29,7 +29,7 @@ using Arrays = std::vector<Array>;
 
 /// The program as `f`: results are its outputs, then, if `order` is 1, the gradients of the sum of its float
 /// outputs by the float inputs; with order 2 the gradients of <first order, directions> instead, the
-/// directions being more arguments.
+/// directions being more arguments; with order kModes what `inAllModes` gives.
 struct Emitted {
   OwningOpRef<ModuleOp> module;
   std::vector<size_t> sources; ///< the float inputs that have a gradient, by place
@@ -121,6 +121,77 @@ private:
   std::set<int> keys;
 };
 
+constexpr int kModes = 3;
+
+/// Scalars: the derivative along v of the sum of the targets, by reverse and by forward mode; and the derivative of that
+/// along u, by both modes over both (reverse over reverse, forward over reverse, reverse over forward, forward over
+/// forward); then the sums of the magnitudes of what was added up for each. v and u are more arguments, one of each for
+/// each source.
+FailureOr<SmallVector<Value>> inAllModes(OpBuilder &b, Location loc, ArrayRef<Value> targets, ArrayRef<Value> sources,
+                                         Block *body) {
+  using Values = SmallVector<Value>;
+  Values v, u;
+  for (Values *list : {&v, &u})
+    for (Value source : sources)
+      list->push_back(body->addArgument(source.getType(), loc));
+  bool failed = false;
+  auto reversed = [&](ArrayRef<Value> of, ArrayRef<Value> seeds) {
+    auto made = autodiff::reverse(b, loc, of, seeds, sources);
+    failed = failed || mlir::failed(made);
+    return mlir::failed(made) ? Values(sources.size()) : made->values;
+  };
+  auto forwarded = [&](ArrayRef<Value> of, ArrayRef<Value> along) {
+    auto made = autodiff::forward(b, loc, of, sources, along);
+    failed = failed || mlir::failed(made);
+    return mlir::failed(made) ? Values(of.size()) : made->values;
+  };
+  /// What exists of a list, and of the same places of another.
+  auto existing = [](const Values &list, const Values &other) {
+    std::pair<Values, Values> kept;
+    for (auto [value, beside] : llvm::zip_equal(list, other))
+      if (value) {
+        kept.first.push_back(value);
+        kept.second.push_back(beside);
+      }
+    return kept;
+  };
+  Values magnitudes, sums;
+  auto add = [&](const Values &list, const Values &weights) {
+    ir::Expr sum, magnitude;
+    for (auto [value, weight] : llvm::zip_equal(list, weights)) {
+      if (!value)
+        continue;
+      ir::Expr part(value, b, loc);
+      if (weight)
+        part = part * part.at(weight);
+      SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(0, part.rank()));
+      ir::Expr total = ir::sum(part, axes), size = ir::sum(ir::abs(part), axes);
+      sum = sum ? sum + total : total;
+      magnitude = magnitude ? magnitude + size : size;
+    }
+    if (!sum) { // nothing moves
+      auto type = RankedTensorType::get({}, b.getF64Type());
+      Value zero = ir::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getF64FloatAttr(0)));
+      sum = magnitude = ir::Expr(zero, b, loc);
+    }
+    sums.push_back(sum);
+    magnitudes.push_back(magnitude);
+  };
+  Values gradients = reversed(targets, {}), tangents = forwarded(targets, v), ones(tangents.size());
+  add(gradients, v);
+  add(tangents, ones);
+  auto [gradient, weights] = existing(gradients, v);
+  auto [tangent, none] = existing(tangents, ones);
+  add(reversed(gradient, weights), u);
+  add(forwarded(gradient, u), weights);
+  add(reversed(tangent, none), u);
+  add(forwarded(tangent, u), none);
+  if (failed)
+    return failure();
+  llvm::append_range(sums, magnitudes);
+  return sums;
+}
+
 /// Nothing where an op refuses sizes that are not known.
 std::optional<Emitted> emit(const RandomProgram &program, int order, const Opened *opened) {
   MLIRContext *context = ir::context();
@@ -169,7 +240,18 @@ std::optional<Emitted> emit(const RandomProgram &program, int order, const Opene
       targets.push_back(results.back());
     }
   }
-  if (order > 0) {
+  if (order == kModes) {
+    SmallVector<Value> floats;
+    for (size_t i = 0; i < numInputs; ++i)
+      if (runtime::isFloat(program.inputs[i].dtype())) {
+        floats.push_back(values[i]);
+        emitted.sources.push_back(i);
+      }
+    FailureOr<SmallVector<Value>> modes = inAllModes(b, loc, targets, floats, body);
+    if (failed(modes))
+      return refused();
+    results = *modes;
+  } else if (order > 0) {
     SmallVector<Value> floats;
     std::vector<size_t> places;
     for (size_t i = 0; i < numInputs; ++i)
@@ -374,6 +456,57 @@ TEST(RandomPrograms, GradientsAreTheSlopes) {
     along(interpret(*second.module, more), 0, &second.twice, v);
     expectSlope(slope, scale, slopeAlongU, "second order");
     explain(*first.module);
+  });
+}
+
+RandomProgramOptions doubleProgram(uint64_t seed) {
+  return {.steps = 6 + static_cast<int>(seed % 19), .smooth = true, .empty = seed % 10 == 6};
+}
+/// The inputs of a program in all modes.
+Arrays withDirections(const RandomProgram &program, const Emitted &emitted) {
+  Arrays inputs = program.inputs;
+  for (int64_t stream : {1000, 2000})
+    for (size_t k = 0; k < emitted.sources.size(); ++k)
+      inputs.push_back(randomArray(program.inputs[emitted.sources[k]].type, stream + static_cast<int64_t>(k), -1, 1));
+  return inputs;
+}
+
+TEST(RandomPrograms, EveryModeGivesTheSameNumbers) {
+  forPrograms(90, doubleProgram, [](const RandomProgram &program) {
+    Emitted emitted = emit(program, kModes);
+    Arrays found = interpret(*emitted.module, withDirections(program, emitted));
+    ASSERT_EQ(found.size(), 12u);
+    auto number = [&](size_t i) { return found[i].data<double>()[0]; };
+    static const char *const names[] = {"reverse",
+                                        "forward",
+                                        "reverse over reverse",
+                                        "forward over reverse",
+                                        "reverse over forward",
+                                        "forward over forward"};
+    for (auto [first, last] : {std::pair<size_t, size_t>(0, 2), std::pair<size_t, size_t>(2, 6)}) {
+      double scale = std::max(1.0, program.largest);
+      for (size_t i = first; i < last; ++i)
+        scale = std::max(scale, number(6 + i));
+      for (size_t i = first + 1; i < last; ++i)
+        EXPECT_TRUE(std::fabs(number(i) - number(first)) <= 1e-9 * scale ||
+                    (std::isnan(number(i)) && std::isnan(number(first))))
+            << names[i] << " gives " << number(i) << ", " << names[first] << " " << number(first) << ", scale "
+            << scale;
+    }
+    explain(*emitted.module);
+  });
+}
+
+TEST(RandomPrograms, CompiledModesAgreeWithTheInterpreter) {
+  forPrograms(25, doubleProgram, [](const RandomProgram &program) {
+    Emitted emitted = emit(program, kModes);
+    Arrays inputs = withDirections(program, emitted);
+    double atLeast = program.largest;
+    for (const Array &result : interpret(*emitted.module, inputs))
+      atLeast = std::max(atLeast, largest(result));
+    checkAgreement(*emitted.module, "f", inputs,
+                   {.ulps = boundOfPrograms("gradients of random programs"), .atLeast = atLeast}, program.seed);
+    explain(*emitted.module);
   });
 }
 
