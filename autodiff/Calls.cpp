@@ -222,7 +222,7 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
   forward.setSymName(name + (isReverse ? "_forward" : "_linearized"));
   symbols.insert(forward);
   forward.setPrivate();
-  forward->removeAttr(ir::kPairsAttr);
+  ir::forgetDerived(forward);
   forward.removeArgAttrsAttr();
   forward.removeResAttrsAttr();
   Block *block = &forward.getBody().front();

@@ -37,4 +37,19 @@ def Jvp : Pass<"wg-jvp", "::mlir::ModuleOp"> {
   ];
 }
 
+def Vmap : Pass<"wg-vmap", "::mlir::ModuleOp"> {
+  let summary = "Append the batched form of a function";
+  let description = [{
+    Adds `@<function>_vmap`, which does for many lanes at once what the function does for one. Its arguments at `wrt` and all its results
+    have one more axis in front; a result that depends on none of `wrt` is repeated. An argument or result of type index stays as it is.
+  }];
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"function", "function", "std::string", "\"main\"", "the function to batch">,
+    ListOption<"wrt", "wrt", "int64_t", "arguments that have lanes; default: every tensor">,
+    Option<"size", "size", "int64_t", "-1", "the number of lanes; default: `?`">,
+    Option<"name", "name", "std::string", "\"\"", "name of the new function; default: <function>_vmap">,
+  ];
+}
+
 #endif // WG_AUTODIFF_PASSES_TD

@@ -30,7 +30,7 @@ static void makeEntry(ModuleOp module, StringRef entry) {
     if (!reached.contains(function)) {
       function.erase();
     } else {
-      function->removeAttr(ir::kPairsAttr);
+      ir::forgetDerived(function);
       function.getSymName() == entry ? function.setPublic() : function.setPrivate();
     }
 }

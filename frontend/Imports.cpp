@@ -21,7 +21,7 @@ func::FuncOp Imports::copyOf(func::FuncOp function, const Identities &identities
     if (!copy) {
       copy = cast<func::FuncOp>(source->clone());
       copy.setPrivate();
-      copy->removeAttr(ir::kPairsAttr); // they are functions of the other module
+      ir::forgetDerived(copy); // they are functions of the other module
       symbols_.insert(copy, body.begin());
       own_[copy] = number;
       fresh.push_back({source, copy});

@@ -80,6 +80,23 @@ Value reshape(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> shape)
   return ReshapeOp::create(b, loc, x, to, sizes);
 }
 
+Value broadcast(OpBuilder &b, Location loc, Value x, ArrayRef<OpFoldResult> shape, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> to;
+  SmallVector<Value> sizes;
+  dispatchIndexOpFoldResults(shape, sizes, to);
+  return BroadcastOp::create(b, loc, x, to, dims, sizes);
+}
+
+Value spread(OpBuilder &b, Location loc, Value x, OpFoldResult count) {
+  SmallVector<OpFoldResult> shape{count};
+  SmallVector<int64_t> dims;
+  for (int64_t axis = 0; axis < tensorType(x).getRank(); ++axis) {
+    shape.push_back(sizeOf(b, loc, x, axis));
+    dims.push_back(axis + 1);
+  }
+  return broadcast(b, loc, x, shape, dims);
+}
+
 /// `value` as an element of `type`.
 static Attribute elementAttr(Type type, double value) {
   if (auto floatType = dyn_cast<FloatType>(type))

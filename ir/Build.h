@@ -26,6 +26,12 @@ mlir::Value pad(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::Arr
                 llvm::ArrayRef<mlir::OpFoldResult> high, llvm::ArrayRef<int64_t> interior);
 mlir::Value reshape(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<mlir::OpFoldResult> shape);
 
+/// Axis i of x becomes axis dims[i] of a value of `shape`.
+mlir::Value broadcast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::ArrayRef<mlir::OpFoldResult> shape,
+                      llvm::ArrayRef<int64_t> dims);
+/// x repeated `count` times, along one more axis in front.
+mlir::Value spread(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::OpFoldResult count);
+
 /// 1, 0 or `value` everywhere, of x's type.
 mlir::Value onesLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 mlir::Value zerosLike(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);

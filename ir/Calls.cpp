@@ -29,6 +29,11 @@ static Visit begin(func::FuncOp function) {
   return visit;
 }
 
+void forgetDerived(func::FuncOp function) {
+  function->removeAttr(kPairsAttr);
+  function->removeAttr(kBatchesAttr);
+}
+
 LogicalResult checkCallee(CallOp call, func::FuncOp callee) {
   if (!callee)
     return call.emitOpError("calls @") << call.getCallee() << ", which is not a function of this module";

@@ -10,6 +10,12 @@ namespace wg::ir {
 /// On a function: its derivatives, as the autodiff room made them for the function's types.
 inline constexpr llvm::StringLiteral kPairsAttr = "wg.pairs";
 
+/// On a function: its batched forms, made in the same way.
+inline constexpr llvm::StringLiteral kBatchesAttr = "wg.batches";
+
+/// Takes both away: from a function that is in another module, or of other types, than when they were made.
+void forgetDerived(mlir::func::FuncOp function);
+
 /// On a function: the name of another, its derivative, which is called in place of what its body says. A gradient hook
 /// is the identity with one.
 inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";

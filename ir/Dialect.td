@@ -72,6 +72,7 @@ def WG_HasSlopes : DeclareOpInterfaceMethods<WG_Diagonal>;
 def WG_IsLinear : DeclareOpInterfaceMethods<WG_Linear>;
 def WG_IsBilinear : DeclareOpInterfaceMethods<WG_Bilinear>;
 def WG_Differentiates : DeclareOpInterfaceMethods<WG_Differentiable>;
+def WG_Batches : DeclareOpInterfaceMethods<WG_Batchable>;
 
 /// y = f(x), float -> float.
 class WG_UnaryOp<string mnemonic, string formula, list<Trait> traits = [WG_HasSlopes]>

@@ -2,6 +2,7 @@
 
 #include "ir/Build.h"
 #include "ir/Dialect.h"
+#include "ir/Rules.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -27,6 +28,15 @@ Expr Expr::sliced(ArrayRef<OpFoldResult> starts, ArrayRef<OpFoldResult> limits, 
 }
 Expr Expr::padded(ArrayRef<OpFoldResult> low, ArrayRef<OpFoldResult> high, ArrayRef<int64_t> interior) const {
   return at(ir::pad(*builder_, *loc_, value_, low, high, interior));
+}
+Expr Expr::broadcast(ArrayRef<OpFoldResult> shape, ArrayRef<int64_t> dims) const {
+  return at(ir::broadcast(*builder_, *loc_, value_, shape, dims));
+}
+Expr Expr::scattered(Value indices, ArrayRef<OpFoldResult> shape, int64_t batchDims) const {
+  SmallVector<int64_t> known;
+  SmallVector<Value> sizes;
+  dispatchIndexOpFoldResults(shape, sizes, known);
+  return make<ScatterAddOp>(value_, indices, known, batchDims, sizes);
 }
 Expr Expr::summedTo(ArrayRef<int64_t> dims, Value x) const { return at(ir::sumTo(*builder_, *loc_, value_, dims, x)); }
 Expr Expr::unreduced(ArrayRef<int64_t> axes, Value x) const {
@@ -87,6 +97,40 @@ Slope operator*(const Slope &slope, const Expr &x) {
 }
 Slope where(const Expr &condition, const Slope &a, const Slope &b) {
   return Slope([condition, a, b](const Expr &ct) { return where(condition, a(ct), b(ct)); });
+}
+
+OpFoldResult Lanes::count() const {
+  size_t first = llvm::find(batched_, true) - batched_.begin();
+  return sizeOf(builder_, loc_, values_[first], 0);
+}
+
+FailureOr<Expr> Lanes::spread(size_t i) const {
+  if (batched_[i])
+    return (*this)[i];
+  size_t first = llvm::find(batched_, true) - batched_.begin();
+  int64_t count = cast<RankedTensorType>(values_[first].getType()).getDimSize(0);
+  if (failed(checkLanes(loc_, values_[i].getType(), count)))
+    return failure();
+  return (*this)[i].at(ir::spread(builder_, loc_, values_[i], this->count()));
+}
+
+SmallVector<OpFoldResult> Lanes::before(OpFoldResult first, ArrayRef<int64_t> known, OperandRange operands) const {
+  SmallVector<OpFoldResult> sizes{first};
+  llvm::append_range(sizes, getMixedValues(known, at(operands), builder_));
+  return sizes;
+}
+
+SmallVector<Value> Lanes::at(OperandRange operands) const {
+  if (operands.empty()) // which has no place
+    return {};
+  return SmallVector<Value>(values_.slice(operands.getBeginOperandIndex(), operands.size()));
+}
+
+SmallVector<int64_t> shifted(std::initializer_list<int64_t> first, ArrayRef<int64_t> axes) {
+  SmallVector<int64_t> all(first);
+  for (int64_t axis : axes)
+    all.push_back(axis + 1);
+  return all;
 }
 
 } // namespace wg::ir

@@ -44,6 +44,9 @@ public:
               llvm::ArrayRef<int64_t> strides) const;
   Expr padded(llvm::ArrayRef<mlir::OpFoldResult> low, llvm::ArrayRef<mlir::OpFoldResult> high,
               llvm::ArrayRef<int64_t> interior) const;
+  Expr broadcast(llvm::ArrayRef<mlir::OpFoldResult> shape, llvm::ArrayRef<int64_t> dims) const;
+  /// These updates added to the rows at `indices` of zeros of `shape` (ScatterAddOp).
+  Expr scattered(mlir::Value indices, llvm::ArrayRef<mlir::OpFoldResult> shape, int64_t batchDims) const;
   /// Summed over what a broadcast along `dims` has made of x.
   Expr summedTo(llvm::ArrayRef<int64_t> dims, mlir::Value x) const;
   /// Repeated along the axes that a reduction of x has taken away.
@@ -158,5 +161,42 @@ private:
   mlir::OpBuilder &builder_;
   mlir::Location loc_;
 };
+
+/// The operands of an op that is done for n lanes at once, in its rule: those that are batched have one more axis in
+/// front, of size n. At least one is.
+class Lanes {
+public:
+  Lanes(mlir::ValueRange values, llvm::ArrayRef<bool> batched, mlir::OpBuilder &b, mlir::Location loc)
+      : values_(values), batched_(batched), builder_(b), loc_(loc) {}
+  size_t size() const { return values_.size(); }
+  Expr operator[](size_t i) const { return Expr(values_[i], builder_, loc_); }
+  bool isBatched(size_t i) const { return batched_[i]; }
+  /// Operand i with the axis in any case. Failure after an error, if there can be no such value.
+  mlir::FailureOr<Expr> spread(size_t i) const;
+  /// n
+  mlir::OpFoldResult count() const;
+  /// n and the sizes of an attribute, `operands` standing for each `?` of it.
+  llvm::SmallVector<mlir::OpFoldResult> withCount(llvm::ArrayRef<int64_t> known, mlir::OperandRange operands) const {
+    return before(count(), known, operands);
+  }
+  /// `first` and the sizes of an attribute.
+  llvm::SmallVector<mlir::OpFoldResult> before(mlir::OpFoldResult first, llvm::ArrayRef<int64_t> known,
+                                               mlir::OperandRange operands) const;
+  llvm::SmallVector<mlir::OpFoldResult> before(int64_t first, llvm::ArrayRef<int64_t> known,
+                                               mlir::OperandRange operands) const {
+    return before(builder_.getIndexAttr(first), known, operands);
+  }
+  /// What takes the place of these operands of the op.
+  llvm::SmallVector<mlir::Value> at(mlir::OperandRange operands) const;
+
+private:
+  mlir::ValueRange values_;
+  llvm::ArrayRef<bool> batched_;
+  mlir::OpBuilder &builder_;
+  mlir::Location loc_;
+};
+
+/// `first`, then each of `axes` one higher: axes of a value with one more axis in front.
+llvm::SmallVector<int64_t> shifted(std::initializer_list<int64_t> first, llvm::ArrayRef<int64_t> axes);
 
 } // namespace wg::ir

@@ -7,6 +7,7 @@
 //   Structured  it builds its own loops                                            (gather, scatter_add, argmax)
 // Reductions and contractions say only which axes they sum over; the emitters know them by their traits.
 // And it says its derivative: Diagonal, Linear, Bilinear or Differentiable, or NotDifferentiable with the reason.
+// Done for many lanes at once, Scalar ops and reductions follow from their families; any other says how: Batchable.
 //
 #ifndef WG_INTERFACES_TD
 #define WG_INTERFACES_TD
@@ -132,6 +133,19 @@ def WG_NotDifferentiableInterface : OpInterface<"NotDifferentiable"> {
   let methods = [
     StaticInterfaceMethod<"Why no gradient passes: the end of a sentence that begins with the op's name.",
                           "::llvm::StringRef", "whyNotDifferentiable">,
+  ];
+}
+
+def WG_Batchable : OpInterface<"Batchable"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An op that can be done for n lanes at once: those of its operands that are batched have one more axis in front, of
+    size n. The rule is a formula of `Expr`, as a derivative is. Scalar ops and reductions need none.
+  }];
+  let methods = [
+    InterfaceMethod<"The result with one more axis in front, where at least one operand of `x` has it; a result of type "
+                    "index has none. Failure after an error.",
+                    "::mlir::FailureOr<::wg::ir::Expr>", "batch", (ins "const ::wg::ir::Lanes &":$x)>,
   ];
 }
 

@@ -53,7 +53,8 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
   }
   if (auto gather = dyn_cast<GatherOp>(op)) {
     int64_t rank = gather.getIndices().getType().getRank();
-    return axis < rank ? of(gather.getIndices(), axis) : of(gather.getX(), axis - rank + 1);
+    return axis < rank ? of(gather.getIndices(), axis)
+                       : of(gather.getX(), axis - rank + 1 + static_cast<int64_t>(gather.getBatchDims()));
   }
   if (auto oneHot = dyn_cast<OneHotOp>(op)) // the last axis is static
     return of(oneHot.getX(), axis);
@@ -67,6 +68,11 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
   if (auto pad = dyn_cast<PadOp>(op))
     return pad.getLow()[axis] == 0 && pad.getHigh()[axis] == 0 && pad.getInterior()[axis] == 0 ? of(pad.getX(), axis)
                                                                                                : std::nullopt;
+  if (isa<RandomUniformOp, RandomBitsOp>(op)) { // a lane for each key
+    auto key = cast<RankedTensorType>(op->getOperand(0).getType());
+    return axis < key.getRank() - 1 ? of(op->getOperand(0), axis)
+                                    : of(sizeOperand(op, "shape", axis - key.getRank() + 1));
+  }
   if (opIdOf(op) && op->getInherentAttr("shape"))
     return of(sizeOperand(op, "shape", axis));
   return std::nullopt;

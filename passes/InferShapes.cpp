@@ -203,7 +203,7 @@ private:
              << function.getNumArguments() << " arguments, got " << types.size() << " types";
     // What hangs on it was made for its own types.
     if (!llvm::equal(function.getArgumentTypes(), types))
-      function->removeAttr(ir::kPairsAttr);
+      ir::forgetDerived(function);
     for (auto [argument, type] : llvm::zip_equal(function.getArguments(), types)) {
       if (!refines(argument.getType(), type))
         return function.emitOpError("argument ")

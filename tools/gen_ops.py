@@ -28,6 +28,10 @@ DTYPE_SETS = {"any": "kAnyDType", "floats": "kFloats", "numbers": "kNumbers", "i
 DERIVATIVES = {"Diagonal": "slopes", "Linear": "linear", "Bilinear": "bilinear", "Differentiable": "vjp"}
 
 
+# How an op is done for many lanes at once (ir/Rules.h).
+BATCHED = {"Batchable": "a rule", "Scalar": "one axis more", "Reduction": "axes shifted"}
+
+
 # How compiled code makes an op's result.
 EMITTED = {"Scalar": "an element", "View": "a view", "Indexed": "an element of its place", "Structured": "its own loops", "Reduction": "a reduction"}
 
@@ -43,9 +47,12 @@ class Op:
         self.file, line = record["!locs"][0].rsplit(":", 1)
         self.family = os.path.basename(self.file).removesuffix(".td")
         self.order = (FAMILIES.index(self.family), int(line))
-        self.operands, self.attrs, self.open, self.variadic = [], [], set(), False
+        self.operands, self.attrs, self.open, self.variadic, self.defaults = [], [], set(), False, {}
         for value, arg in record["arguments"]["args"]:
             kind = value["def"]
+            if "DefaultValuedAttr" in records[kind].get("!superclasses", []):
+                self.defaults[arg] = records[kind]["defaultValue"]
+                kind = records[kind]["baseAttr"]["def"]
             if kind in ATTR_KINDS:
                 self.attrs.append((arg, ATTR_KINDS[kind]))
                 if kind == "WG_Sizes":
@@ -63,6 +70,10 @@ class Op:
         self.reason = next((records[t]["extraConcreteClassDeclaration"].split('"')[1] for t in traits
                             if records[t].get("trait") == "StatesWhyNotDifferentiable"), None)
         self.elementwise = "Scalar" in self.interfaces
+        self.batched = {"call": "a batched function", "kernel": "none: made after batching"}.get(
+            self.name, next((how for interface, how in BATCHED.items() if interface in self.interfaces), None))
+        if not self.batched and not self.operands and (not self.variadic or self.open or self.name == "size"):
+            self.batched = "the same in all lanes"  # it has sizes for operands, or none
         self.inferred = "WG_InferredOp" in self.supers
         self.samples = record["samples"]
 
@@ -75,7 +86,8 @@ class Op:
         lines = [f"/// Attributes of {self.name}.", f"struct {self.cls.removesuffix('Op')}Attrs {{", "  const Attrs &attrs;"]
         for i, (attr, kind) in enumerate(self.attrs):
             lines.append(f"  {ATTR_TYPES[kind]}{'' if ATTR_TYPES[kind].endswith('&') else ' '}{attr}() const {{ return attrs.{kind}({i}); }}")
-        params = ", ".join(f"{ATTR_TYPES[k]}{'' if ATTR_TYPES[k].endswith('&') else ' '}{a}" for a, k in self.attrs)
+        params = ", ".join(f"{ATTR_TYPES[k]}{'' if ATTR_TYPES[k].endswith('&') else ' '}{a}" + (f" = {self.defaults[a]}" if a in self.defaults else "")
+                           for a, k in self.attrs)
         lines.append(f"  static Attrs make({params}) {{ return Attrs({{{', '.join('AttrValue(' + a + ')' for a, _ in self.attrs)}}}); }}")
         return "\n".join(lines + ["};", ""])
 
@@ -100,7 +112,9 @@ class Op:
         else:
             attrs = f"runtime::{self.cls.removesuffix('Op')}Attrs::make({', '.join(a for a, _ in self.attrs)})" if self.attrs else "{}"
             body = f"return detail::apply(OpId::{self.name}, {attrs}, {{{', '.join('&' + o for o in self.operands)}}});"
-        return ", ".join(params), ", ".join(params), body
+        declared = params[:len(params) - len(self.attrs)] + [p + f" = {self.defaults[a]}" if a in self.defaults else p
+                                                             for p, (a, _) in zip(params[len(params) - len(self.attrs):], self.attrs)]
+        return ", ".join(declared), ", ".join(params), body
 
     def infer(self):
         inherent = (f"properties ? {self.cls}::getInherentAttr(context, *properties.as<{self.cls}::Properties *>(), name).value_or(::mlir::Attribute())\n"
@@ -129,7 +143,7 @@ class Op:
         emitted = {"contract": "a contraction", "reshape": "a view", "constant": "a literal", "call": "inlined", "dim": "a size", "size": "a size",
                    "kernel": "its own loops"}.get(self.name, emitted)
         return (f"| `{self.name}` | {self.summary.replace('|', chr(92) + '|')} | {attrs} | {self.record['dtypes']} | {derivative} | {reverse} | {forward} | "
-                f"{emitted} |")
+                f"{self.batched} | {emitted} |")
 
 
 def docstring(op):
@@ -158,6 +172,8 @@ def main():
         if op.name not in ("call", "yield", "kernel"):
             if not op.differentiable and not op.reason:
                 sys.exit(f"{op.file}: op '{op.name}' has neither a derivative rule (WG_HasSlopes, WG_IsLinear, WG_IsBilinear, WG_Differentiates) nor a reason (WG_NotDifferentiable<...>)")
+            if not op.batched:
+                sys.exit(f"{op.file}: op '{op.name}' is neither Scalar nor a Reduction and has no rule for lanes (WG_Batches)")
             if not op.samples and op.name != "constant":
                 sys.exit(f"{op.file}: op '{op.name}' has no samples")
     head = "// Written by tools/gen_ops.py from ir/ops/*.td.\n"
@@ -170,7 +186,7 @@ def main():
     write(f"{out}/wengert/Ops.inc", head + "\n".join(f"{docstring(op)}\nWENGERT_API Tensor {op.name}({op.signature()[0]});\n" for op in public))
     write(f"{out}/frontend/Ops.inc", head + "\n".join(f"Tensor {op.name}({op.signature()[1]}) {{ {op.signature()[2]} }}\n" for op in public))
     write(f"{out}/tests/Samples.inc", head + "".join(f'WG_SAMPLE({op.name}, "{s}")\n' for op in ops for s in op.samples))
-    write(f"{out}/ops.md", "| op | meaning | attributes | dtypes | derivative | vjp | jvp | compiled |\n|---|---|---|---|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")
+    write(f"{out}/ops.md", "| op | meaning | attributes | dtypes | derivative | vjp | jvp | vmap | compiled |\n|---|---|---|---|---|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")
 
 
 if __name__ == "__main__":

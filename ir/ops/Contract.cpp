@@ -21,6 +21,17 @@ Terms ContractOp::transpose(Expr ct) {
           ct.make<ContractOp>(getA(), ct, equationOf(lettersOfA(), lettersOfC(), lettersOfB()))};
 }
 
+//===- Batches ----------------------------------------------------------------------------------------------===//
+
+/// One more letter, of those operands that have the axis, and of c.
+FailureOr<Expr> ContractOp::batch(const Lanes &x) {
+  StringRef all = "abcdefghijklmnopqrstuvwxyz";
+  std::string lane(1, all[all.find_first_not_of(getEquation())]);
+  auto letters = [&](size_t i, StringRef own) { return x.isBatched(i) ? lane + own.str() : own.str(); };
+  return x[0].make<ContractOp>(
+      x[0], x[1], equationOf(letters(0, lettersOfA()), letters(1, lettersOfB()), lane + lettersOfC().str()));
+}
+
 //===- Canonicalisation -------------------------------------------------------------------------------------===//
 
 /// contract of transposed operands = contract of the operands, the letters permuted.

@@ -4,7 +4,7 @@
 
 include "ir/Dialect.td"
 
-def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters that c lacks", [WG_IsBilinear]> {
+def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters that c lacks", [WG_IsBilinear, WG_Batches]> {
   let description = [{
     A product of two tensors as an einsum: `"mk,kn->mn"`. A letter names an axis; within one tensor letters differ, and each letter
     appears in at least two of the three, so that both derivatives are contractions too. f16 and bf16 accumulate in f32.

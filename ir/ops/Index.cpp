@@ -119,11 +119,12 @@ static SmallVector<Value> join(ArrayRef<Value> first, ArrayRef<Value> rest) {
 
 void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> x = getX().getType().getShape(), indices = getIndices().getType().getShape();
-  whereIndicesFit("gather", b, loc, memory, indices, x[0], [&](OpBuilder &b) {
+  size_t batch = getBatchDims();
+  whereIndicesFit("gather", b, loc, memory, indices, x[batch], [&](OpBuilder &b) {
     forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
       Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
-      forEach(b, loc, x.drop_front(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
-        memory.store(b, loc, join(i, j), memory.load(b, loc, 0, join({row}, j)));
+      forEach(b, loc, x.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+        memory.store(b, loc, join(i, j), memory.load(b, loc, 0, join(join(i.take_front(batch), {row}), j)));
       });
     });
   });
@@ -131,16 +132,18 @@ void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
 
 void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
-  whereIndicesFit("scatter_add", b, loc, memory, indices, y[0], [&](OpBuilder &b) {
+  size_t batch = getBatchDims();
+  whereIndicesFit("scatter_add", b, loc, memory, indices, y[batch], [&](OpBuilder &b) {
     Value zero = constant(b, loc, signless(getType().getElementType()), 0.0);
     forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) { memory.store(b, loc, at, zero); });
     forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
       Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
-      forEach(b, loc, y.drop_front(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
-        Value update = memory.load(b, loc, 0, join(i, j)), sum = memory.reload(b, loc, join({row}, j));
+      forEach(b, loc, y.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+        SmallVector<Value> place = join(join(i.take_front(batch), {row}), j);
+        Value update = memory.load(b, loc, 0, join(i, j)), sum = memory.reload(b, loc, place);
         sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult()
                            : arith::AddIOp::create(b, loc, sum, update).getResult();
-        memory.store(b, loc, join({row}, j), sum);
+        memory.store(b, loc, place, sum);
       });
     });
   });
@@ -150,10 +153,31 @@ void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory
 
 /// y[i, j] = x[indices[i], j], so dx gathers up: dx[k, j] = sum of ct[i, j] over the i with indices[i] = k.
 Terms GatherOp::transpose(Expr ct) {
-  return ct.make<ScatterAddOp>(ct, getIndices(), getX().getType().getShape(), ct.dynamicSizes(getX()));
+  return ct.make<ScatterAddOp>(ct, getIndices(), getX().getType().getShape(), getBatchDims(), ct.dynamicSizes(getX()));
 }
 
 /// y[k, j] = sum of updates[i, j] over the i with indices[i] = k, so dupdates[i, j] = ct[indices[i], j].
-Terms ScatterAddOp::transpose(Expr ct) { return ct.make<GatherOp>(ct, getIndices()); }
+Terms ScatterAddOp::transpose(Expr ct) { return ct.make<GatherOp>(ct, getIndices(), getBatchDims()); }
+
+//===- Batches ----------------------------------------------------------------------------------------------===//
+
+FailureOr<Expr> OneHotOp::batch(const Lanes &x) { return x[0].make<OneHotOp>(x[0], getDepth(), getDtype()); }
+
+/// Lanes are one more batch axis: each gathers of its own rows. Where only the indices differ, all gather of the same.
+FailureOr<Expr> GatherOp::batch(const Lanes &x) {
+  if (!x.isBatched(0) && getBatchDims() == 0)
+    return x[0].make<GatherOp>(x[0], x[1], 0);
+  FailureOr<Expr> rows = x.spread(0), indices = x.spread(1);
+  if (failed(rows) || failed(indices))
+    return failure();
+  return x[0].make<GatherOp>(*rows, *indices, getBatchDims() + 1);
+}
+
+FailureOr<Expr> ScatterAddOp::batch(const Lanes &x) {
+  FailureOr<Expr> updates = x.spread(0), indices = x.spread(1);
+  if (failed(updates) || failed(indices))
+    return failure();
+  return updates->scattered(*indices, x.withCount(getShape(), getSizes()), getBatchDims() + 1);
+}
 
 } // namespace wg::ir

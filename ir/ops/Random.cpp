@@ -35,15 +35,18 @@ static Block philoxRound(OpBuilder &b, Location loc, const Block &x, Value key0,
       {mix(second.getHigh(), x.word[1], key0), second.getLow(), mix(first.getHigh(), x.word[3], key1), first.getLow()}};
 }
 
-/// The words of the element at `at` of a result of `shape`.
-static Block wordsAt(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ArrayRef<Coordinate> at, int64_t lanes,
-                     ReadElement read) {
+/// The words of the element at `at` of a result of `shape`, whose leading axes are those of the keys.
+static Block wordsAt(OpBuilder &b, Location loc, Value key, ArrayRef<int64_t> shape, ArrayRef<Coordinate> at,
+                     int64_t lanes, ReadElement read) {
+  size_t leading = cast<RankedTensorType>(key.getType()).getRank() - 1;
   auto keyWord = [&](int64_t i) {
-    Value word = read(0, {Coordinate{arith::ConstantIndexOp::create(b, loc, i), 0}});
+    SmallVector<Coordinate> place(at.take_front(leading));
+    place.push_back({arith::ConstantIndexOp::create(b, loc, i), 0});
+    Value word = read(0, place);
     Type wide = withLanes(b.getI64Type(), word.getType());
     return halves(b, loc, word.getType() == wide ? word : arith::ExtSIOp::create(b, loc, wide, word).getResult());
   };
-  Value place = linearPlace(b, loc, shape, at, lanes);
+  Value place = linearPlace(b, loc, shape.drop_front(leading), at.drop_front(leading), lanes);
   auto [low, high] =
       halves(b, loc, arith::IndexCastOp::create(b, loc, withLanes(b.getI64Type(), place.getType()), place));
   auto [key0, key0High] = keyWord(0);
@@ -69,7 +72,7 @@ static Value wide(OpBuilder &b, Location loc, const Block &x) {
 
 /// The top p bits of a word, times 2^-p, where p is the precision of the type: f32 takes 24 bits, f64 53.
 Value RandomUniformOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
-  Block words = wordsAt(b, loc, getType().getShape(), at, lanes, read);
+  Block words = wordsAt(b, loc, getKey(), getType().getShape(), at, lanes, read);
   auto floatType = cast<FloatType>(getType().getElementType());
   Value word = floatType.isF64() ? wide(b, loc, words) : words.word[0];
   unsigned width = getElementTypeOrSelf(word).getIntOrFloatBitWidth(),
@@ -82,8 +85,17 @@ Value RandomUniformOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> 
 }
 
 Value RandomBitsOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
-  Block words = wordsAt(b, loc, getType().getShape(), at, lanes, read);
+  Block words = wordsAt(b, loc, getKey(), getType().getShape(), at, lanes, read);
   return getType().getElementType().isInteger(64) ? wide(b, loc, words) : words.word[0];
+}
+
+//===- Batches ----------------------------------------------------------------------------------------------===//
+
+FailureOr<Expr> RandomUniformOp::batch(const Lanes &x) {
+  return x[0].make<RandomUniformOp>(x[0], getShape(), getDtype(), x.at(getSizes()));
+}
+FailureOr<Expr> RandomBitsOp::batch(const Lanes &x) {
+  return x[0].make<RandomBitsOp>(x[0], getShape(), getDtype(), x.at(getSizes()));
 }
 
 } // namespace wg::ir

@@ -171,6 +171,10 @@ FailureOr<Terms> ReduceProdOp::vjp(Expr ct) {
   return Terms(dx);
 }
 
+//===- Batches ----------------------------------------------------------------------------------------------===//
+
+FailureOr<Expr> ArgmaxOp::batch(const Lanes &x) { return x[0].make<ArgmaxOp>(x[0], getAxis() + 1); }
+
 //===- Folding ----------------------------------------------------------------------------------------------===//
 
 /// Over no axes, y = x.

@@ -35,7 +35,7 @@ def WG_ReduceAllOp : WG_ReduceOp<"reduce_all", "y = whether all of x hold over a
   let samples = ["bool[2,3] = [0, 1, 0, 1, 1, 1] | axes = [1]"];
 }
 
-def WG_ArgmaxOp : WG_InferredOp<"argmax", "y = place of the largest of x along axis", [WG_NotDifferentiable<"has an integer result">, DeclareOpInterfaceMethods<WG_Structured>]> {
+def WG_ArgmaxOp : WG_InferredOp<"argmax", "y = place of the largest of x along axis", [WG_NotDifferentiable<"has an integer result">, DeclareOpInterfaceMethods<WG_Structured>, WG_Batches]> {
   let description = [{First of equals; a NaN wins, the first one. An axis of size 0 is an error. Shapes: x number[...] -> y i64[... without axis].}];
   let arguments = (ins WG_NumberTensor:$x, I64Attr:$axis);
   let results = (outs WG_IndexTensor:$y);

@@ -208,6 +208,55 @@ Terms ConcatOp::transpose(Expr ct) {
   return terms;
 }
 
+//===- Batches ----------------------------------------------------------------------------------------------===//
+
+/// The size of the axis in each lane.
+FailureOr<Expr> DimOp::batch(const Lanes &x) { return x[0].make<DimOp>(x[0], getAxis() + 1); }
+
+FailureOr<Expr> BroadcastOp::batch(const Lanes &x) {
+  return x[0].broadcast(x.withCount(getShape(), getSizes()), shifted({0}, getDims()));
+}
+
+FailureOr<Expr> ReshapeOp::batch(const Lanes &x) { return x[0].reshaped(x.withCount(getShape(), getSizes())); }
+
+FailureOr<Expr> TransposeOp::batch(const Lanes &x) { return x[0].transposed(shifted({0}, getPermutation())); }
+
+/// The operands for the `?` of an attribute, those of the attribute before it left out.
+static OperandRange behind(OperandRange sizes, ArrayRef<int64_t> before) {
+  return sizes.drop_front(llvm::count_if(before, ShapedType::isDynamic));
+}
+
+static SmallVector<int64_t> before(int64_t first, ArrayRef<int64_t> rest) {
+  SmallVector<int64_t> all{first};
+  llvm::append_range(all, rest);
+  return all;
+}
+
+/// All lanes, and of each these elements.
+FailureOr<Expr> SliceOp::batch(const Lanes &x) {
+  OperandRange starts = getSizes().take_front(llvm::count_if(getStarts(), ShapedType::isDynamic));
+  return x[0].sliced(x.before(0, getStarts(), starts), x.withCount(getLimits(), behind(getSizes(), getStarts())),
+                     before(1, getStrides()));
+}
+
+/// No zeros before, after or between the lanes.
+FailureOr<Expr> PadOp::batch(const Lanes &x) {
+  OperandRange low = getSizes().take_front(llvm::count_if(getLow(), ShapedType::isDynamic));
+  return x[0].padded(x.before(0, getLow(), low), x.before(0, getHigh(), behind(getSizes(), getLow())),
+                     before(0, getInterior()));
+}
+
+FailureOr<Expr> ConcatOp::batch(const Lanes &x) {
+  SmallVector<Value> xs;
+  for (size_t i = 0; i < x.size(); ++i) {
+    FailureOr<Expr> each = x.spread(i);
+    if (failed(each))
+      return failure();
+    xs.push_back(*each);
+  }
+  return x[0].make<ConcatOp>(xs, getAxis() + 1);
+}
+
 //===- Constants and sizes ----------------------------------------------------------------------------------===//
 
 /// A constant lives as long as the context, so it is small; large data are arguments.

@@ -37,7 +37,7 @@ def WG_ZerosLikeOp : WG_ElementwiseOp<"zeros_like", "y = 0 everywhere, shaped as
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
-def WG_DimOp : WG_Op<"dim", "n = size of x along axis", [Pure, WG_NotDifferentiable<"has an integer result">]> {
+def WG_DimOp : WG_Op<"dim", "n = size of x along axis", [Pure, WG_NotDifferentiable<"has an integer result">, WG_Batches]> {
   let description = [{The size of one axis, for a trailing index operand. Example: `%n = wg.dim %x axis 0 : tensor<?x3xf32>`}];
   let arguments = (ins WG_Tensor:$x, I64Attr:$axis);
   let results = (outs Index:$size);
@@ -63,7 +63,7 @@ def WG_SizeOp : WG_Op<"size", "n = a formula over sizes", [Pure, WG_NotDifferent
   let samples = ["i64[] = [7]; i64[] = [2] | formula = max(a - b * 3, 0) + a // b", "i64[] = [12] | formula = a * 10 / 3 % 7", "| formula = 4"];
 }
 
-def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>]> {
+def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
   let description = [{
     Axis i of x becomes axis dims[i] of y (dims ascend); it has y's size or the static size 1. Axes of y that dims lacks repeat x.
     Example: `%y = wg.broadcast %x to [64, 10] dims [1] : tensor<10xf32> -> tensor<64x10xf32>`
@@ -78,7 +78,7 @@ def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG
                  "f64[2,1] in [-2, 2] | shape = [2, 3]; dims = [0, 1]", "f64[1,3] in [-2, 2] | shape = [4, 2, 3]; dims = [1, 2]"];
 }
 
-def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_IsLinear]> {
+def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_IsLinear, WG_Batches]> {
   let description = [{The same elements in row-major order. Example: `%y = wg.reshape %x to [6] : tensor<2x3xf32> -> tensor<6xf32>`}];
   let arguments = (ins WG_Tensor:$x, WG_Sizes:$shape, Variadic<Index>:$sizes);
   let results = (outs WG_Tensor:$y);
@@ -89,7 +89,7 @@ def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_IsLine
   let samples = ["f64[2,3] in [-2, 2] | shape = [3, 2]", "f64[2,3] in [-2, 2] | shape = [6]", "f64[1] in [-2, 2] | shape = []"];
 }
 
-def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another order", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>]> {
+def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another order", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
   let description = [{Axis i of y is axis permutation[i] of x. Example: `%y = wg.transpose %x by [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>`}];
   let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs WG_Tensor:$y);
@@ -100,7 +100,7 @@ def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another 
   let samples = ["f64[2,3] in [-2, 2] | permutation = [1, 0]", "f64[2,3,4] in [-2, 2] | permutation = [2, 0, 1]"];
 }
 
-def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>]> {
+def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
   let description = [{
     Elements starts[i], starts[i] + strides[i], ... below limits[i] of axis i; strides are positive, 0 <= start <= limit <= size.
     Shapes: x any[...] -> y any[...]. Example: `%y = wg.slice %x from [1, 0] to [?, 3] by [1, 1] sizes %n : tensor<?x3xf32> -> tensor<?x3xf32>`
@@ -113,7 +113,7 @@ def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_
   let samples = ["f64[4,5] in [-2, 2] | starts = [1, 0]; limits = [4, 5]; strides = [1, 2]", "f64[6] in [-2, 2] | starts = [2]; limits = [3]; strides = [1]"];
 }
 
-def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Indexed>]> {
+def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Indexed>, WG_Batches]> {
   let description = [{
     low[i] zeros before, high[i] after and interior[i] between the elements of axis i; none is negative.
     Shapes: x any[...] -> y any[...].
@@ -125,7 +125,7 @@ def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_I
   let samples = ["f64[2,3] in [-2, 2] | low = [1, 0]; high = [0, 2]; interior = [0, 1]", "f64[3] in [-2, 2] | low = [2]; high = [1]; interior = [0]"];
 }
 
-def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other along axis", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Indexed>]> {
+def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other along axis", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Indexed>, WG_Batches]> {
   let description = [{Operands of one dtype and equal other axes. Shapes: xs any[...] -> y any[...].}];
   let arguments = (ins Variadic<WG_Tensor>:$xs, I64Attr:$axis);
   let results = (outs WG_Tensor:$y);

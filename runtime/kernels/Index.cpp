@@ -55,27 +55,51 @@ static Status oneHotKernel(std::span<const Array> operands, const Attrs &attrs, 
   });
 }
 
-// ---- gather: y[i..., j...] = x[indices[i...], j...] -----------------------------------------------------------------
-static Status gatherRule(TypeSpan operands, const Attrs &, TypeList &results) {
+/// Whether the first axes of x and of the indices are those of one batch.
+static Status checkBatch(const TensorType &x, const char *name, const TensorType &indices, int64_t batch) {
+  bool ok = batch >= 0 && batch <= indices.shape.rank() && batch < x.shape.rank();
+  for (int axis = 0; ok && axis < batch; ++axis)
+    ok = mayBeEqual(x.shape.dim(axis), indices.shape.dim(axis));
+  return ok ? Status()
+            : valueError(say("the first ", batch, " axes of ", name, " ", x, " are not those of the indices ", indices),
+                         "batch_dims counts axes that are the same in both, in front");
+}
+
+/// The number of places of the first axes.
+static int64_t sizeOfFirst(const Shape &shape, int64_t axes) {
+  int64_t size = 1;
+  for (int axis = 0; axis < axes; ++axis)
+    size *= shape[axis];
+  return size;
+}
+
+// ---- gather: y[i..., j...] = x[indices[i...], j...], in each place of the batch -----------------------------------------------------------------
+static Status gatherRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &x = operands[0], &indices = operands[1];
   if (x.shape.rank() == 0)
     return valueError(say("takes rows of x, which has none: ", x));
   if (Status status = checkIndex("the indices", indices); !status.ok())
     return status;
-  int rank = indices.shape.rank() + x.shape.rank() - 1;
+  int64_t batch = GatherAttrs{attrs}.batch_dims();
+  if (Status status = checkBatch(x, "x", indices, batch); !status.ok())
+    return status;
+  int first = static_cast<int>(batch) + 1, rank = indices.shape.rank() + x.shape.rank() - first;
   if (rank > kMaxRank)
     return valueError(say("the result of ", x, " at ", indices, " would have rank ", int64_t(rank), "; the highest is ",
                           int64_t(kMaxRank)));
   TensorType y{x.dtype, indices.shape};
-  for (int axis = 1; axis < x.shape.rank(); ++axis)
+  for (int axis = first; axis < x.shape.rank(); ++axis)
     y.shape.push_back(x.shape.dim(axis));
   results.push_back(y);
   return {};
 }
-static Status gatherKernel(std::span<const Array> operands, const Attrs &, std::span<Array> results) {
+static Status gatherKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
   const Array &x = operands[0];
-  size_t row = static_cast<size_t>(stridesOf(x.shape())[0]) * sizeOf(x.dtype());
-  return withIndices(operands[1], x.shape()[0], "an axis", [&]<class I>(std::span<const I> indices) {
+  int batch = static_cast<int>(GatherAttrs{attrs}.batch_dims());
+  int64_t rows = x.shape()[batch], places = sizeOfFirst(x.shape(), batch);
+  size_t row = static_cast<size_t>(stridesOf(x.shape())[batch]) * sizeOf(x.dtype());
+  return withIndices(operands[1], rows, "an axis", [&]<class I>(std::span<const I> indices) {
+    int64_t each = places == 0 ? 0 : static_cast<int64_t>(indices.size()) / places; // indices of one place of the batch
     auto *from = static_cast<const char *>(x.buffer.data());
     auto *to = static_cast<char *>(results[0].buffer.data());
     if (row != 0)
@@ -83,12 +107,13 @@ static Status gatherKernel(std::span<const Array> operands, const Attrs &, std::
                 [=](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i)
                     std::memcpy(to + static_cast<size_t>(i) * row,
-                                from + static_cast<size_t>(indices[static_cast<size_t>(i)]) * row, row);
+                                from + static_cast<size_t>(i / each * rows + indices[static_cast<size_t>(i)]) * row,
+                                row);
                 });
   });
 }
 
-// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...] -----------------------------------------------------
+// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...], in each place of the batch -----------------------------------------------------
 static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &updates = operands[0], &indices = operands[1];
   if (Status status = checkIndex("the indices", indices); !status.ok())
@@ -96,10 +121,14 @@ static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &re
   if (Status status = checkSizes(attrs.ints(0)); !status.ok())
     return status;
   TensorType y{updates.dtype, Shape(attrs.ints(0))};
-  bool ok = y.shape.rank() > 0 && updates.shape.rank() == indices.shape.rank() + y.shape.rank() - 1;
+  int64_t batch = ScatterAddAttrs{attrs}.batch_dims();
+  if (Status status = y.shape.rank() > 0 || batch != 0 ? checkBatch(y, "y", indices, batch) : Status(); !status.ok())
+    return status;
+  int first = static_cast<int>(batch) + 1; // of the axes of one row
+  bool ok = y.shape.rank() > 0 && updates.shape.rank() == indices.shape.rank() + y.shape.rank() - first;
   for (int axis = 0; ok && axis < updates.shape.rank(); ++axis) {
     int own = axis - indices.shape.rank();
-    ok = mayBeEqual(updates.shape.dim(axis), own < 0 ? indices.shape.dim(axis) : y.shape.dim(own + 1));
+    ok = mayBeEqual(updates.shape.dim(axis), own < 0 ? indices.shape.dim(axis) : y.shape.dim(own + first));
   }
   if (!ok)
     return valueError(say("updates ", updates, " are not the rows of ", y, " at indices ", indices),
@@ -107,21 +136,23 @@ static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &re
   results.push_back(y);
   return {};
 }
-static Status scatterAddKernel(std::span<const Array> operands, const Attrs &, std::span<Array> results) {
+static Status scatterAddKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
   const Array &updates = operands[0];
   Array &y = results[0];
-  int64_t row = stridesOf(y.shape())[0];
-  return withIndices(operands[1], y.shape()[0], "an axis", [&]<class I>(std::span<const I> indices) {
+  int batch = static_cast<int>(ScatterAddAttrs{attrs}.batch_dims());
+  int64_t rows = y.shape()[batch], row = stridesOf(y.shape())[batch], places = sizeOfFirst(y.shape(), batch);
+  return withIndices(operands[1], rows, "an axis", [&]<class I>(std::span<const I> indices) {
+    int64_t each = places == 0 ? 0 : static_cast<int64_t>(indices.size()) / places; // indices of one place of the batch
     if (size_t bytes = y.numBytes())
       std::memset(y.buffer.data(), 0, bytes);
     (void)visit(Numbers(), y.dtype(), [&]<class T>(T) -> Status {
       const T *from = updates.data<T>();
       T *to = y.data<T>();
-      for (size_t i = 0; i < indices.size(); ++i)
-        for (int64_t j = 0; j < row; ++j) {
-          T &sum = to[indices[i] * row + j];
-          sum = wrappedAdd(sum, from[static_cast<int64_t>(i) * row + j]);
-        }
+      for (int64_t i = 0, count = static_cast<int64_t>(indices.size()); i < count; ++i) {
+        T *sums = to + (i / each * rows + indices[static_cast<size_t>(i)]) * row;
+        for (int64_t j = 0; j < row; ++j)
+          sums[j] = wrappedAdd(sums[j], from[i * row + j]);
+      }
       return {};
     });
   });

@@ -386,7 +386,7 @@ Generator::Maybe Generator::shared() {
       return -1;
     int places = input(chance(0.5) ? DType::i64 : DType::i32, Shape{1 + below(4)}, 0, static_cast<double>(shape[0]));
     hidden_[static_cast<size_t>(places)] = true;
-    read = step(OpId::gather, {v, places});
+    read = step(OpId::gather, GatherAttrs::make(), {v, places});
   }
   }
   if (read < 0)
@@ -683,7 +683,7 @@ Generator::Maybe Generator::index() {
       return -1;
     int places = input(chance(0.5) ? DType::i64 : DType::i32, indices, 0, static_cast<double>(shapeOf(x)[0]));
     hidden_[static_cast<size_t>(places)] = true;
-    return step(OpId::gather, {x, places});
+    return step(OpId::gather, GatherAttrs::make(), {x, places});
   }
   Shape rows = shapeOf(x), result;
   size_t lead = static_cast<size_t>(below(rows.size() + 1));

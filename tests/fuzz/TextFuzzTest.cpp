@@ -128,6 +128,10 @@ public:
     autodiff::JvpOptions tangent;
     tangent.function = function;
     pass(*module, autodiff::createJvp(tangent), function + "_jvp");
+    autodiff::VmapOptions lanes;
+    lanes.function = function;
+    lanes.size = dice.oneIn(2) ? 3 : -1;
+    pass(*module, autodiff::createVmap(lanes), function + "_vmap");
     PassManager simplify(ir::context());
     passes::addSimplify(simplify.nest<func::FuncOp>());
     OwningOpRef<ModuleOp> simplified = module->clone();

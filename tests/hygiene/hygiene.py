@@ -131,17 +131,17 @@ def ops_are_complete(root, build):
 
 
 def rules_are_formulas(root):
-    """Derivative rules stand in the section `Derivatives` of their file, which mentions no builder and no location."""
+    """Derivative rules stand in the section `Derivatives` of their file, batch rules in `Batches`; neither mentions a builder or a location."""
     for path in files(root, (".cpp",), "ir/ops"):
         section = ""
         for number, line in lines(root, path):
             if line.startswith("//===- "):
                 section = line
-            inside = "Derivatives" in section
+            inside = "Derivatives" in section or "Batches" in section
             if inside and re.search(r"\b(OpBuilder|Location|getLoc|builder|loc)\b", line.split("//")[0]):
-                yield f"{path}:{number}: a derivative rule mentions where it builds: {line.strip()}"
-            if not inside and re.search(r"^(Slopes|Terms|FailureOr<Terms>) \w+::(slopes|transpose|vjp)\(", line):
-                yield f"{path}:{number}: a derivative rule outside of the section `Derivatives`"
+                yield f"{path}:{number}: a rule mentions where it builds: {line.strip()}"
+            if not inside and re.search(r"^(Slopes|Terms|FailureOr<(Terms|Expr)>) \w+::(slopes|transpose|vjp|batch)\(", line):
+                yield f"{path}:{number}: a rule outside of the sections `Derivatives` and `Batches`"
 
 
 def numbers_name_what_exists(root):

@@ -166,5 +166,5 @@ TEST(EdgeTest, UntakenSideGetsExactZero) {
 }
 
 TEST(EdgeTest, RepeatedIndicesAdd) {
-  EXPECT_EQ(slopes(OpId::gather, "f64[3] = [1, 2, 3]; i64[4] = [0, 2, 2, 2]"), (Slopes{1, 0, 3}));
+  EXPECT_EQ(slopes(OpId::gather, "f64[3] = [1, 2, 3]; i64[4] = [0, 2, 2, 2] | batch_dims = 0"), (Slopes{1, 0, 3}));
 }

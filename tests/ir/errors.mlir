@@ -199,7 +199,7 @@ func.func @gather_from_scalar(%x: tensor<f32>, %i: tensor<2xi64>) {
 // -----
 
 func.func @key_of_three(%key: tensor<3xi64>) {
-  // expected-error @+2 {{'wg.random_uniform' op the key is i64[2], got i64[3]}}
+  // expected-error @+2 {{'wg.random_uniform' op the key is i64[2], or several as i64[..., 2], got i64[3]}}
   // expected-error @+1 {{'wg.random_uniform' op failed to infer returned types}}
   %0 = wg.random_uniform %key to [3] {dtype = f32} : tensor<3xi64> -> tensor<3xf32>
   return

@@ -437,18 +437,32 @@ TEST(ShapeTest, ConstantDimIota) {
 // ---- Index ----------------------------------------------------------------------------------------------------------
 TEST(IndexTest, Gather) {
   Array x = arr<float>({0, 1, 10, 11, 20, 21}, {3, 2});
-  EXPECT_EQ(values<float>(run("gather", {x, vec<int64_t>({2, 0, 2})})), (std::vector<float>{20, 21, 0, 1, 20, 21}));
-  EXPECT_EQ(values<float>(run("gather", {vec<float>({5, 6}), arr<int32_t>({1, 0, 0, 1}, {2, 2})})),
+  EXPECT_EQ(values<float>(run("gather", {x, vec<int64_t>({2, 0, 2})}, GatherAttrs::make())),
+            (std::vector<float>{20, 21, 0, 1, 20, 21}));
+  EXPECT_EQ(values<float>(run("gather", {vec<float>({5, 6}), arr<int32_t>({1, 0, 0, 1}, {2, 2})}, GatherAttrs::make())),
             (std::vector<float>{6, 5, 5, 6}));
-  EXPECT_EQ(message(run("gather", {x, vec<int64_t>({0, 3})})),
+  EXPECT_EQ(message(run("gather", {x, vec<int64_t>({0, 3})}, GatherAttrs::make())),
             "index 3 at position 1 is out of range for an axis of size 3");
-  EXPECT_EQ(message(run("gather", {x, vec<int32_t>({-1})})),
+  EXPECT_EQ(message(run("gather", {x, vec<int32_t>({-1})}, GatherAttrs::make())),
             "index -1 at position 0 is out of range for an axis of size 3");
-  EXPECT_EQ(types("gather", {f32({}), i64({2})}), "takes rows of x, which has none: f32[]");
-  EXPECT_EQ(types("gather", {f32({3}), f32({2})}), "the indices are i64 or i32, got f32[2]");
-  EXPECT_EQ(types("gather", {f32({kUnknown, 4}), i64({kUnknown})}), "f32[?,4]");
-  EXPECT_EQ(types("gather", {f32({1, 1, 1, 1, 1}), i64({1, 1, 1, 1, 1})}),
+  EXPECT_EQ(types("gather", {f32({}), i64({2})}, GatherAttrs::make()), "takes rows of x, which has none: f32[]");
+  EXPECT_EQ(types("gather", {f32({3}), f32({2})}, GatherAttrs::make()), "the indices are i64 or i32, got f32[2]");
+  EXPECT_EQ(types("gather", {f32({kUnknown, 4}), i64({kUnknown})}, GatherAttrs::make()), "f32[?,4]");
+  EXPECT_EQ(types("gather", {f32({1, 1, 1, 1, 1}), i64({1, 1, 1, 1, 1})}, GatherAttrs::make()),
             "the result of f32[1,1,1,1,1] at i64[1,1,1,1,1] would have rank 9; the highest is 8");
+  // Each place of the batch has its own rows.
+  Array two = arr<float>({0, 1, 2, 10, 11, 12}, {2, 3});
+  EXPECT_EQ(values<float>(run("gather", {two, arr<int64_t>({2, 0, 1, 1}, {2, 2})}, GatherAttrs::make(1))),
+            (std::vector<float>{2, 0, 11, 11}));
+  EXPECT_EQ(message(run("gather", {two, arr<int64_t>({2, 0, 1, 3}, {2, 2})}, GatherAttrs::make(1))),
+            "index 3 at position 3 is out of range for an axis of size 3");
+  EXPECT_EQ(types("gather", {f32({2, 3}), i64({3, 2})}, GatherAttrs::make(1)),
+            "the first 1 axes of x f32[2,3] are not those of the indices i64[3,2]");
+  EXPECT_EQ(types("gather", {f32({2, 3}), i64({2, 2})}, GatherAttrs::make(-1)),
+            "the first -1 axes of x f32[2,3] are not those of the indices i64[2,2]");
+  EXPECT_EQ(types("gather", {f32({2, 3}), i64({2, 3})}, GatherAttrs::make(2)),
+            "the first 2 axes of x f32[2,3] are not those of the indices i64[2,3]");
+  EXPECT_EQ(types("gather", {f32({kUnknown, 3, 4}), i64({2, kUnknown})}, GatherAttrs::make(1)), "f32[2,?,4]");
 }
 
 TEST(IndexTest, ScatterAdd) {
@@ -468,6 +482,11 @@ TEST(IndexTest, ScatterAdd) {
             "updates f32[2,3] are not the rows of f32[5,4] at indices i64[2]");
   EXPECT_EQ(types("scatter_add", {f32({2}), i64({2})}, ScatterAddAttrs::make(Ints{})),
             "updates f32[2] are not the rows of f32[] at indices i64[2]");
+  EXPECT_EQ(values<float>(run("scatter_add", {arr<float>({1, 2, 3, 4}, {2, 2}), arr<int64_t>({1, 1, 0, 2}, {2, 2})},
+                              ScatterAddAttrs::make(Ints{2, 3}, 1))),
+            (std::vector<float>{0, 3, 0, 3, 0, 4}));
+  EXPECT_EQ(types("scatter_add", {f32({2, 2}), i64({2, 2})}, ScatterAddAttrs::make(Ints{3, 3}, 1)),
+            "the first 1 axes of y f32[3,3] are not those of the indices i64[2,2]");
 }
 
 TEST(IndexTest, OneHot) {
@@ -520,7 +539,7 @@ TEST(RandomTest, UniformIsUniform) {
 
 TEST(RandomTest, Rules) {
   EXPECT_EQ(types("random_uniform", {i64({3})}, RandomUniformAttrs::make(Ints{5}, DType::f32)),
-            "the key is i64[2], got i64[3]");
+            "the key is i64[2], or several as i64[..., 2], got i64[3]");
   EXPECT_EQ(types("random_uniform", {i64({2})}, RandomUniformAttrs::make(Ints{5}, DType::i32)),
             "the result's dtype is a float, got i32");
   EXPECT_EQ(types("random_bits", {i64({2})}, RandomBitsAttrs::make(Ints{5}, DType::u8)),
