@@ -73,7 +73,7 @@ static int64_t sizeOfFirst(const Shape &shape, int64_t axes) {
   return size;
 }
 
-// ---- gather: y[i..., j...] = x[indices[i...], j...], in each place of the batch -----------------------------------------------------------------
+// ---- gather: y[i..., j...] = x[indices[i...], j...], in each place of the batch -------------------------------------
 static Status gatherRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &x = operands[0], &indices = operands[1];
   if (x.shape.rank() == 0)
@@ -113,7 +113,7 @@ static Status gatherKernel(std::span<const Array> operands, const Attrs &attrs, 
   });
 }
 
-// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...], in each place of the batch -----------------------------------------------------
+// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...], in each place of the batch -------------------------
 static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &updates = operands[0], &indices = operands[1];
   if (Status status = checkIndex("the indices", indices); !status.ok())

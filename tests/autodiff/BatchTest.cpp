@@ -4,6 +4,7 @@
 // where nothing is summed, else within 1e-12.
 #include "autodiff/Batch.h"
 #include "autodiff/Forward.h"
+#include "autodiff/Passes.h"
 #include "codegen/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
@@ -13,6 +14,8 @@
 
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
 
@@ -372,4 +375,55 @@ TEST(Batch, CompiledPrograms) {
     ASSERT_TRUE(all);
     checkAgreement(*all->module, "f", lanes.together, {});
   }
+}
+
+/// Calls, sizes of what has lanes, and no lanes at all.
+TEST(Batch, CallsAndSizes) {
+  const char *text = R"(
+    func.func @scaled(%x: tensor<?xf64>, %w: tensor<2xf64>) -> (tensor<?xf64>, tensor<f64>) {
+      %n = wg.dim %x axis 0 : tensor<?xf64>
+      %i = wg.iota to [?] axis 0 sizes %n {dtype = f64} : tensor<?xf64>
+      %y = wg.mul %x, %i : tensor<?xf64>
+      %s = wg.reduce_sum %w axes [0] : tensor<2xf64> -> tensor<f64>
+      return %y, %s : tensor<?xf64>, tensor<f64>
+    }
+    func.func @main(%x: tensor<?xf64>, %w: tensor<2xf64>) -> tensor<?xf64> {
+      %y:2 = wg.call @scaled(%x, %w) : (tensor<?xf64>, tensor<2xf64>) -> (tensor<?xf64>, tensor<f64>)
+      %z:2 = wg.call @scaled(%y#0, %w) : (tensor<?xf64>, tensor<2xf64>) -> (tensor<?xf64>, tensor<f64>)
+      %n = wg.dim %z#0 axis 0 : tensor<?xf64>
+      %s = wg.broadcast %z#1 to [?] dims [] sizes %n : tensor<f64> -> tensor<?xf64>
+      %c = wg.concat %z#0, %s axis 0 : tensor<?xf64>, tensor<?xf64> -> tensor<?xf64>
+      return %c : tensor<?xf64>
+    })";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ir::context());
+  ASSERT_TRUE(module);
+  autodiff::VmapOptions options;
+  options.wrt = {0};
+  PassManager manager(ir::context());
+  manager.addPass(autodiff::createVmap(options));
+  ASSERT_TRUE(succeeded(manager.run(*module)));
+  Arrays x = parseOperands("f64[4] in [-1, 1]; f64[2] in [-1, 1]");
+  Lanes lanes(x, {true, false});
+  Array actual = interpretOn(module->lookupSymbol<func::FuncOp>("main_vmap"), lanes.together)[0];
+  for (size_t i = 0; i < kLanes; ++i)
+    expectSame(laneOf(actual, static_cast<int64_t>(i)),
+               interpretOn(module->lookupSymbol<func::FuncOp>("main"), lanes.each[i])[0], true, "lane");
+  Array none = interpretOn(module->lookupSymbol<func::FuncOp>("main_vmap"),
+                           {Array::empty(DType::f64, runtime::Shape{0, 4}), x[1]})[0];
+  EXPECT_EQ(runtime::toString(none.type), "f64[0,8]");
+}
+
+/// An index that is out of range in its own lane does not reach the rows of the next one.
+TEST(Batch, NoLaneReadsAnother) {
+  Build f = [](OpBuilder &b, Location loc, ValueRange x) -> FailureOr<Values> {
+    return Values{ir::GatherOp::create(b, loc, x[0], x[1]).getResult()};
+  };
+  Arrays inputs = parseOperands("f64[3,4] in [-1, 1]; i64[3,2] = [0, 3, 4, 1, 2, 2]");
+  auto all = makeFunction(inputs, {false, false}, batched(f, {true, true}));
+  ASSERT_TRUE(all);
+  auto outputs = codegen::interpret(*codegen::flatten(all->function), inputs);
+  ASSERT_FALSE(outputs.ok());
+  EXPECT_NE(outputs.failure().message.find("index 4 at position 2 is out of range for an axis of size 4"),
+            std::string::npos)
+      << outputs.failure().message;
 }
