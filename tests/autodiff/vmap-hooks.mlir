@@ -1,5 +1,5 @@
 // RUN: wengert-opt %s --split-input-file --verify-diagnostics --wg-vmap="wrt=0 size=3" | FileCheck %s
-// RUN: wengert-opt %s --split-input-file --wg-vmap="wrt=0 size=3" --wg-grad="function=main_vmap name=lanes_grad" 2>/dev/null | FileCheck %s --check-prefix=GRAD
+// RUN: wengert-opt %s --split-input-file --verify-diagnostics --wg-vmap="wrt=0 size=3" --wg-grad="function=main_vmap name=lanes_grad" | FileCheck %s --check-prefix=GRAD
 
 // A function that names its derivative is batched together with it. The operand that is the same in all lanes gets the sum of
 // what they give; the derivative may call the function itself.

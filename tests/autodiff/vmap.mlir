@@ -1,5 +1,5 @@
 // RUN: wengert-opt %s --split-input-file --verify-diagnostics --wg-vmap="wrt=0 size=3" | FileCheck %s
-// RUN: wengert-opt %s --split-input-file --wg-vmap="wrt=0" 2>/dev/null | FileCheck %s --check-prefix=OPEN
+// RUN: wengert-opt %s --split-input-file --verify-diagnostics --wg-vmap="wrt=0" | FileCheck %s --check-prefix=OPEN
 
 // An elementwise op is the same op with one more axis; an operand that is the same in all lanes is repeated, and what
 // depends on no lane stays as it is. A reduction's axes are one higher, a contraction has one more letter.
