@@ -124,9 +124,9 @@ private:
 constexpr int kModes = 3;
 
 /// Scalars: the derivative along v of the sum of the targets, by reverse and by forward mode; and the derivative of
-/// that along u, by both modes over both (reverse over reverse, forward over reverse, reverse over forward, forward over
-/// forward); then the sums of the magnitudes of what was added up for each. v and u are more arguments, one of each for
-/// each source.
+/// that along u, by both modes over both (reverse over reverse, forward over reverse, reverse over forward, forward
+/// over forward); then the sums of the magnitudes of what was added up for each. v and u are more arguments, one of
+/// each for each source.
 FailureOr<SmallVector<Value>> inAllModes(OpBuilder &b, Location loc, ArrayRef<Value> targets, ArrayRef<Value> sources,
                                          Block *body) {
   using Values = SmallVector<Value>;
