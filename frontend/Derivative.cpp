@@ -196,8 +196,6 @@ std::shared_ptr<const TangentFunction> ConcreteState::tangent(const std::vector<
   // As a whole: its calls are inlined, so nothing is computed twice once it is compiled.
   if (failed(codegen::inlineCalls(function, /*keepDerivatives=*/true)))
     raise(diagnostics.take("the function has no derivative"), where);
-  std::string entry = symbolOf(name) + "_jvp";
-  function.setSymName(entry);
   function.removeArgAttrsAttr();
   function.removeResAttrsAttr();
   Block &body = function.getBody().front();
@@ -222,7 +220,7 @@ std::shared_ptr<const TangentFunction> ConcreteState::tangent(const std::vector<
   terminator->setOperands(returned);
   autodiff::eraseDead(body, nullptr);
   function.setFunctionType(b.getFunctionType(body.getArgumentTypes(), ValueRange(returned).getTypes()));
-  makeEntry(*module, entry);
+  makeEntry(*module, code->entry());
   if (failed(verify(*module)))
     raise(diagnostics.take("the derivative does not verify"), where);
   made->concrete = std::make_shared<ConcreteState>();
@@ -232,7 +230,7 @@ std::shared_ptr<const TangentFunction> ConcreteState::tangent(const std::vector<
   for (uint32_t i = 0; i < body.getNumArguments(); ++i)
     made->concrete->inputs.push_back({.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = i});
   made->concrete->numResults = static_cast<uint32_t>(returned.size());
-  made->concrete->code = std::make_unique<Code>(std::move(module), entry, code->interpreted(), Identities());
+  made->concrete->code = std::make_unique<Code>(std::move(module), code->entry(), code->interpreted(), Identities());
   return tangents_[{arguments, results}] = made;
 }
 

@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <algorithm>
+
 namespace wg::detail {
 
 /// The derivative of a recorded call by the results that have a cotangent; in forward mode, of these results by the
@@ -46,5 +48,26 @@ std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, con
 /// value that it reads, record it.
 std::vector<Tensor> run(const GradientProgram &program, const EagerTape &tape, std::span<const Tensor> given,
                         bool record, const Where &where);
+
+/// While it lives, tapes that are there record nothing: all of them, or those for which `which(tape)` holds.
+class NotRecording {
+public:
+  NotRecording() : NotRecording([](const Tape *) { return true; }) {}
+  template <class Which> explicit NotRecording(Which which) {
+    paused_.reserve(level().tapes.size()); // nothing is paused that is not resumed
+    for (Tape *tape : level().tapes)
+      if (which(tape) && tape->recording.exchange(false))
+        paused_.push_back(tape);
+  }
+  NotRecording(const NotRecording &) = delete;
+  ~NotRecording() {
+    for (Tape *tape : paused_)
+      if (std::find(level().tapes.begin(), level().tapes.end(), tape) != level().tapes.end())
+        tape->recording = true;
+  }
+
+private:
+  std::vector<Tape *> paused_;
+};
 
 } // namespace wg::detail

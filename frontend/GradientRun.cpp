@@ -16,26 +16,6 @@ static const CallDerivative &calledBy(const GradientProgram &program, const Row 
 
 namespace {
 
-/// While it lives, the tapes that are there record nothing: what a gradient hook computes goes to them only if they
-/// record the gradient.
-class NotRecording {
-public:
-  NotRecording() {
-    for (Tape *tape : level().tapes)
-      if (tape->recording.exchange(false))
-        paused_.push_back(tape);
-  }
-  NotRecording(const NotRecording &) = delete;
-  ~NotRecording() {
-    for (Tape *tape : paused_)
-      if (std::find(level().tapes.begin(), level().tapes.end(), tape) != level().tapes.end())
-        tape->recording = true;
-  }
-
-private:
-  std::vector<Tape *> paused_;
-};
-
 /// Nobody records: rows run on the kernels, calls on their compiled backward functions.
 struct KernelEngine {
   const EagerTape &tape;

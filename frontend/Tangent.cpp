@@ -49,32 +49,21 @@ std::vector<Grad> Tape::tangents(const Targets &targets, const std::vector<Sourc
     targetTensors.push_back(value);
   }
   // An accumulator that was begun inside of this one does not see its tangents: they belong to a level above it.
-  std::vector<Tape *> paused;
-  auto resume = [&] {
-    for (Tape *tape : paused)
-      tape->recording = true;
-  };
   bool inside = false;
-  for (Tape *tape : level().tapes) {
-    if (inside && tape->isAccumulator && tape->recording.exchange(false))
-      paused.push_back(tape);
+  NotRecording paused([&](const Tape *tape) {
+    bool above = inside && tape->isAccumulator;
     inside = inside || (tape == this && isAccumulator);
-  }
-  try {
-    std::vector<Grad> found = traced ? tangentsTraced(targetTensors, sources, moves, where)
-                                     : tangentsEager(targetTensors, sources, moves, where);
-    resume();
-    std::vector<Grad> all;
-    size_t next = 0;
-    for (const Source &target : targets.list)
-      all.push_back(target.variable.defined() || target.tensor.defined()
-                        ? std::move(found[next++])
-                        : Grad::none("the target is an empty gradient: " + target.reason));
-    return all;
-  } catch (...) {
-    resume();
-    throw;
-  }
+    return above;
+  });
+  std::vector<Grad> found = traced ? tangentsTraced(targetTensors, sources, moves, where)
+                                   : tangentsEager(targetTensors, sources, moves, where);
+  std::vector<Grad> all;
+  size_t next = 0;
+  for (const Source &target : targets.list)
+    all.push_back(target.variable.defined() || target.tensor.defined()
+                      ? std::move(found[next++])
+                      : Grad::none("the target is an empty gradient: " + target.reason));
+  return all;
 }
 
 static std::string unconnected(const std::string &reason) {

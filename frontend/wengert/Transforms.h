@@ -413,7 +413,7 @@ template <class F, class Primals> auto linear_transpose(F f, const Primals &prim
 template <class F, class Primals, class Vector>
 auto hvp(F f, const Primals &primals, const Vector &vector, Where where = Where::current()) {
   auto gradient = [&](const auto &...args) {
-    auto [value, pull] = vjp(f, std::tuple(args...), where);
+    auto [value, pull] = vjp(f, std::make_tuple(args...), where);
     return pull(1, where);
   };
   return detail::jvpOf<detail::NoAux>(gradient, primals, vector, where).second;

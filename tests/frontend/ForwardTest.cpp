@@ -301,6 +301,19 @@ TEST(VjpTest, IsTheTransposeOfTheJvp) {
   EXPECT_EQ(transpose(Tensor{1.0, 10.0}).to_vector<double>(), (std::vector<double>{31, 42}));
 }
 
+TEST(HvpTest, AnArgumentMayBeAPair) {
+  auto f = [](const std::pair<Tensor, Tensor> &p) { return p.first * p.first * p.second; };
+  auto [da, db] = hvp(f, std::pair(Tensor(3.0), Tensor(5.0)), std::pair(Tensor(1.0), Tensor(10.0)));
+  EXPECT_EQ(da.item<double>(), 2 * 5 * 1 + 2 * 3 * 10);
+  EXPECT_EQ(db.item<double>(), 2 * 3 * 1);
+}
+
+TEST(JvpTest, ACalledFunctionMayHaveTheNameOfATangent) {
+  auto inner = wg::function("named_jvp", [](const Tensor &x) { return sin(x); });
+  auto outer = wg::function("named", [&](const Tensor &x) { return inner(x) * x; });
+  EXPECT_NEAR(jvp(outer, Tensor(0.5), Tensor(1.0)).second.item<double>(), std::cos(0.5) * 0.5 + std::sin(0.5), 1e-15);
+}
+
 TEST(HvpTest, IsTheHessianTimesTheVector) {
   // f = a^2 b + sin(b): the Hessian is [[2b, 2a], [2a, -sin(b)]].
   auto f = [](const Tensor &a, const Tensor &b) { return a * a * b + sin(b); };
