@@ -6,7 +6,7 @@
 // and on @f: wg.batches = [{arguments = [0], count = 3, results = [true], function = @f_lanes_0}]
 #include "autodiff/Batch.h"
 
-#include "autodiff/Reverse.h"
+#include "autodiff/Calls.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "ir/Rules.h"
@@ -22,12 +22,10 @@ namespace wg::autodiff {
 
 namespace {
 
-using Places = SmallVector<unsigned>;
-
 /// The batched functions of a module, while a program is batched.
-class Batches {
+class Batches : public Callees {
 public:
-  Batches(int64_t count, SymbolTable *symbols) : count_(count), symbols_(symbols) {}
+  Batches(int64_t count, SymbolTable *symbols) : Callees(symbols), count_(count) {}
 
   /// Those of the calls among `ops` that are reached from batched values, and first those of the calls in their
   /// callees.
@@ -35,7 +33,6 @@ public:
   LogicalResult make(func::FuncOp function, ArrayRef<unsigned> arguments);
   /// One that was made.
   const BatchedFunction &of(func::FuncOp function, ArrayRef<unsigned> arguments) { return *find(function, arguments); }
-  func::FuncOp calleeOf(ir::CallOp call) { return symbolsOf(call).lookup<func::FuncOp>(call.getCallee()); }
   FailureOr<Batched> run(OpBuilder &b, ArrayRef<Operation *> ops, ValueRange targets, ValueRange sources,
                          ValueRange lanes);
 
@@ -49,15 +46,8 @@ private:
     DenseSet<Value> batched;
   };
 
-  SymbolTable &symbolsOf(Operation *from) {
-    if (!symbols_) {
-      own_ = std::make_unique<SymbolTable>(SymbolTable::getNearestSymbolTable(from));
-      symbols_ = own_.get();
-    }
-    return *symbols_;
-  }
+  using Callees::check;
   LogicalResult check(ir::CallOp call);
-  LogicalResult check(func::FuncOp function);
   const BatchedFunction *find(func::FuncOp function, ArrayRef<unsigned> arguments);
   Visit enter(func::FuncOp function, ArrayRef<unsigned> arguments);
   LogicalResult make(Visit first);
@@ -70,10 +60,7 @@ private:
     BatchedFunction batched;
   };
   int64_t count_;
-  SymbolTable *symbols_;
-  std::unique_ptr<SymbolTable> own_;
   DenseMap<Operation *, SmallVector<std::unique_ptr<Known>, 1>> known_;
-  DenseSet<Operation *> checked_;
   SmallVector<std::pair<func::FuncOp, Places>> naming_; ///< made, and the derivative that they name is not yet
 };
 
@@ -173,17 +160,6 @@ const BatchedFunction *Batches::find(func::FuncOp function, ArrayRef<unsigned> a
     return nullptr;
   known.push_back(std::make_unique<Known>(Known{Places(arguments), std::move(*batched)}));
   return &known.back()->batched;
-}
-
-/// Whether all that the function calls is there, and does not call itself.
-LogicalResult Batches::check(func::FuncOp function) {
-  if (checked_.contains(function))
-    return success();
-  FailureOr<SmallVector<func::FuncOp>> called = ir::calleesFirst(function, symbolsOf(function));
-  if (failed(called))
-    return failure();
-  checked_.insert(called->begin(), called->end());
-  return success();
 }
 
 /// Whether the callee of a batched call is one that can be batched.

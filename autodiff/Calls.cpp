@@ -308,7 +308,7 @@ SmallVector<Value> residualsAt(ir::CallOp forward, unsigned numResults, const Fu
 
 //===- All pairs of a derivative ----------------------------------------------------------------------------------===//
 
-SymbolTable &Pairs::symbolsOf(Operation *from) {
+SymbolTable &Callees::symbolsOf(Operation *from) {
   if (!symbols_) {
     own_ = std::make_unique<SymbolTable>(SymbolTable::getNearestSymbolTable(from));
     symbols_ = own_.get();
@@ -371,7 +371,7 @@ static FailureOr<SmallVector<ActiveCall>> callsIn(func::FuncOp function, ArrayRe
   return pairs.activeCalls(Activity(targets, sources, nullptr));
 }
 
-LogicalResult Pairs::check(func::FuncOp function) {
+LogicalResult Callees::check(func::FuncOp function) {
   if (checked_.contains(function))
     return success();
   FailureOr<SmallVector<func::FuncOp>> called = ir::calleesFirst(function, symbolsOf(function));

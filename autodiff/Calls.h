@@ -19,16 +19,33 @@ struct ActiveCall {
   Places arguments, results;
 };
 
-/// The pairs of a module's functions for one mode, while a derivative is built.
-class Pairs {
+/// What a module's functions call, while they are transformed.
+class Callees {
 public:
   /// `symbols`: of the module, kept by the caller; null: made when it is needed.
-  Pairs(Mode mode, mlir::SymbolTable *symbols) : mode_(mode), symbols_(symbols) {}
+  explicit Callees(mlir::SymbolTable *symbols) : symbols_(symbols) {}
 
   mlir::func::FuncOp calleeOf(ir::CallOp call) { return lookup(call, call.getCallee()); }
   mlir::func::FuncOp lookup(mlir::Operation *from, llvm::StringRef name) {
     return symbolsOf(from).lookup<mlir::func::FuncOp>(name);
   }
+
+protected:
+  mlir::SymbolTable &symbolsOf(mlir::Operation *from);
+  /// Whether all that the function calls is there, and does not call itself.
+  mlir::LogicalResult check(mlir::func::FuncOp function);
+
+private:
+  mlir::SymbolTable *symbols_;
+  std::unique_ptr<mlir::SymbolTable> own_;
+  llvm::DenseSet<mlir::Operation *> checked_;
+};
+
+/// The pairs of a module's functions for one mode, while a derivative is built.
+class Pairs : public Callees {
+public:
+  /// `symbols`: of the module, kept by the caller; null: made when it is needed.
+  Pairs(Mode mode, mlir::SymbolTable *symbols) : Callees(symbols), mode_(mode) {}
 
   /// The active calls of functions with a body. An error at a call whose callee has no derivative.
   mlir::FailureOr<llvm::SmallVector<ActiveCall>> activeCalls(const Activity &activity);
@@ -44,18 +61,12 @@ private:
     Places arguments, results;
     FunctionPair pair;
   };
-  mlir::SymbolTable &symbolsOf(mlir::Operation *from);
   Known *find(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments, llvm::ArrayRef<unsigned> results);
-  /// Whether all that the function calls is there, and does not call itself.
-  mlir::LogicalResult check(mlir::func::FuncOp function);
   mlir::LogicalResult makeOne(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                               llvm::ArrayRef<unsigned> results);
 
   Mode mode_;
-  mlir::SymbolTable *symbols_;
-  std::unique_ptr<mlir::SymbolTable> own_;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<std::unique_ptr<Known>, 1>> known_;
-  llvm::DenseSet<mlir::Operation *> checked_;
   int64_t size_ = 0; ///< ops and values of what was made
 };
 

@@ -432,27 +432,26 @@ GradientProgram TapeToProgram::finish(Operation *marker, ArrayRef<Value> outputs
   return result;
 }
 
-std::shared_ptr<const GradientProgram>
-gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
-                std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where) {
+template <class Make> static std::shared_ptr<const GradientProgram> kept(const StructureHash &key, Make make) {
   if (auto known = programs().find(key))
     return known;
   ir::Working working; // until what is written on the way is erased
-  auto program = std::make_shared<GradientProgram>(TapeToProgram(tape, where).adjoint(targets, seeded, sources));
+  auto program = std::make_shared<GradientProgram>(make());
   programs().insert(key, program);
   return program;
+}
+
+std::shared_ptr<const GradientProgram>
+gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
+                std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where) {
+  return kept(key, [&] { return TapeToProgram(tape, where).adjoint(targets, seeded, sources); });
 }
 
 std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, const StructureHash &key,
                                                       std::span<const int32_t> targets,
                                                       std::span<const std::vector<int32_t>> sources,
                                                       const Where &where) {
-  if (auto known = programs().find(key))
-    return known;
-  ir::Working working;
-  auto program = std::make_shared<GradientProgram>(TapeToProgram(tape, where).tangent(targets, sources));
-  programs().insert(key, program);
-  return program;
+  return kept(key, [&] { return TapeToProgram(tape, where).tangent(targets, sources); });
 }
 
 } // namespace wg::detail
