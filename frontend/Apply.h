@@ -48,6 +48,7 @@ struct VariableState {
   TensorType type;
   std::string name;
   bool trainable = true;
+  bool isGenerator = false; ///< a key that every draw adds the same to
   int64_t id = 0;
   uint64_t birth = 0; ///< the trace that made this formal parameter, 0 for a real variable
   Where made;         ///< of a formal parameter: the call that was traced

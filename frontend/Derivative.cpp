@@ -15,9 +15,7 @@ using namespace mlir;
 
 namespace wg::detail {
 
-/// Makes `entry` the module's one public function and erases what it does not call, the
-/// derivatives of what is left too.
-static void makeEntry(ModuleOp module, StringRef entry) {
+void makeEntry(ModuleOp module, StringRef entry) {
   SymbolTable symbols(module);
   llvm::SetVector<Operation *> reached;
   reached.insert(symbols.lookup(entry));

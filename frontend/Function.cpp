@@ -6,6 +6,8 @@
 
 #include "mlir/IR/Verifier.h"
 
+#include <wengert/nn/Functional.h>
+
 #include <algorithm>
 #include <mutex>
 #include <sstream>
@@ -44,7 +46,7 @@ public:
         leaf = formal;
         return;
       }
-    Variable formal = trace_.formal(leaf, place, arguments_.where);
+    Variable formal = trace_.formal(leaf, leaf.state()->type, place, arguments_.where);
     formals_.emplace_back(leaf, formal);
     leaf = formal;
   }
@@ -132,6 +134,31 @@ LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::sp
   return described;
 }
 
+std::shared_ptr<ConcreteState> describeTrace(Trace &trace, const TraceFrame &frame, const std::string &name,
+                                             size_t numResults, const Arguments &arguments) {
+  auto concrete = std::make_shared<ConcreteState>();
+  concrete->name = name;
+  concrete->calledAt = arguments.where;
+  concrete->inputs = trace.inputs();
+  concrete->assigned = trace.assigned();
+  concrete->numResults = static_cast<uint32_t>(numResults);
+  concrete->prototype = frame.prototype;
+  concrete->setCertificate(std::move(trace.certificate));
+  concrete->numOps = trace.numOps;
+  if (trace.bound)
+    concrete->boundTo = trace.outer()->id();
+  for (const TraceInput &input : concrete->inputs)
+    if (input.kind == TraceInput::variable && !input.formal)
+      concrete->variables.push_back(input.state);
+  std::sort(concrete->variables.begin(), concrete->variables.end(),
+            [](const auto &a, const auto &b) { return a->id < b->id; });
+  concrete->captured = trace.capturedArguments;
+  for (const auto &variable : concrete->variables)
+    concrete->captured.push_back(variable->id);
+  concrete->variablesOf = describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured);
+  return concrete;
+}
+
 std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body body, std::string reason) {
   auto begin = Clock::now();
   if (Nested::depth == kDeepest)
@@ -152,27 +179,8 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
     body.run(body.context, frame);
     trace.finish(frame.results, arguments.where);
   }
-  auto concrete = std::make_shared<ConcreteState>();
-  concrete->name = name;
+  std::shared_ptr<ConcreteState> concrete = describeTrace(trace, frame, name, frame.results.size(), arguments);
   concrete->reason = std::move(reason);
-  concrete->calledAt = arguments.where;
-  concrete->inputs = trace.inputs();
-  concrete->assigned = trace.assigned();
-  concrete->numResults = static_cast<uint32_t>(frame.results.size());
-  concrete->prototype = frame.prototype;
-  concrete->setCertificate(std::move(trace.certificate));
-  concrete->numOps = trace.numOps;
-  if (trace.bound)
-    concrete->boundTo = trace.outer()->id();
-  for (const TraceInput &input : concrete->inputs)
-    if (input.kind == TraceInput::variable && !input.formal)
-      concrete->variables.push_back(input.state);
-  std::sort(concrete->variables.begin(), concrete->variables.end(),
-            [](const auto &a, const auto &b) { return a->id < b->id; });
-  concrete->captured = trace.capturedArguments;
-  for (const auto &variable : concrete->variables)
-    concrete->captured.push_back(variable->id);
-  concrete->variablesOf = describeVariables({arguments.leaves.begin(), arguments.leaves.size()}, concrete->captured);
   std::string entry = trace.function().getSymName().str();
   Identities identities = trace.takeIdentities();
   concrete->code =
@@ -496,8 +504,7 @@ std::shared_ptr<FunctionState> makeFunction(std::string name, FunctionOptions op
   return state;
 }
 
-/// Tensors and variables of traces that have ended, and, unless `specs`, specifications, are no arguments.
-static void checkInScope(const FunctionState &function, const Arguments &arguments, bool specs) {
+void checkInScope(const char *name, const Arguments &arguments, bool specs) {
   auto isOpen = [](uint64_t birth) {
     Trace *trace = level().trace;
     while (trace && trace->id() != birth)
@@ -511,7 +518,7 @@ static void checkInScope(const FunctionState &function, const Arguments &argumen
         raiseOutOfScope(variable, arguments.where);
     } else if (const TensorState &tensor = *stateOf(*leaf.tensor);
                (tensor.spec && !specs) || (tensor.symbol && !isOpen(tensor.birth))) {
-      raiseOutOfScope(function.name.c_str(), *leaf.tensor, arguments.where);
+      raiseOutOfScope(name, *leaf.tensor, arguments.where);
     }
 }
 
@@ -520,7 +527,7 @@ std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &argu
     return whereMlirIsAlive(function.name.c_str(), arguments.where,
                             [&] { return concrete(function, arguments, body); });
   if (arguments.symbolic)
-    checkInScope(function, arguments, /*specs=*/true);
+    checkInScope(function.name.c_str(), arguments, /*specs=*/true);
   std::shared_ptr<ConcreteState> found = function.find(arguments, body, /*exact=*/true);
   // What captures tensors of an enclosing trace is called there only, and inlined.
   if (found->code->isStatic() && !found->boundTo)
@@ -532,12 +539,41 @@ void call(FunctionState &function, Arguments &arguments, Body body, Results &res
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive(function.name.c_str(), arguments.where, [&] { call(function, arguments, body, results); });
   if (arguments.symbolic) [[unlikely]]
-    checkInScope(function, arguments, /*specs=*/false);
+    checkInScope(function.name.c_str(), arguments, /*specs=*/false);
   std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/false);
   results.prototype = concrete->prototype;
   if (results.copy)
     results.copy(results.structure, results.prototype.get());
   callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
+}
+
+void callInPlace(Arguments &arguments, const std::vector<Source> &values, Body body, Results &results) {
+  constexpr const char *kName = "functional_call";
+  const Where &where = arguments.where;
+  if (ir::threadEnds()) [[unlikely]]
+    return whereMlirIsAlive(kName, where, [&] { callInPlace(arguments, values, body, results); });
+  FunctionState function;
+  function.name = kName;
+  function.options.interpret = true;
+  std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/true);
+  std::vector<Arguments::Leaf> leaves(arguments.leaves.begin(), arguments.leaves.end());
+  for (size_t i = 0; i < values.size(); ++i)
+    leaves[i] = values[i].variable.defined() ? Arguments::Leaf{nullptr, &values[i].variable}
+                                             : Arguments::Leaf{&values[i].tensor, nullptr};
+  for (size_t i = 0; i < concrete->inputs.size(); ++i) {
+    TraceInput &input = concrete->inputs[i];
+    if (input.kind != TraceInput::variable || !input.formal || input.leaf >= values.size() ||
+        !leaves[input.leaf].tensor)
+      continue;
+    if (llvm::is_contained(concrete->assigned, i))
+      raiseOp(kName, "the model assigns " + describe(*input.state) + ", for which a tensor is given",
+              "give a variable in its place", {}, where);
+    input = {.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = input.leaf};
+  }
+  results.prototype = concrete->prototype;
+  if (results.copy)
+    results.copy(results.structure, results.prototype.get());
+  callConcrete(*concrete, leaves, results.tensors, where);
 }
 
 OutsideTrace::OutsideTrace() {

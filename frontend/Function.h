@@ -217,6 +217,15 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
 /// The same after a check of the number and kinds of the leaves, and of which variables are one.
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
 
+/// What a finished trace says of the concrete function that it becomes: all but its code, and why it was made.
+std::shared_ptr<ConcreteState> describeTrace(Trace &trace, const TraceFrame &frame, const std::string &name,
+                                             size_t numResults, const Arguments &arguments);
+/// Tensors and variables of traces that have ended, and, unless `specs`, specifications, are no arguments.
+void checkInScope(const char *name, const Arguments &arguments, bool specs);
+/// Makes `entry` the module's one public function and erases what it does not call, the derivatives of what is left
+/// too.
+void makeEntry(mlir::ModuleOp module, llvm::StringRef entry);
+
 /// One cached signature of a function.
 struct Entry {
   std::vector<uint64_t> key;

@@ -81,10 +81,10 @@ std::string Tape::stoppedNote() const {
 }
 
 /// The value that a target stands for; `read`: a variable is read by the tapes that record.
-static Tensor targetOf(const Source &target, bool read, const Where &where) {
+static Tensor targetOf(const char *what, const Source &target, bool read, const Where &where) {
   if (!target.variable.defined()) {
     if (!target.tensor.defined() && !target.reason.empty())
-      raiseOp("gradient", "the target is an empty gradient: " + target.reason,
+      raiseOp(what, "the target is an empty gradient: " + target.reason,
               "test it first: if (g) ..., or ask for it with .unconnected = Unconnected::zero", {}, where);
     target.tensor.body(where);
     return target.tensor;
@@ -94,11 +94,11 @@ static Tensor targetOf(const Source &target, bool read, const Where &where) {
 
 /// Errors unless the tensor has a value at the tape's level: no specification, and no tensor of a trace that has
 /// ended or does not enclose this one.
-void Tape::checkUsable(const Tensor &tensor, const Where &where) const {
+void Tape::checkUsable(const Tensor &tensor, const char *what, const Where &where) const {
   if (traced)
-    home()->trace->valueOf(tensor, "gradient", where);
+    home()->trace->valueOf(tensor, what, where);
   else if (tensor.symbolic())
-    raiseOutOfScope("gradient", tensor, where);
+    raiseOutOfScope(what, tensor, where);
 }
 
 static Grad noGradient(const Source &source, std::string reason, const GradientOptions &options, const Where &where) {
@@ -131,7 +131,7 @@ void Tape::checkSeeds(const std::vector<Source> &targets, const GradientOptions 
       raiseOp("gradient",
               "output_gradients[" + std::to_string(i) + "] is " + toString(seed) + ", its target " + toString(type),
               "give it the target's dtype and shape", {seed, type}, where);
-    checkUsable(seeds[i], where);
+    checkUsable(seeds[i], "gradient", where);
   }
 }
 
@@ -168,47 +168,35 @@ std::vector<Grad> Tape::gradient(const Targets &targets, const std::vector<Sourc
     return whereMlirIsAlive("gradient", where, [&] { return gradient(targets, sources, given); });
   checkLevel("gradient", where);
   GradientOptions options = withTypedSeed(targets, given, where);
-  if (used && !this->options.persistent)
-    raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients",
-            "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
-  for (const Source &target : targets.list)
-    checkUsable(targetOf(target, /*read=*/false, where), where);
-  for (const Source &source : sources)
-    if (!source.variable.defined() && source.tensor.defined())
-      checkUsable(source.tensor, where);
-    else if (source.variable.defined())
-      currentValue(source.variable.state(), where);
+  checkUnused(where);
+  checkAsked("gradient", targets, sources, /*read=*/false);
   checkSeeds(targets.list, options, where);
   // A target that is a variable is read by this tape.
-  std::vector<Tensor> targetTensors;
+  std::vector<Tensor> targetTensors = checkAsked("gradient", targets, sources, recording);
+  return useUp([&] {
+    return traced ? gradientTraced(targetTensors, sources, options, nullptr, where)
+                  : gradientEager(targetTensors, sources, options, nullptr, where);
+  });
+}
+
+void Tape::checkUnused(const Where &where) const {
+  if (used && !options.persistent)
+    raiseOp("gradient", "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)",
+            "make it persistent: GradientTape tape({.persistent = true})", {}, where, ErrorKind::runtime);
+}
+
+std::vector<Tensor> Tape::checkAsked(const char *what, const Targets &targets, const std::vector<Source> &sources,
+                                     bool read) const {
+  const Where &where = targets.where;
+  std::vector<Tensor> tensors;
   for (const Source &target : targets.list)
-    targetTensors.push_back(targetOf(target, recording, where));
-  bool recordingBefore = recording, usedBefore = std::exchange(used, true);
-  if (!this->options.persistent) {
-    endedRecording = recordingBefore;
-    recording = false;
-  }
-  struct Differentiating {
-    int &depth;
-    ~Differentiating() { --depth; }
-  } scope{++differentiating};
-  std::vector<Grad> grads;
-  try {
-    grads = traced ? gradientTraced(targetTensors, sources, options, where)
-                   : gradientEager(targetTensors, sources, options, where);
-  } catch (...) { // an eager tape can be asked again
-    if (!traced) {
-      recording = recordingBefore;
-      used = usedBefore;
-    }
-    throw;
-  }
-  if (!this->options.persistent) {
-    eager = EagerTape();
-    if (traced)
-      *traced = TracedTape();
-  }
-  return grads;
+    checkUsable(tensors.emplace_back(targetOf(what, target, read, where)), what, where);
+  for (const Source &source : sources)
+    if (!source.variable.defined() && source.tensor.defined())
+      checkUsable(source.tensor, what, where);
+    else if (source.variable.defined())
+      currentValue(source.variable.state(), where);
+  return tensors;
 }
 
 /// What a gradient is asked by and of, in slots of the tape.
@@ -264,15 +252,10 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   if (used && !options.persistent)
     return "the tape was used already, and what it held is gone; make it persistent";
   const Where &where = targets.where;
-  std::vector<Tensor> targetTensors;
-  for (const Source &target : targets.list)
-    checkUsable(targetTensors.emplace_back(targetOf(target, /*read=*/false, where)), where);
-  for (const Source &source : sources)
-    if (source.tensor.defined())
-      checkUsable(source.tensor, where);
+  std::vector<Tensor> targetTensors = checkAsked("explain", targets, sources, /*read=*/false);
   if (traced)
     return explainTraced(targetTensors, sources, where);
-  Asked asked = ask(targetTensors, sources, std::vector<Tensor>(targetTensors.size()), where);
+  Asked asked = ask(targetTensors, sources, std::vector<Tensor>(targetTensors.size()), std::nullopt, where);
   std::string text;
   for (size_t i = 0; i < sources.size(); ++i)
     text += (i ? "\n" : "") + nameOf(sources[i]) + ": " +
@@ -283,7 +266,7 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
 
 // Vectors of the standard library: LLVM's end the process when there is no memory.
 Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                      const std::vector<Tensor> &seeds, const Where &where) const {
+                      const std::vector<Tensor> &seeds, std::optional<int64_t> lanes, const Where &where) const {
   Asked asked;
   asked.noTarget = "no path: the target was not computed from anything that the tape watches" + stoppedNote();
   for (size_t i = 0; i < targetTensors.size(); ++i) {
@@ -299,6 +282,8 @@ Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vecto
   }
   asked.reasons.resize(sources.size());
   StructureHash key = eager.hash;
+  if (lanes)
+    key.mix(0x22 | static_cast<uint64_t>(*lanes) << 8);
   for (size_t i = 0; i < asked.targetSlots.size(); ++i)
     key.mix(0x20 | static_cast<uint64_t>(asked.seeded[i]) << 8 | static_cast<uint64_t>(asked.targetSlots[i]) << 16);
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -311,7 +296,7 @@ Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vecto
     asked.sourceSlots.push_back(std::move(slots));
   }
   if (!asked.targetSlots.empty())
-    asked.program = gradientProgram(eager, key, asked.targetSlots, asked.seeded, asked.sourceSlots, where);
+    asked.program = gradientProgram(eager, key, asked.targetSlots, asked.seeded, asked.sourceSlots, lanes, where);
   return asked;
 }
 
@@ -414,8 +399,12 @@ std::string Tape::pathOf(const Asked &asked, size_t i) const {
 }
 
 std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                                      const GradientOptions &options, const Where &where) {
-  Asked asked = ask(targetTensors, sources, seedsFor(targetTensors, options, where), where);
+                                      const GradientOptions &options, const Lanes *lanes, const Where &where) {
+  std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
+  std::optional<int64_t> count;
+  if (lanes)
+    count = seeds.front().dim(0);
+  Asked asked = ask(targetTensors, sources, seeds, count, where);
   std::vector<Grad> grads(sources.size());
   auto none = [&](size_t i) {
     return noGradient(sources[i], whyNone(asked, i, targetTensors, sources[i]), options, where);
@@ -425,7 +414,10 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
       grads[i] = none(i);
     return grads;
   }
-  std::vector<Tensor> outputs = run(*asked.program, eager, asked.given, options.record, where);
+  auto programFor = [&](int64_t count) { return ask(targetTensors, sources, seeds, count, where).program; };
+  std::vector<Tensor> outputs =
+      lanes ? runLanes(*asked.program, programFor, eager, asked.given, *lanes, options.record, where)
+            : run(*asked.program, eager, asked.given, options.record, where);
   for (size_t i = 0; i < sources.size(); ++i)
     grads[i] = asked.isConnected(i) ? Grad(outputs[static_cast<size_t>(asked.program->outputs[i])]) : none(i);
   return grads;
@@ -476,7 +468,7 @@ std::string Tape::explainTraced(const std::vector<Tensor> &targets, const std::v
 }
 
 std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                                       const GradientOptions &options, const Where &where) {
+                                       const GradientOptions &options, const Lanes *lanes, const Where &where) {
   Trace &trace = *home()->trace;
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;
@@ -505,7 +497,10 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
       grads[i] = noGradient(sources[i], reasons[i].empty() ? noTarget : reasons[i], options, where);
     return grads;
   }
-  autodiff::Gradients gradients = trace.reverse(*this, targetValues, seedValues, sourceValues, options.record, where);
+  autodiff::Gradients gradients =
+      lanes
+          ? trace.inLanes(*this, autodiff::Mode::reverse, targetValues, sourceValues, seedValues.front(), *lanes, where)
+          : trace.reverse(*this, targetValues, seedValues, sourceValues, options.record, where);
   size_t next = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     Tensor sum;

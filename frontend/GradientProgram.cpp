@@ -4,7 +4,10 @@
 
 #include "frontend/Function.h"
 
+#include "autodiff/Batch.h"
 #include "autodiff/Forward.h"
+#include "autodiff/Outline.h"
+#include "codegen/Pipeline.h"
 #include "ir/Build.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -72,8 +75,13 @@ ProgramCache &programs() {
 /// Writes the part of a tape that its targets depend on as a function, and differentiates it.
 class TapeToProgram {
 public:
-  TapeToProgram(const EagerTape &tape, const Where &where)
-      : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {}
+  TapeToProgram(const EagerTape &tape, LaneCount lanes, const Where &where)
+      : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {
+    // A hook is C++ and takes one cotangent.
+    laneByLane_ = lanes && llvm::any_of(tape.calls, [](const RecordedCall &call) { return call.hook != nullptr; });
+    if (!laneByLane_)
+      lanes_ = lanes;
+  }
 
   GradientProgram adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
                           std::span<const std::vector<int32_t>> sources);
@@ -83,6 +91,10 @@ private:
   std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
   void widen(MutableArrayRef<Value> operands, Location loc);
   void declareCall(const Record &record, const std::string &name);
+  func::FuncOp declare(const std::string &name, TypeRange inputs, TypeRange results);
+  void defineDerivative(func::FuncOp vjp, const Record &record, const Derivative &part);
+  void defineTangent(func::FuncOp jvp, const Record &record, const ConcreteState &tangent);
+  func::FuncOp inLanes(func::FuncOp function, GradientProgram &program);
   func::FuncOp declareDerivative(ir::CallOp op, ArrayRef<unsigned> results);
   FailureOr<autodiff::DeclaredTangent> declareTangent(ir::CallOp op, ArrayRef<unsigned> arguments,
                                                       ArrayRef<unsigned> results);
@@ -98,10 +110,14 @@ private:
   }
 
   const EagerTape &tape_;
+  LaneCount lanes_;
+  bool laneByLane_;
   Where where_;
   OpBuilder builder_;
   Location loc_;
   OwningOpRef<ModuleOp> module_;
+  std::optional<SymbolTable> symbols_; ///< once what is differentiated is written
+  std::optional<Imports> imports_;
   func::FuncOp function_;
   Block *body_ = nullptr;
   DenseMap<int32_t, Value> values_;
@@ -147,6 +163,48 @@ void TapeToProgram::declareCall(const Record &record, const std::string &name) {
                   builder_.getI64IntegerAttr(tape_.calls[static_cast<size_t>(record.call)].numResults));
 }
 
+/// A declaration in front of the others.
+func::FuncOp TapeToProgram::declare(const std::string &name, TypeRange inputs, TypeRange results) {
+  auto function = func::FuncOp::create(loc_, name, builder_.getFunctionType(inputs, results));
+  function.setPrivate();
+  symbols_->insert(function, module_->getBody()->begin());
+  return function;
+}
+
+/// In lanes there are rows only, no compiled functions: the derivative of a call has a body, which calls copies of
+/// backward and, if something that it reads was not kept, of forward.
+void TapeToProgram::defineDerivative(func::FuncOp vjp, const Record &record, const Derivative &part) {
+  const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
+  OpBuilder b = OpBuilder::atBlockBegin(vjp.addEntryBlock());
+  auto callCopy = [&](const Code &code, ArrayRef<Value> operands) {
+    func::FuncOp copy = imports_->copyOf(code.function(), code.identities());
+    return ir::CallOp::create(b, loc_, copy.getResultTypes(), FlatSymbolRefAttr::get(copy.getSymNameAttr()), operands);
+  };
+  SmallVector<Value> given(vjp.getArguments());
+  ArrayRef<Value> operands = ArrayRef(given).take_front(record.numOperands);
+  SmallVector<Value> kept(
+      ArrayRef(given).slice(record.numOperands + call.numResults, record.numResults - call.numResults));
+  bool isWhole = &part == call.derivative.get();
+  if (!isWhole && !part.kept)
+    kept = SmallVector<Value>(callCopy(*part.forward, operands).getResults().drop_front(part.numResults));
+  SmallVector<Value> inputs;
+  for (int64_t place : !isWhole && part.kept ? *part.kept : part.residuals)
+    inputs.push_back(place >= 0 ? operands[static_cast<size_t>(place)] : kept[static_cast<size_t>(-1 - place)]);
+  inputs.append(given.end() - static_cast<std::ptrdiff_t>(part.results.size()), given.end());
+  func::ReturnOp::create(b, loc_, callCopy(*part.backward, inputs).getResults());
+}
+
+/// The same of a tangent.
+void TapeToProgram::defineTangent(func::FuncOp jvp, const Record &record, const ConcreteState &tangent) {
+  OpBuilder b = OpBuilder::atBlockBegin(jvp.addEntryBlock());
+  SmallVector<Value> inputs(jvp.getArguments().take_front(record.numOperands));
+  llvm::append_range(inputs, jvp.getArguments().drop_front(record.numOperands + record.numResults));
+  func::FuncOp copy = imports_->copyOf(tangent.code->function(), tangent.code->identities());
+  auto called =
+      ir::CallOp::create(b, loc_, copy.getResultTypes(), FlatSymbolRefAttr::get(copy.getSymNameAttr()), inputs);
+  func::ReturnOp::create(b, loc_, called.getResults());
+}
+
 /// `(operands, results, cotangents of those results) -> gradients`.
 func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> places) {
   const Record &record = *recordOf_.lookup(op);
@@ -170,14 +228,13 @@ func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> 
                                                  ? "no path: '" + call.callee->name + "' (" + toString(record.where) +
                                                        ") computes nothing from it that the target depends on"
                                                  : reason));
-  OpBuilder::InsertionGuard guard(builder_);
-  builder_.setInsertionPointToStart(module_->getBody());
-  auto vjp =
-      func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_vjp", builder_.getFunctionType(all, gradients));
-  vjp.setPrivate();
+  func::FuncOp vjp = declare(op.getCallee().str() + "_vjp", all, gradients);
   vjp->setAttr(autodiff::kArgumentsAttr, builder_.getDenseI64ArrayAttr(arguments));
   vjp->setAttr(autodiff::kReasonsAttr, builder_.getArrayAttr(reasons));
-  calls_[vjp.getSymName()] = {static_cast<uint32_t>(record.call), std::move(ofResults)};
+  if (lanes_)
+    defineDerivative(vjp, record, *derivative);
+  else
+    calls_[vjp.getSymName()] = {static_cast<uint32_t>(record.call), std::move(ofResults)};
   return vjp;
 }
 
@@ -209,12 +266,11 @@ FailureOr<autodiff::DeclaredTangent> TapeToProgram::declareTangent(ir::CallOp op
     tangents.push_back(results[result]);
     declared.results.push_back(result);
   }
-  OpBuilder::InsertionGuard guard(builder_);
-  builder_.setInsertionPointToStart(module_->getBody());
-  declared.function =
-      func::FuncOp::create(builder_, loc_, op.getCallee().str() + "_jvp", builder_.getFunctionType(all, tangents));
-  declared.function.setPrivate();
-  calls_[declared.function.getSymName()] = std::move(derivative);
+  declared.function = declare(op.getCallee().str() + "_jvp", all, tangents);
+  if (lanes_)
+    defineTangent(declared.function, record, *tangent->concrete);
+  else
+    calls_[declared.function.getSymName()] = std::move(derivative);
   return declared;
 }
 
@@ -263,9 +319,9 @@ void TapeToProgram::write(const Record &record) {
 /// Moves the adjoint into a function of its own, whose arguments are the forward values that it reads.
 func::FuncOp TapeToProgram::extractAdjoint(Operation *marker, ArrayRef<Value> gradients, ArrayRef<Value> seeds,
                                            std::vector<int32_t> &inputs) {
-  builder_.setInsertionPointToEnd(module_->getBody());
   SmallVector<Type> resultTypes(ValueRange(gradients).getTypes());
-  auto adjoint = func::FuncOp::create(builder_, loc_, "adjoint", builder_.getFunctionType({}, resultTypes));
+  auto adjoint = func::FuncOp::create(loc_, "adjoint", builder_.getFunctionType({}, resultTypes));
+  symbols_->insert(adjoint);
   Block *block = adjoint.addEntryBlock();
   builder_.setInsertionPointToStart(block);
   IRMapping map;
@@ -322,6 +378,8 @@ void TapeToProgram::writeAll(std::span<const int32_t> targets) {
   for (size_t i = 0; i < tape_.records.size(); ++i)
     if (written[i])
       write(tape_.records[i]);
+  symbols_.emplace(*module_);
+  imports_.emplace(*symbols_);
 }
 
 GradientProgram TapeToProgram::adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
@@ -421,6 +479,11 @@ GradientProgram TapeToProgram::finish(Operation *marker, ArrayRef<Value> outputs
   autodiff::eraseDead(*body_, marker);
   last->erase();
   func::FuncOp function = extractAdjoint(marker, outputs, given, result.inputs);
+  result.laneByLane = laneByLane_;
+  if (lanes_)
+    function = inLanes(function, result);
+  if (!function)
+    fail(diagnostics);
   FailureOr<codegen::Program> program = codegen::flatten(function);
   if (failed(program))
     fail(diagnostics);
@@ -432,6 +495,26 @@ GradientProgram TapeToProgram::finish(Operation *marker, ArrayRef<Value> outputs
   return result;
 }
 
+/// The function for many cotangents or tangents at once; null after an error.
+func::FuncOp TapeToProgram::inLanes(func::FuncOp function, GradientProgram &program) {
+  if (failed(codegen::inlineCalls(function)))
+    return {};
+  program.laneBytes = autodiff::peakBytes(function);
+  SmallVector<unsigned> places;
+  for (auto [i, input] : llvm::enumerate(program.inputs))
+    if (input < 0)
+      places.push_back(i);
+  program.batched.assign(function.getNumResults(), false);
+  if (places.empty())
+    return function;
+  FailureOr<autodiff::BatchedFunction> batched =
+      autodiff::batchedFunction(function, places, *lanes_, {.symbols = &*symbols_});
+  if (failed(batched))
+    return {};
+  program.batched.assign(batched->results.begin(), batched->results.end());
+  return batched->function;
+}
+
 template <class Make> static std::shared_ptr<const GradientProgram> kept(const StructureHash &key, Make make) {
   if (auto known = programs().find(key))
     return known;
@@ -441,17 +524,19 @@ template <class Make> static std::shared_ptr<const GradientProgram> kept(const S
   return program;
 }
 
-std::shared_ptr<const GradientProgram>
-gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
-                std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where) {
-  return kept(key, [&] { return TapeToProgram(tape, where).adjoint(targets, seeded, sources); });
+std::shared_ptr<const GradientProgram> gradientProgram(const EagerTape &tape, const StructureHash &key,
+                                                       std::span<const int32_t> targets,
+                                                       std::span<const uint8_t> seeded,
+                                                       std::span<const std::vector<int32_t>> sources, LaneCount lanes,
+                                                       const Where &where) {
+  return kept(key, [&] { return TapeToProgram(tape, lanes, where).adjoint(targets, seeded, sources); });
 }
 
 std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, const StructureHash &key,
                                                       std::span<const int32_t> targets,
-                                                      std::span<const std::vector<int32_t>> sources,
+                                                      std::span<const std::vector<int32_t>> sources, LaneCount lanes,
                                                       const Where &where) {
-  return kept(key, [&] { return TapeToProgram(tape, where).tangent(targets, sources); });
+  return kept(key, [&] { return TapeToProgram(tape, lanes, where).tangent(targets, sources); });
 }
 
 } // namespace wg::detail

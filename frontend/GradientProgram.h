@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace wg::detail {
 
@@ -28,26 +29,46 @@ struct GradientProgram {
   std::vector<std::string> reasons;      ///< in the same way: why there is none
   llvm::StringMap<CallDerivative> calls; ///< by the symbol that a row calls
   size_t bytes = 0;
+  /// Of one in lanes: the most that its values take in one lane; and whether it is to run for each lane by itself, as
+  /// it calls a gradient hook, which is C++.
+  int64_t laneBytes = 0;
+  bool laneByLane = false;
+  std::vector<bool> batched = {}; ///< by output: whether it has the axis; else it is the same in all lanes
 };
+
+/// How many cotangents or tangents a program takes at once, each with one more axis in front; none: one, without it.
+using LaneCount = std::optional<int64_t>;
 
 /// The program for the gradient of `targets` (slots) by `sources` (the slots of each, whose gradients are summed), kept
 /// under `key`, the hash of all of it. A target that is `seeded` has a cotangent of its own; the others have ones. An
 /// error at `where` if an op on the path has no derivative.
-std::shared_ptr<const GradientProgram>
-gradientProgram(const EagerTape &tape, const StructureHash &key, std::span<const int32_t> targets,
-                std::span<const uint8_t> seeded, std::span<const std::vector<int32_t>> sources, const Where &where);
+std::shared_ptr<const GradientProgram> gradientProgram(const EagerTape &tape, const StructureHash &key,
+                                                       std::span<const int32_t> targets,
+                                                       std::span<const uint8_t> seeded,
+                                                       std::span<const std::vector<int32_t>> sources, LaneCount lanes,
+                                                       const Where &where);
 
 /// The program for the tangents of `targets` (slots) where each of `sources` (the slots of each) moves by a tangent of
 /// its own. An error at `where` if an op on the path has no derivative, or a call none in forward mode.
 std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, const StructureHash &key,
                                                       std::span<const int32_t> targets,
-                                                      std::span<const std::vector<int32_t>> sources,
+                                                      std::span<const std::vector<int32_t>> sources, LaneCount lanes,
                                                       const Where &where);
 
 /// Runs the program on what the tape holds and on seeds or tangents. With `record`, tapes that record now, and know a
 /// value that it reads, record it.
 std::vector<Tensor> run(const GradientProgram &program, const EagerTape &tape, std::span<const Tensor> given,
                         bool record, const Where &where);
+
+/// `shape` with one more axis in front.
+Shape withLanes(int64_t count, const Shape &shape);
+
+/// The outputs for each lane of `given`, whose first axis they are on; `all` is the program for all lanes at once, and
+/// `programFor` makes that for fewer.
+std::vector<Tensor> runLanes(const GradientProgram &all,
+                             llvm::function_ref<std::shared_ptr<const GradientProgram>(int64_t count)> programFor,
+                             const EagerTape &tape, std::span<const Tensor> given, const Lanes &lanes, bool record,
+                             const Where &where);
 
 /// While it lives, tapes that are there record nothing: all of them, or those for which `which(tape)` holds.
 class NotRecording {

@@ -2,6 +2,7 @@
 #include "frontend/GradientProgram.h"
 
 #include "frontend/Function.h"
+#include "frontend/ops/Operands.h"
 
 namespace wg::detail {
 
@@ -142,6 +143,64 @@ std::vector<Tensor> run(const GradientProgram &program, const EagerTape &tape, s
   }
   if (!status.ok())
     raise(status.take(), where);
+  return outputs;
+}
+
+Shape withLanes(int64_t count, const Shape &shape) {
+  Shape lanes{count};
+  for (int64_t size : shape)
+    lanes.push_back(size);
+  return lanes;
+}
+
+static Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, const Where &where) {
+  std::vector<int64_t> starts(static_cast<size_t>(x.rank()), 0), limits(x.shape().begin(), x.shape().end());
+  starts[0] = begin;
+  limits[0] = end;
+  return slice(Located(x, where), starts, limits);
+}
+
+int64_t Lanes::chunkOf(int64_t count, int64_t laneBytes) const {
+  int64_t most = chunk > 0 ? chunk : memory > 0 ? memory / std::max<int64_t>(1, laneBytes) : count;
+  most = std::clamp<int64_t>(most, 1, std::max<int64_t>(1, count));
+  // As many chunks as are needed, of one size but for the last.
+  int64_t chunks = count / most + (count % most != 0);
+  int64_t even = chunks > 0 ? count / chunks + (count % chunks != 0) : most;
+  return std::max<int64_t>(1, even);
+}
+
+std::vector<Tensor> runLanes(const GradientProgram &all,
+                             llvm::function_ref<std::shared_ptr<const GradientProgram>(int64_t count)> programFor,
+                             const EagerTape &tape, std::span<const Tensor> given, const Lanes &lanes, bool record,
+                             const Where &where) {
+  int64_t count = given.front().dim(0), chunk = all.laneByLane ? 1 : lanes.chunkOf(count, all.laneBytes);
+  lanes.how = all.laneByLane  ? "one at a time, as a gradient hook takes one cotangent"
+              : chunk < count ? std::to_string(chunk) + " at a time"
+                              : "in one batched program";
+  std::vector<std::vector<Tensor>> parts(all.program.outputs.size());
+  for (int64_t begin = 0; begin == 0 || begin < count; begin += chunk) {
+    int64_t end = std::min(begin + chunk, count);
+    std::shared_ptr<const GradientProgram> made =
+        end - begin == count || all.laneByLane ? nullptr : programFor(end - begin);
+    const GradientProgram &program = made ? *made : all;
+    std::vector<Tensor> inputs;
+    for (const Tensor &each : given)
+      inputs.push_back(all.laneByLane   ? index(Located(each, where), begin)
+                       : chunk >= count ? each
+                                        : rowsOf(each, begin, end, where));
+    std::vector<Tensor> outputs = run(program, tape, inputs, record, where);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Tensor &output = outputs[i];
+      if (program.laneByLane)
+        output = expand_dims(Located(output, where), 0);
+      else if (!program.batched[i])
+        output = broadcast_to(Located(output, where), withLanes(end - begin, output.shape()));
+      parts[i].push_back(std::move(output));
+    }
+  }
+  std::vector<Tensor> outputs;
+  for (const std::vector<Tensor> &part : parts)
+    outputs.push_back(part.size() == 1 ? part.front() : concat(part, 0, where));
   return outputs;
 }
 

@@ -55,8 +55,8 @@ std::vector<Grad> Tape::tangents(const Targets &targets, const std::vector<Sourc
     inside = inside || (tape == this && isAccumulator);
     return above;
   });
-  std::vector<Grad> found = traced ? tangentsTraced(targetTensors, sources, moves, where)
-                                   : tangentsEager(targetTensors, sources, moves, where);
+  std::vector<Grad> found = traced ? tangentsTraced(targetTensors, sources, moves, nullptr, where)
+                                   : tangentsEager(targetTensors, sources, moves, nullptr, where);
   std::vector<Grad> all;
   size_t next = 0;
   for (const Source &target : targets.list)
@@ -71,7 +71,7 @@ static std::string unconnected(const std::string &reason) {
 }
 
 std::vector<Grad> Tape::tangentsEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                      const std::vector<Tensor> &moves, const Where &where) {
+                                      const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where) {
   StructureHash key = eager.hash;
   std::vector<std::vector<int32_t>> sourceSlots;
   std::vector<Tensor> given;
@@ -103,8 +103,15 @@ std::vector<Grad> Tape::tangentsEager(const std::vector<Tensor> &targets, const 
   std::shared_ptr<const GradientProgram> program;
   std::vector<Tensor> outputs;
   if (!targetSlots.empty()) {
-    program = tangentProgram(eager, key, targetSlots, sourceSlots, where);
-    outputs = run(*program, eager, given, /*record=*/true, where);
+    auto programFor = [&](std::optional<int64_t> count) {
+      StructureHash counted = key;
+      if (count)
+        counted.mix(0x32 | static_cast<uint64_t>(*count) << 8);
+      return tangentProgram(eager, counted, targetSlots, sourceSlots, count, where);
+    };
+    program = programFor(lanes ? std::optional(given.front().dim(0)) : std::nullopt);
+    outputs = lanes ? runLanes(*program, programFor, eager, given, *lanes, /*record=*/true, where)
+                    : run(*program, eager, given, /*record=*/true, where);
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     int32_t output = place[i] < 0 ? -1 : program->outputs[static_cast<size_t>(place[i])];
@@ -121,7 +128,7 @@ std::vector<Grad> Tape::tangentsEager(const std::vector<Tensor> &targets, const 
 }
 
 std::vector<Grad> Tape::tangentsTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                       const std::vector<Tensor> &moves, const Where &where) {
+                                       const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where) {
   Trace &trace = *home()->trace;
   SmallVector<mlir::Value> targetValues, sourceValues, given;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -134,7 +141,10 @@ std::vector<Grad> Tape::tangentsTraced(const std::vector<Tensor> &targets, const
   }
   for (const Tensor &target : targets)
     targetValues.push_back(trace.valueOf(target, "jvp", where));
-  autodiff::Tangents tangents = trace.forward(*this, targetValues, sourceValues, given, where);
+  autodiff::Tangents tangents =
+      lanes && !given.empty()
+          ? trace.inLanes(*this, autodiff::Mode::forward, targetValues, sourceValues, given.front(), *lanes, where)
+          : trace.forward(*this, targetValues, sourceValues, given, where);
   std::vector<Grad> found;
   for (auto [value, reason] : llvm::zip_equal(tangents.values, tangents.reasons))
     found.push_back(value ? Grad(trace.tensorOf(value, where)) : Grad::none(unconnected(reason)));

@@ -237,6 +237,12 @@ void Tape::reset(const Where &where) {
     recording = endedRecording; // as before the gradient that used it up
 }
 
+void Tape::forgetRecords() {
+  eager = EagerTape();
+  if (traced)
+    *traced = TracedTape();
+}
+
 //===- Recording --------------------------------------------------------------------------------------------------===//
 
 /// The row of an op whose results and residuals are new tensors; nothing here fails, as there is room.

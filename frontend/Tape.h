@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -97,6 +98,15 @@ struct StructureHash {
   friend bool operator==(const StructureHash &, const StructureHash &) = default;
 };
 
+/// Cotangents or tangents that are taken many at once, with one more axis in front: all of them, or a chunk at a time.
+struct Lanes {
+  int64_t chunk = 0;       ///< 0: as many as `memory` lets
+  int64_t memory = 0;      ///< bytes; 0: any number
+  mutable std::string how; ///< is told how many there were at once
+  /// How many at once of `count`, of which each takes `laneBytes`.
+  int64_t chunkOf(int64_t count, int64_t laneBytes) const;
+};
+
 struct EagerTape {
   std::vector<Record> records;
   std::vector<int32_t> slots;
@@ -157,6 +167,13 @@ public:
   bool isAccumulator = false;  ///< of a ForwardAccumulator
   bool endedRecording = false; ///< whether it recorded before the gradient that used it up
   int differentiating = 0;     ///< gradients that are being computed: a gradient hook may ask for another
+  /// The derivatives of each target by each source, in structures of their own: by target, then by source.
+  std::vector<std::vector<Grad>> jacobians(const Targets &targets, const std::vector<Source> &sources,
+                                           const JacobianOptions &options);
+  /// The Jacobian of each example of the target by the same example of the source.
+  Grad batchJacobian(const Targets &target, const std::vector<Source> &sources, const JacobianOptions &options);
+  std::string jacobianNote; ///< how the last one was computed
+  MemoryReport memoryReport(const Where &where);
   /// Null once its thread or its trace has ended.
   Level *home() const { return home_.load(std::memory_order_acquire); }
   void leave() { home_.store(nullptr, std::memory_order_release); }
@@ -177,14 +194,22 @@ private:
   int32_t slotFor(const Tensor &tensor, bool tracked);
   void addRecord(runtime::OpId op, const runtime::Attrs &attrs, std::span<const Tensor *const> operands,
                  std::span<const Tensor> results, std::span<const Tensor> residuals, const Where &where);
-  void checkUsable(const Tensor &tensor, const Where &where) const;
+  void checkUsable(const Tensor &tensor, const char *what, const Where &where) const;
   void checkSeeds(const std::vector<Source> &targets, const GradientOptions &options, const Where &where) const;
+  /// An error at the second use of a tape that is not persistent.
+  void checkUnused(const Where &where) const;
+  /// What `compute` makes of the tape, which is used up by it unless it is persistent or `compute` fails.
+  template <class Compute> auto useUp(Compute compute);
+  void forgetRecords();
+  /// Errors unless targets and sources are what the tape can be asked about; the targets, as they are read.
+  std::vector<Tensor> checkAsked(const char *what, const Targets &targets, const std::vector<Source> &sources,
+                                 bool read) const;
   std::vector<Grad> gradientEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                  const GradientOptions &options, const Where &where);
+                                  const GradientOptions &options, const Lanes *lanes, const Where &where);
   struct Asked;
   /// What of targets and sources lies on the eager tape, and the program for it.
   Asked ask(const std::vector<Tensor> &targets, const std::vector<Source> &sources, const std::vector<Tensor> &seeds,
-            const Where &where) const;
+            std::optional<int64_t> lanes, const Where &where) const;
   std::string whyNone(const Asked &asked, size_t i, const std::vector<Tensor> &targets, const Source &source) const;
   /// Where what is computed from a slot ends: the last record that it reaches, and the variable (its place in
   /// `variables`) that it was assigned to; -1 where there is none.
@@ -197,14 +222,39 @@ private:
   std::string explainTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                             const Where &where) const;
   std::vector<Grad> tangentsEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                  const std::vector<Tensor> &moves, const Where &where);
+                                  const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where);
   std::vector<Grad> tangentsTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                   const std::vector<Tensor> &moves, const Where &where);
+                                   const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where);
   std::vector<Grad> gradientTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                   const GradientOptions &options, const Where &where);
+                                   const GradientOptions &options, const Lanes *lanes, const Where &where);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.
   std::vector<Tensor> readsOf(const Source &source, std::string &reason) const;
 };
+
+template <class Compute> auto Tape::useUp(Compute compute) {
+  bool recordingBefore = recording, usedBefore = std::exchange(used, true);
+  if (!options.persistent) {
+    endedRecording = recordingBefore;
+    recording = false;
+  }
+  struct Differentiating {
+    int &depth;
+    ~Differentiating() { --depth; }
+  } scope{++differentiating};
+  decltype(compute()) computed;
+  try {
+    computed = compute();
+  } catch (...) { // an eager tape can be asked again
+    if (!traced) {
+      recording = recordingBefore;
+      used = usedBefore;
+    }
+    throw;
+  }
+  if (!options.persistent)
+    forgetRecords();
+  return computed;
+}
 
 /// Deletes a tape whose last handle has died; on another thread than its own, it is left to that one.
 void dropTape(Tape *tape);

@@ -1,8 +1,9 @@
 // Tracing: each op of the gate becomes one op of the function. Nothing is folded: a later gradient may ask for it.
 #include "frontend/Trace.h"
 
+#include "autodiff/Batch.h"
 #include "autodiff/Forward.h"
-
+#include "autodiff/Outline.h"
 #include "codegen/Interpret.h"
 #include "frontend/Function.h"
 #include "ir/Build.h"
@@ -236,9 +237,9 @@ void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> op
 
 //===- Variables --------------------------------------------------------------------------------------------------===//
 
-Variable Trace::formal(const Variable &actual, uint32_t leaf, const Where &where) {
+Variable Trace::formal(const Variable &actual, const TensorType &type, uint32_t leaf, const Where &where) {
   auto state = std::make_shared<VariableState>();
-  state->type = actual.state()->type;
+  state->type = type;
   state->name = actual.state()->name;
   state->trainable = actual.state()->trainable;
   state->id = actual.state()->id;
@@ -443,6 +444,76 @@ autodiff::Tangents Trace::forward(Tape &tape, ArrayRef<Value> targets, ArrayRef<
                        return autodiff::forward(b, loc, targets, sources, tangents,
                                                 {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
                      });
+}
+
+autodiff::Derivatives Trace::inLanes(Tape &tape, autodiff::Mode mode, ArrayRef<Value> targets, ArrayRef<Value> sources,
+                                     Value lanes, const Lanes &limits, const Where &where) {
+  ir::Working working;
+  Diagnostics diagnostics;
+  bool isForward = mode == autodiff::Mode::forward;
+  // One lane, by a value that stands in for its cotangent or tangent.
+  Value standIn = ir::zerosLike(builder_, locationOf(where), isForward ? sources.front() : targets.front());
+  SmallVector<Value> given(isForward ? sources.size() : 1, standIn);
+  autodiff::Derivatives derivatives =
+      transformed(tape, /*recordIt=*/false, "the derivative could not be built", where,
+                  [&](OpBuilder &b, Location loc, auto isRecorded, auto replaced) -> FailureOr<autodiff::Derivatives> {
+                    if (isForward)
+                      return autodiff::forward(b, loc, targets, sources, given,
+                                               {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
+                    return autodiff::reverse(b, loc, targets, given, sources,
+                                             {.isRecorded = isRecorded, .replaced = replaced, .symbols = &symbols_});
+                  });
+  SmallVector<Value> outputs;
+  for (Value value : derivatives.values)
+    if (value)
+      outputs.push_back(value);
+  if (outputs.empty())
+    return derivatives;
+  // What depends on the lanes is cut out; the rest stays, is the same in all of them, and is recorded with the calls.
+  autodiff::Outlined single =
+      autodiff::outline(locationOf(where), isForward ? "tangents" : "cotangents", outputs, standIn, symbols_);
+  unsigned place = single.captured.size();
+  OpBuilder b = OpBuilder::atBlockEnd(body_);
+  Location loc = locationOf(where);
+  auto type = cast<RankedTensorType>(lanes.getType());
+  int64_t count = type.getDimSize(0), chunk = count;
+  if (!ShapedType::isDynamic(count))
+    chunk = limits.chunkOf(count, autodiff::peakBytes(single.function));
+  limits.how = chunk == count ? "in one batched program" : std::to_string(chunk) + " at a time, by one function";
+  SmallVector<SmallVector<Value>> parts(outputs.size());
+  for (int64_t begin = 0; begin == 0 || begin < count; begin += chunk) {
+    Value rows = lanes;
+    int64_t end = chunk == count ? count : std::min(begin + chunk, count);
+    if (chunk != count) {
+      SmallVector<OpFoldResult> starts(type.getRank(), b.getIndexAttr(0)), limits;
+      for (int64_t axis = 0; axis < type.getRank(); ++axis)
+        limits.push_back(ir::sizeOf(b, loc, lanes, axis));
+      starts[0] = b.getIndexAttr(begin);
+      limits[0] = b.getIndexAttr(end);
+      rows = ir::slice(b, loc, lanes, starts, limits, SmallVector<int64_t>(type.getRank(), 1));
+    }
+    FailureOr<autodiff::BatchedFunction> batched =
+        autodiff::batchedFunction(single.function, place, chunk == count ? count : end - begin, {.symbols = &symbols_});
+    if (failed(batched))
+      raise(diagnostics.take("the derivative could not be batched"), where);
+    SmallVector<Value> operands = single.captured;
+    operands.push_back(rows);
+    auto call = ir::CallOp::create(b, loc, batched->function.getResultTypes(),
+                                   FlatSymbolRefAttr::get(batched->function.getSymNameAttr()), operands);
+    for (auto [part, result, isBatched] : llvm::zip_equal(parts, call.getResults(), batched->results))
+      part.push_back(isBatched ? Value(result) : ir::spread(b, loc, result, ir::sizeOf(b, loc, rows, 0)));
+    if (chunk == count)
+      break;
+  }
+  size_t next = 0;
+  for (Value &value : derivatives.values)
+    if (value) {
+      ArrayRef<Value> part = parts[next++];
+      value = part.size() == 1 ? part.front() : Value(ir::ConcatOp::create(b, loc, part, 0));
+    }
+  for (Operation *op = standIn.getDefiningOp(); op; op = op->getNextNode())
+    record(op);
+  return derivatives;
 }
 
 } // namespace wg::detail

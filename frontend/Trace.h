@@ -68,8 +68,9 @@ public:
   /// A scalar literal, repeated to a static `shape`.
   Tensor constant(const runtime::Array &scalar, const Shape &shape, const Where &where);
   Tensor placeholder(const TensorType &type, uint32_t leaf, const Where &where);
-  /// A formal parameter that stands for `actual`, also where the traced code names `actual` itself.
-  Variable formal(const Variable &actual, uint32_t leaf, const Where &where);
+  /// A formal parameter that stands for `actual`, also where the traced code names `actual` itself. `type` is the
+  /// variable's, or that of one of its lanes.
+  Variable formal(const Variable &actual, const TensorType &type, uint32_t leaf, const Where &where);
   Tensor read(const std::shared_ptr<VariableState> &variable, const Where &where);
   void assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where);
 
@@ -90,6 +91,12 @@ public:
   /// The tangents by forward mode, in the same manner.
   autodiff::Tangents forward(Tape &tape, llvm::ArrayRef<mlir::Value> targets, llvm::ArrayRef<mlir::Value> sources,
                              llvm::ArrayRef<mlir::Value> tangents, const Where &where);
+
+  /// Either, by the one cotangent or tangent whose `lanes` are given: the derivatives have their axis, too. They are
+  /// made by a function, which is called once or for each chunk of the lanes.
+  autodiff::Derivatives inLanes(Tape &tape, autodiff::Mode mode, llvm::ArrayRef<mlir::Value> targets,
+                                llvm::ArrayRef<mlir::Value> sources, mlir::Value lanes, const Lanes &limits,
+                                const Where &where);
 
   /// Ends the function: returns `results`, then the assigned variables. Verifies.
   void finish(const std::vector<Tensor> &results, const Where &where);

@@ -1,6 +1,8 @@
 // What is a layer? Named variables and a function of a tensor.
 #include "wengert/nn/Module.h"
 
+#include "wengert/nn/Functional.h"
+
 #include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
 
@@ -190,3 +192,60 @@ Tensor accuracy(const Located &logits, const Located &labels) {
 }
 
 } // namespace wg::nn
+
+namespace wg::detail {
+
+std::vector<Variable> variablesFor(const nn::Module &model, const std::vector<Source> &values, const Where &where) {
+  std::vector<Variable> all = model.variables(), trainable = model.trainable_variables();
+  if (values.size() != all.size() && values.size() != trainable.size())
+    raiseOp("functional_call",
+            std::to_string(values.size()) + " values for a model of " + std::to_string(all.size()) + " variables" +
+                (trainable.size() != all.size() ? ", " + std::to_string(trainable.size()) + " of them trainable" : ""),
+            "give one for each of its variables(), or of its trainable_variables()", {}, where);
+  std::vector<Variable> own = values.size() == all.size() ? std::move(all) : std::move(trainable);
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Source &value = values[i];
+    if (!value.variable.defined())
+      value.tensor.body(where);
+    const TensorType &type = value.variable.defined() ? value.variable.state()->type : value.tensor.body()->type,
+                     &wanted = own[i].state()->type;
+    if (type.dtype != wanted.dtype || !sameSizes(type.shape, wanted.shape))
+      raiseOp("functional_call",
+              "value " + std::to_string(i) + " is " + toString(type) + ", and " + describe(*own[i].state()) + " is " +
+                  toString(wanted),
+              "give the variable's dtype and shape", {type, wanted}, where);
+  }
+  return own;
+}
+
+std::vector<std::pair<std::string, Variable>> stackedVariables(const std::vector<const nn::Module *> &models,
+                                                               const Where &where) {
+  if (models.empty())
+    raiseOp("stack_modules", "there are no models", "give at least one", {}, where);
+  std::vector<std::pair<std::string, Variable>> stacked;
+  const std::vector<nn::Module::Named> &first = models.front()->named_variables();
+  for (size_t i = 0; i < models.size(); ++i)
+    if (models[i]->named_variables().size() != first.size())
+      raiseOp("stack_modules",
+              "model " + std::to_string(i) + " has " + std::to_string(models[i]->named_variables().size()) +
+                  " variables, the first " + std::to_string(first.size()),
+              "stack models of one kind", {}, where);
+  for (size_t k = 0; k < first.size(); ++k) {
+    const auto &[name, variable] = first[k];
+    std::vector<Tensor> values;
+    for (size_t i = 0; i < models.size(); ++i) {
+      const auto &[otherName, other] = models[i]->named_variables()[k];
+      if (otherName != name || !(other.state()->type == variable.state()->type))
+        raiseOp("stack_modules",
+                "variable '" + otherName + "' of model " + std::to_string(i) + " is " + toString(other.state()->type) +
+                    ", '" + name + "' of the first " + toString(variable.state()->type),
+                "stack models of one kind and size", {other.state()->type, variable.state()->type}, where);
+      values.push_back(other.value(where));
+    }
+    stacked.emplace_back(name, Variable(stack(values, 0, where),
+                                        VariableOptions{.name = name, .trainable = variable.trainable()}, where));
+  }
+  return stacked;
+}
+
+} // namespace wg::detail

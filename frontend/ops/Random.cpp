@@ -66,7 +66,9 @@ Tensor random_normal(const Located &key, const Shape &shape, double mean, double
 }
 
 Generator::Generator(int64_t seed, Where where)
-    : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {}
+    : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {
+  state_.state()->isGenerator = true;
+}
 
 /// Eagerly, reading and advancing are one step for other threads; a call of a traced function locks its variables
 /// itself.

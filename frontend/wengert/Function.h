@@ -322,14 +322,10 @@ template <class R, class... A> constexpr bool checkTypes() {
   return (checkTree<A>() & ... & checkTree<std::conditional_t<std::is_void_v<R>, std::monostate, std::decay_t<R>>>());
 }
 
-template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
-  if (functionsRunEagerly()) [[unlikely]]
-    return std::invoke(f, args...);
-  Arguments arguments(where);
-  collect(arguments, args...);
-  using Trace = Tracer<std::decay_t<R>, F, A...>;
+/// What `run` makes of the trace of f, with results in the structure that f returns.
+template <class Result, class F, class Run, class... A> Result trace(F &f, const Run &run, const A &...args) {
+  using Trace = Tracer<Result, F, A...>;
   Trace trace{f, {args...}};
-  using Result = std::decay_t<R>;
   Results results;
   [[maybe_unused]] std::conditional_t<std::is_void_v<Result>, char, std::optional<Result>> structure{};
   if constexpr (!std::is_void_v<Result> && !std::same_as<Result, Tensor>) {
@@ -338,8 +334,17 @@ template <class R, class F, class... A> R invoke(FunctionState &state, F &f, con
       static_cast<std::optional<Result> *>(to)->emplace(*static_cast<const Result *>(prototype));
     };
   }
-  call(state, arguments, {&trace, &Trace::run}, results);
+  run(Body{&trace, &Trace::run}, results);
   return unpack<Result>(results);
+}
+
+template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
+  if (functionsRunEagerly()) [[unlikely]]
+    return std::invoke(f, args...);
+  Arguments arguments(where);
+  collect(arguments, args...);
+  return trace<std::decay_t<R>>(
+      f, [&](Body body, Results &results) { call(state, arguments, body, results); }, args...);
 }
 
 } // namespace detail

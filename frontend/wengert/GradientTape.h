@@ -43,6 +43,33 @@ struct GradientOptions {
   bool record = true;
 };
 
+enum class DerivativeMode {
+  automatic, ///< forward if the sources have no more elements than the targets
+  forward,   ///< a column for each element of the sources
+  reverse    ///< a row for each element of the targets
+};
+
+struct JacobianOptions {
+  DerivativeMode mode = DerivativeMode::automatic;
+  int64_t chunk_size = 0; ///< columns or rows at once; 0: as many as memory_limit lets, if possible all of them
+  int64_t memory_limit = int64_t(4) << 30; ///< bytes for what is computed on the way; 0: no limit
+  Unconnected unconnected = Unconnected::none;
+};
+
+/// What a tape holds, and what for.
+struct MemoryReport {
+  struct Value {
+    std::string what;                 ///< `'tanh' (net.cpp:12): f32[64,128]`
+    int64_t bytes = 0;                ///< of its buffer, which values of one memory share
+    std::vector<std::string> readers; ///< the ops whose derivatives read it; empty: none does
+  };
+  std::vector<Value> values; ///< in the order in which they were computed
+  int64_t bytes = 0;         ///< in all
+  int64_t bytes_read = 0;    ///< of what a derivative reads
+};
+WENGERT_API std::string to_string(const MemoryReport &report);
+WENGERT_API std::ostream &operator<<(std::ostream &out, const MemoryReport &report);
+
 struct GradientTapeOptions {
   bool persistent = false;               ///< more than one gradient() call
   bool watch_accessed_variables = true;  ///< watch trainable variables when they are read
@@ -74,6 +101,10 @@ struct WENGERT_API Source {
 /// The tangents of the targets where each source moves by the one beside it; an empty one stands still.
 WENGERT_API std::vector<Grad> tangentsOf(GradientTape &tape, const Targets &targets, const std::vector<Source> &sources,
                                          const std::vector<Grad> &moves);
+/// The Jacobians of all targets by all sources: by target, then by source.
+WENGERT_API std::vector<std::vector<Grad>> jacobiansOf(GradientTape &tape, const Targets &targets,
+                                                       const std::vector<Source> &sources,
+                                                       const JacobianOptions &options);
 WENGERT_API void append(std::vector<Source> &sources, const Tensor &tensor);
 WENGERT_API void append(std::vector<Source> &sources, const Variable &variable);
 WENGERT_API void append(std::vector<Source> &sources, const Grad &grad);
@@ -193,6 +224,33 @@ public:
                         const GradientOptions &options = {}) {
     return detail::arrayOf<n>(gradientAll(targets, {std::begin(sources), std::end(sources)}, options));
   }
+  /// The Jacobian of one target: of shape target.shape + source.shape for each source, in the structure of the sources;
+  /// empty with a reason where nothing leads to the target. Many columns (forward mode) or rows (reverse mode) are
+  /// computed by one batched program, in a traced function too: `auto j = tape.jacobian(y, x);`. A second derivative
+  /// goes through it. Errors: several targets; what is an error of gradient(). Memory: that of target and source
+  /// together for the result, and up to memory_limit on the way.
+  template <class S> auto jacobian(const Targets &target, const S &source, const JacobianOptions &options = {}) {
+    return jacobianOf(target, options, source);
+  }
+  template <class A, class B>
+  auto jacobian(const Targets &target, const A &a, const B &b, const JacobianOptions &options = {}) {
+    return jacobianOf(target, options, a, b);
+  }
+  template <size_t n>
+  GradArray<n> jacobian(const Targets &target, const detail::Source (&sources)[n],
+                        const JacobianOptions &options = {}) {
+    return detail::arrayOf<n>(jacobianAll(target, {std::begin(sources), std::end(sources)}, options));
+  }
+  /// The Jacobian of each example: target [b, y...] and source [b, x...] -> [b, y..., x...], where an example of the
+  /// target depends on the same one of the source only, which is not checked. Errors: rank below 2; another b.
+  Grad batch_jacobian(const Targets &target, const detail::Source &source, const JacobianOptions &options = {});
+  /// How the last Jacobian was computed: in which mode, why in that, and how many columns or rows at once.
+  std::string explain_jacobian(Where where = Where::current()) const;
+
+  /// What the tape keeps for derivatives, in bytes, and which ops' derivatives read it. In a traced function only what
+  /// they read is kept; sizes `?` count as 1 there.
+  MemoryReport memory_report(Where where = Where::current()) const;
+
   /// Why the gradient of target by source is what it is: the path, or where it breaks.
   template <class S> std::string explain(const Targets &target, const S &source) {
     std::vector<detail::Source> sources;
@@ -212,30 +270,47 @@ private:
     } else {
       std::vector<detail::Source> list;
       (detail::collectSources(sources, list), ...);
-      std::vector<Grad> grads = gradientAll(targets, list, options);
-      size_t next = 0;
-      auto take = [&]<class L>(const L &) -> Grad {
-        if constexpr (detail::isStatic<L>)
-          return Grad::none(detail::kNotASource);
-        else
-          return std::move(grads[next++]);
-      };
-      if constexpr (sizeof...(S) == 1)
-        return (detail::mapTree(sources, take), ...);
-      else
-        return std::tuple<detail::GradientOf<S>...>{detail::mapTree(sources, take)...};
+      return structured(gradientAll(targets, list, options), sources...);
     }
+  }
+  template <class... S> auto jacobianOf(const Targets &target, const JacobianOptions &options, const S &...sources) {
+    if constexpr (!(detail::checkSource<S>() && ...)) {
+      return Grad();
+    } else {
+      std::vector<detail::Source> list;
+      (detail::collectSources(sources, list), ...);
+      return structured(jacobianAll(target, list, options), sources...);
+    }
+  }
+  /// One gradient a source, in the structure of the sources.
+  template <class... S> static auto structured(std::vector<Grad> grads, const S &...sources) {
+    size_t next = 0;
+    auto take = [&]<class L>(const L &) -> Grad {
+      if constexpr (detail::isStatic<L>)
+        return Grad::none(detail::kNotASource);
+      else
+        return std::move(grads[next++]);
+    };
+    if constexpr (sizeof...(S) == 1)
+      return (detail::mapTree(sources, take), ...);
+    else
+      return std::tuple<detail::GradientOf<S>...>{detail::mapTree(sources, take)...};
   }
   friend Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Where &where);
   friend std::vector<Grad> detail::tangentsOf(GradientTape &tape, const Targets &targets,
                                               const std::vector<detail::Source> &sources,
                                               const std::vector<Grad> &moves);
+  friend std::vector<std::vector<Grad>> detail::jacobiansOf(GradientTape &tape, const Targets &targets,
+                                                            const std::vector<detail::Source> &sources,
+                                                            const JacobianOptions &options);
   friend ForwardAccumulator;
   /// Errors if the tape was moved from.
   detail::Tape &tape(const Where &where) const;
   void watchAll(const std::vector<detail::Source> &sources, const Where &where);
   std::vector<Grad> gradientAll(const Targets &targets, const std::vector<detail::Source> &sources,
                                 const GradientOptions &options);
+  std::vector<Grad> jacobianAll(const Targets &target, const std::vector<detail::Source> &sources,
+                                const JacobianOptions &options);
   std::string explainAll(const Targets &targets, const std::vector<detail::Source> &sources);
 
   std::shared_ptr<detail::Tape> tape_;

@@ -9,6 +9,7 @@
 #include <wengert/Function.h>
 #include <wengert/GradientTape.h>
 #include <wengert/Index.h>
+#include <wengert/Jacobian.h>
 #include <wengert/Numpy.h>
 #include <wengert/Ops.h>
 #include <wengert/Progress.h>
@@ -18,8 +19,10 @@
 #include <wengert/Tree.h>
 #include <wengert/Variable.h>
 #include <wengert/Version.h>
+#include <wengert/Vmap.h>
 #include <wengert/data/Dataset.h>
 #include <wengert/metrics/Metrics.h>
+#include <wengert/nn/Functional.h>
 #include <wengert/nn/Initializers.h>
 #include <wengert/nn/Module.h>
 #include <wengert/optim/EarlyStopping.h>

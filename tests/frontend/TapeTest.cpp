@@ -310,7 +310,8 @@ TEST(Tape, ASecondUseIsAnError) {
     FAIL();
   } catch (const Error &error) {
     EXPECT_EQ(error.kind(), ErrorKind::runtime);
-    EXPECT_EQ(error.message(), "A non-persistent GradientTape can only be used to compute one set of gradients");
+    EXPECT_EQ(error.message(),
+              "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)");
     EXPECT_EQ(error.remedy(), "make it persistent: GradientTape tape({.persistent = true})");
     EXPECT_NE(error.where().find("TapeTest.cpp:"), std::string::npos);
   }
