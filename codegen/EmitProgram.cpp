@@ -97,6 +97,7 @@ private:
     SmallVector<Type> inputs(pointers, pointerType);
     inputs.append(2, b.getIndexType());
     KernelEmitter emitter(kernel, target, b);
+    emitter.isChecked = isChecked(kernel);
     SmallVector<Type> results;
     if (emitter.canFail())
       results.push_back(b.getI32Type());
@@ -124,6 +125,20 @@ private:
         (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
       e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
     return success();
+  }
+
+  /// Whether a kernel's indices were checked by one before it; they are from here on.
+  bool isChecked(ir::KernelOp kernel) {
+    auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
+    std::optional<ir::IndexBound> bound = op ? op.indexBound() : std::nullopt;
+    auto inside = bound ? dyn_cast<BlockArgument>(op->getOperand(bound->operand)) : BlockArgument();
+    if (!inside)
+      return false;
+    Value indices = storageOf(kernel.getInputs()[inside.getArgNumber()]);
+    auto [at, isNew] = bounds.try_emplace(indices, bound->size);
+    bool known = !isNew && at->second <= bound->size;
+    at->second = std::min(at->second, bound->size);
+    return known;
   }
 
   /// `(context, i)`: runs the i-th piece; the context holds the kernel's pointers.
@@ -204,9 +219,10 @@ private:
   Value byteOffset(Value base, int64_t offset) {
     if (offset == 0)
       return base;
-    LLVM::GEPArg by = static_cast<int32_t>(offset);
-    if (!llvm::isInt<32>(offset)) // an arena of more than 2 GiB
-      by = Value(LLVM::ConstantOp::create(b, base.getLoc(), b.getI64IntegerAttr(offset)));
+    LLVM::GEPArg by =
+        isGepConstant(offset)
+            ? LLVM::GEPArg(static_cast<int32_t>(offset))
+            : LLVM::GEPArg(Value(LLVM::ConstantOp::create(b, base.getLoc(), b.getI64IntegerAttr(offset))));
     return LLVM::GEPOp::create(b, base.getLoc(), pointerType, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{by});
   }
 
@@ -338,6 +354,7 @@ private:
   OpBuilder b;
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
+  DenseMap<Value, int64_t> bounds; ///< of indices that a kernel has checked: the smallest
   SmallVector<LLVM::GlobalOp> globals;
   func::FuncOp parallelFor;
 };

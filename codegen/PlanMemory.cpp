@@ -15,13 +15,6 @@ int64_t bytesOf(Value value) { return runtime::extentOf(ir::runtimeTypeOf(value.
 /// Of at most 2^62 bytes.
 int64_t aligned(int64_t bytes) { return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment); }
 
-/// The value whose memory a value shares.
-Value storageOf(Value value) {
-  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>())
-    value = reshape.getX();
-  return value;
-}
-
 /// Whether `kernel` may write its result `index` over `argument`, which it also reads: every read is of the element
 /// that the same point writes, and comes before the write.
 bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
@@ -30,8 +23,15 @@ bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
     if (storageOf(input) != argument)
       continue;
     BlockArgument inside = kernel.getBlock()->getArgument(i);
-    if (kernel.getKind() == "single" || inside.getType() != yielded.getType())
+    if (inside.getType() != yielded.getType())
       return false;
+    if (kernel.getKind() == "single") {
+      auto op = cast<ir::Structured>(&kernel.getBlock()->front());
+      if (!inside.hasOneUse() || inside.use_begin()->getOwner() != op ||
+          inside.use_begin()->getOperandNumber() != op.overwritten())
+        return false;
+      continue;
+    }
     for (Operation *user : inside.getUsers()) {
       if (user != kernel.getYield() && !isa<ir::Scalar>(user))
         return false; // a view, a product, a reduction: it reads other elements too
@@ -111,7 +111,8 @@ private:
         continue;
       }
       Value argument = function.getArgument(donated);
-      if (positions.lookup(kernel) > lastFailing && lastRead(argument) <= positions.lookup(kernel) &&
+      // One that can fail has not written anything then.
+      if (positions.lookup(kernel) >= lastFailing && lastRead(argument) <= positions.lookup(kernel) &&
           readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
         plan.places[root] = {Place::argument, donated};
     }
@@ -190,6 +191,12 @@ private:
 };
 
 } // namespace
+
+Value storageOf(Value value) {
+  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>())
+    value = reshape.getX();
+  return value;
+}
 
 MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes,
                       llvm::function_ref<bool(Operation *)> canFail) {

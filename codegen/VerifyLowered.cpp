@@ -25,7 +25,7 @@ constexpr int64_t kMaxLanes = 1024;
 /// What the emitters write; anything else may be an op whose way to machine code ends in an assertion of MLIR or LLVM.
 bool isEmitted(Operation *op) {
   // clang-format off
-  return isa<func::FuncOp, func::ReturnOp, func::CallOp, func::ConstantOp, scf::ForOp, scf::IfOp, scf::YieldOp, cf::BranchOp, cf::CondBranchOp,
+  return isa<func::FuncOp, func::ReturnOp, func::CallOp, func::ConstantOp, scf::ConditionOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, cf::BranchOp, cf::CondBranchOp,
              arith::AddFOp, arith::AddIOp, arith::AndIOp, arith::BitcastOp, arith::CmpFOp, arith::CmpIOp, arith::ConstantOp, arith::DivFOp,
              arith::DivSIOp, arith::DivUIOp, arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp, arith::FPToSIOp, arith::FPToUIOp, arith::IndexCastOp,
              arith::IndexCastUIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MaximumFOp, arith::MaxNumFOp, arith::MinSIOp, arith::MinUIOp,
@@ -37,7 +37,7 @@ bool isEmitted(Operation *op) {
              math::TruncOp,
              vector::BroadcastOp, vector::CreateMaskOp, vector::ExtractOp, vector::FMAOp, vector::FromElementsOp, vector::InsertOp,
              vector::ReductionOp, vector::ShuffleOp, vector::StepOp,
-             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::CallIntrinsicOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
+             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::CallIntrinsicOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::ICmpOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
              LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter, LLVM::MemcpyOp, LLVM::Prefetch, LLVM::StoreOp>(op);
   // clang-format on
 }
@@ -131,7 +131,8 @@ LogicalResult checkAttributes(Operation *op) {
                                           "cache",
                                           "unnamed_addr",
                                           "intrin",
-                                          "fastmathFlags"};
+                                          "fastmathFlags",
+                                          "predicate"};
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (!harmless.contains(name))
@@ -149,6 +150,10 @@ LogicalResult checkAttributes(Operation *op) {
       !(isScalar(address.getElemType()) && !address.getElemType().isIndex() && address.getIndices().size() == 1))
     return op->emitOpError("steps through ")
            << address.getElemType() << "; the emitters step by one index over scalars";
+  if (auto compare = dyn_cast<LLVM::ICmpOp>(op);
+      compare && !(isPointer(compare.getLhs().getType()) && compare.getPredicate() == LLVM::ICmpPredicate::eq))
+    return op->emitOpError("compares ") << compare.getLhs().getType()
+                                        << "; the emitters ask whether two pointers are equal";
   if (auto prefetch = dyn_cast<LLVM::Prefetch>(op);
       prefetch && (prefetch.getRw() > 1 || prefetch.getHint() > 3 || prefetch.getCache() > 1))
     return op->emitOpError("has rw ") << prefetch.getRw() << ", hint " << prefetch.getHint() << " and cache "

@@ -105,6 +105,8 @@ struct Level {
   void end();
 };
 Level &level();
+/// The level of the trace that a symbolic tensor is of, if it is one of those that run; else null.
+Level *levelOf(const Tensor &tensor);
 /// Makes `inner` the thread's level while it lives.
 class EnterLevel {
 public:

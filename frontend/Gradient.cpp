@@ -2,6 +2,7 @@
 // through the gate when an outer tape records. In a trace: the transform appends to the function itself.
 #include "frontend/Function.h"
 #include "frontend/GradientProgram.h"
+#include "frontend/Sparse.h"
 #include "frontend/Trace.h"
 #include "frontend/ops/Operands.h"
 
@@ -255,7 +256,7 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
   std::vector<Tensor> targetTensors = checkAsked("explain", targets, sources, /*read=*/false);
   if (traced)
     return explainTraced(targetTensors, sources, where);
-  Asked asked = ask(targetTensors, sources, std::vector<Tensor>(targetTensors.size()), std::nullopt, where);
+  Asked asked = ask(targetTensors, sources, std::vector<Tensor>(targetTensors.size()), false, std::nullopt, where);
   std::string text;
   for (size_t i = 0; i < sources.size(); ++i)
     text += (i ? "\n" : "") + nameOf(sources[i]) + ": " +
@@ -266,7 +267,8 @@ std::string Tape::explain(const Targets &targets, const std::vector<Source> &sou
 
 // Vectors of the standard library: LLVM's end the process when there is no memory.
 Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                      const std::vector<Tensor> &seeds, std::optional<int64_t> lanes, const Where &where) const {
+                      const std::vector<Tensor> &seeds, bool rows, std::optional<int64_t> lanes,
+                      const Where &where) const {
   Asked asked;
   asked.noTarget = "no path: the target was not computed from anything that the tape watches" + stoppedNote();
   for (size_t i = 0; i < targetTensors.size(); ++i) {
@@ -284,6 +286,8 @@ Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vecto
   StructureHash key = eager.hash;
   if (lanes)
     key.mix(0x22 | static_cast<uint64_t>(*lanes) << 8);
+  if (rows)
+    key.mix(0x23);
   for (size_t i = 0; i < asked.targetSlots.size(); ++i)
     key.mix(0x20 | static_cast<uint64_t>(asked.seeded[i]) << 8 | static_cast<uint64_t>(asked.targetSlots[i]) << 16);
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -296,7 +300,7 @@ Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vecto
     asked.sourceSlots.push_back(std::move(slots));
   }
   if (!asked.targetSlots.empty())
-    asked.program = gradientProgram(eager, key, asked.targetSlots, asked.seeded, asked.sourceSlots, lanes, where);
+    asked.program = gradientProgram(eager, key, asked.targetSlots, asked.seeded, asked.sourceSlots, rows, lanes, where);
   return asked;
 }
 
@@ -404,7 +408,9 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
   std::optional<int64_t> count;
   if (lanes)
     count = seeds.front().dim(0);
-  Asked asked = ask(targetTensors, sources, seeds, count, where);
+  // Rows may be added up later, when a tape that records now has stopped.
+  bool rows = !lanes && !isRecorded();
+  Asked asked = ask(targetTensors, sources, seeds, rows, count, where);
   std::vector<Grad> grads(sources.size());
   auto none = [&](size_t i) {
     return noGradient(sources[i], whyNone(asked, i, targetTensors, sources[i]), options, where);
@@ -414,12 +420,22 @@ std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, 
       grads[i] = none(i);
     return grads;
   }
-  auto programFor = [&](int64_t count) { return ask(targetTensors, sources, seeds, count, where).program; };
+  auto programFor = [&](int64_t count) { return ask(targetTensors, sources, seeds, false, count, where).program; };
   std::vector<Tensor> outputs =
       lanes ? runLanes(*asked.program, programFor, eager, asked.given, *lanes, options.record, where)
             : run(*asked.program, eager, asked.given, options.record, where);
   for (size_t i = 0; i < sources.size(); ++i)
-    grads[i] = asked.isConnected(i) ? Grad(outputs[static_cast<size_t>(asked.program->outputs[i])]) : none(i);
+    if (!asked.isConnected(i)) {
+      grads[i] = none(i);
+    } else {
+      auto at = static_cast<size_t>(asked.program->outputs[i]);
+      auto parts = static_cast<size_t>(rows ? asked.program->parts[i] : 0);
+      std::vector<std::pair<Tensor, Tensor>> pairs;
+      for (size_t k = 0; k < parts; ++k)
+        pairs.emplace_back(outputs[at + 2 * k], outputs[at + 2 * k + 1]);
+      const Tensor &read = eager.values[static_cast<size_t>(asked.sourceSlots[i].front())];
+      grads[i] = parts ? sparseGrad(pairs, read.shape(), where) : Grad(outputs[at]);
+    }
   return grads;
 }
 
@@ -502,7 +518,24 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
           ? trace.inLanes(*this, autodiff::Mode::reverse, targetValues, sourceValues, seedValues.front(), *lanes, where)
           : trace.reverse(*this, targetValues, seedValues, sourceValues, options.record, where);
   size_t next = 0;
+  bool rows = !lanes && !isRecorded();
   for (size_t i = 0; i < sources.size(); ++i) {
+    // By gathering alone, wherever it was read.
+    std::vector<std::pair<Tensor, Tensor>> parts;
+    bool isDense = false;
+    for (size_t k = 0; rows && !isDense && k < counts[i]; ++k)
+      if (Value value = gradients.values[next + k]) {
+        SmallVector<ir::ScatterAddOp> ops = scattersOf(value);
+        isDense = ops.empty();
+        for (ir::ScatterAddOp op : ops)
+          parts.emplace_back(trace.tensorOf(op.getIndices(), where), trace.tensorOf(op.getUpdates(), where));
+      }
+    if (!parts.empty() && !isDense) {
+      Shape shape = sources[i].variable.defined() ? sources[i].variable.shape() : sources[i].tensor.shape();
+      grads[i] = sparseGrad(parts, shape, where);
+      next += counts[i];
+      continue;
+    }
     Tensor sum;
     for (size_t k = 0; k < counts[i]; ++k, ++next) {
       if (gradients.values[next]) {

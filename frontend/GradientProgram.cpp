@@ -84,7 +84,7 @@ public:
   }
 
   GradientProgram adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
-                          std::span<const std::vector<int32_t>> sources);
+                          std::span<const std::vector<int32_t>> sources, bool rows);
   GradientProgram tangent(std::span<const int32_t> targets, std::span<const std::vector<int32_t>> sources);
 
 private:
@@ -382,8 +382,26 @@ void TapeToProgram::writeAll(std::span<const int32_t> targets) {
   imports_.emplace(*symbols_);
 }
 
+llvm::SmallVector<ir::ScatterAddOp> scattersOf(Value gradient) {
+  SmallVector<ir::ScatterAddOp> parts;
+  SmallVector<Value> work{gradient};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (auto sum = value.getDefiningOp<ir::AddOp>()) {
+      llvm::append_range(work, llvm::reverse(sum->getOperands()));
+      continue;
+    }
+    auto rows = value.getDefiningOp<ir::ScatterAddOp>();
+    // Only the number of indices may be open.
+    if (!rows || rows.getBatchDims() != 0 || !rows.getType().hasStaticShape())
+      return {};
+    parts.push_back(rows);
+  }
+  return parts;
+}
+
 GradientProgram TapeToProgram::adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
-                                       std::span<const std::vector<int32_t>> sources) {
+                                       std::span<const std::vector<int32_t>> sources, bool rows) {
   ir::Working working;
   Diagnostics diagnostics;
   writeAll(targets);
@@ -424,8 +442,14 @@ GradientProgram TapeToProgram::adjoint(std::span<const int32_t> targets, std::sp
     }
     result.outputs.push_back(sum ? static_cast<int32_t>(sums.size()) : -1);
     result.reasons.push_back(sum ? "" : reason);
-    if (sum)
+    SmallVector<ir::ScatterAddOp> parts;
+    if (sum && rows)
+      parts = scattersOf(sum);
+    for (ir::ScatterAddOp part : parts)
+      sums.append({part.getIndices(), part.getUpdates()});
+    if (sum && parts.empty())
       sums.push_back(sum);
+    result.parts.push_back(static_cast<int32_t>(parts.size()));
   }
   return finish(marker, sums, givenSeeds, std::move(result), diagnostics);
 }
@@ -527,9 +551,9 @@ template <class Make> static std::shared_ptr<const GradientProgram> kept(const S
 std::shared_ptr<const GradientProgram> gradientProgram(const EagerTape &tape, const StructureHash &key,
                                                        std::span<const int32_t> targets,
                                                        std::span<const uint8_t> seeded,
-                                                       std::span<const std::vector<int32_t>> sources, LaneCount lanes,
-                                                       const Where &where) {
-  return kept(key, [&] { return TapeToProgram(tape, lanes, where).adjoint(targets, seeded, sources); });
+                                                       std::span<const std::vector<int32_t>> sources, bool rows,
+                                                       LaneCount lanes, const Where &where) {
+  return kept(key, [&] { return TapeToProgram(tape, lanes, where).adjoint(targets, seeded, sources, rows); });
 }
 
 std::shared_ptr<const GradientProgram> tangentProgram(const EagerTape &tape, const StructureHash &key,

@@ -4,6 +4,7 @@
 #include "frontend/Tape.h"
 
 #include "codegen/Interpret.h"
+#include "ir/Dialect.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -27,6 +28,7 @@ struct GradientProgram {
   std::vector<int32_t> inputs;           ///< slots of the tape; seed or tangent k as -1 - k
   std::vector<int32_t> outputs;          ///< by source (tangents: by target): its place among the outputs, or -1
   std::vector<std::string> reasons;      ///< in the same way: why there is none
+  std::vector<int32_t> parts = {};       ///< by source: how many pairs (indices, rows) it is the sum of; 0: it is dense
   llvm::StringMap<CallDerivative> calls; ///< by the symbol that a row calls
   size_t bytes = 0;
   /// Of one in lanes: the most that its values take in one lane; and whether it is to run for each lane by itself, as
@@ -42,11 +44,12 @@ using LaneCount = std::optional<int64_t>;
 /// The program for the gradient of `targets` (slots) by `sources` (the slots of each, whose gradients are summed), kept
 /// under `key`, the hash of all of it. A target that is `seeded` has a cotangent of its own; the others have ones. An
 /// error at `where` if an op on the path has no derivative.
+/// With `rows`, a gradient by gathering alone is left as the rows that add up to it.
 std::shared_ptr<const GradientProgram> gradientProgram(const EagerTape &tape, const StructureHash &key,
                                                        std::span<const int32_t> targets,
                                                        std::span<const uint8_t> seeded,
-                                                       std::span<const std::vector<int32_t>> sources, LaneCount lanes,
-                                                       const Where &where);
+                                                       std::span<const std::vector<int32_t>> sources, bool rows,
+                                                       LaneCount lanes, const Where &where);
 
 /// The program for the tangents of `targets` (slots) where each of `sources` (the slots of each) moves by a tangent of
 /// its own. An error at `where` if an op on the path has no derivative, or a call none in forward mode.
@@ -69,6 +72,9 @@ std::vector<Tensor> runLanes(const GradientProgram &all,
                              llvm::function_ref<std::shared_ptr<const GradientProgram>(int64_t count)> programFor,
                              const EagerTape &tape, std::span<const Tensor> given, const Lanes &lanes, bool record,
                              const Where &where);
+
+/// The ops whose sum `gradient` is, if each adds rows to zeros, as gathering does backwards; else none.
+llvm::SmallVector<ir::ScatterAddOp> scattersOf(mlir::Value gradient);
 
 /// While it lives, tapes that are there record nothing: all of them, or those for which `which(tape)` holds.
 class NotRecording {

@@ -68,7 +68,7 @@ static MemoryReport reportOf(const Tape &tape, const Where &where) {
   if (!targets.empty() && !sources.empty()) {
     std::vector<uint8_t> seeded(targets.size(), 1);
     std::shared_ptr<const GradientProgram> program =
-        gradientProgram(eager, key, targets, seeded, sources, std::nullopt, where);
+        gradientProgram(eager, key, targets, seeded, sources, false, std::nullopt, where);
     for (const codegen::Row &row : program->program.rows)
       for (uint32_t i = 0; i < row.numOperands; ++i) {
         uint32_t place = program->program.slots[row.first + i];

@@ -239,6 +239,8 @@ void Tape::reset(const Where &where) {
 
 void Tape::forgetRecords() {
   eager = EagerTape();
+  for (WatchedVariable &entry : variables)
+    entry.reads.clear(); // an optimiser may change the variable in its own memory
   if (traced)
     *traced = TracedTape();
 }

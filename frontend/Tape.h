@@ -209,7 +209,7 @@ private:
   struct Asked;
   /// What of targets and sources lies on the eager tape, and the program for it.
   Asked ask(const std::vector<Tensor> &targets, const std::vector<Source> &sources, const std::vector<Tensor> &seeds,
-            std::optional<int64_t> lanes, const Where &where) const;
+            bool rows, std::optional<int64_t> lanes, const Where &where) const;
   std::string whyNone(const Asked &asked, size_t i, const std::vector<Tensor> &targets, const Source &source) const;
   /// Where what is computed from a slot ends: the last record that it reaches, and the variable (its place in
   /// `variables`) that it was assigned to; -1 where there is none.

@@ -147,6 +147,12 @@ static Trace *enclosing(Trace *trace, uint64_t id) {
   return nullptr;
 }
 
+Level *levelOf(const Tensor &tensor) {
+  const TensorState *state = stateOf(tensor);
+  Trace *trace = state->symbol ? enclosing(detail::level().trace, state->birth) : nullptr;
+  return trace ? &trace->level() : nullptr;
+}
+
 Value Trace::valueOf(const Tensor &tensor, const char *op, const Where &where) {
   ir::Working working;
   const TensorState *state = stateOf(tensor);

@@ -148,6 +148,7 @@ public:
     formals_.emplace_back(i, leaf);
   }
   void result(const Tensor &tensor) override { results.push_back(tensor); }
+  bool keepsRows() const override { return false; } // each lane has its own
 
   std::vector<Tensor> results;
 

@@ -25,6 +25,12 @@ using ReadElement = llvm::function_ref<mlir::Value(unsigned operand, llvm::Array
 
 /// How a Structured op reaches its operands and its one result; the emitter supplies it. Coordinates
 /// are of type index, one an axis.
+/// What a Structured op checks before it stores anything: the elements of an operand lie in [0, size).
+struct IndexBound {
+  unsigned operand;
+  int64_t size;
+};
+
 struct ElementAccess {
   /// The element of operand `operand` at `at`.
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange at)> load;
@@ -39,6 +45,14 @@ struct ElementAccess {
                           llvm::StringRef message)>
       fail;
   static constexpr int kMaxAtFault = 2;
+  /// Whether (i1) the result lies in the memory of operand `operand`, which the op says it may overwrite.
+  llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, unsigned operand)> isInPlace = nullptr;
+  /// Element i, i64, of the memory that the op asked for beside its result.
+  llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::Value i)> loadScratch = nullptr;
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value i, mlir::Value element)> storeScratch =
+      nullptr;
+  /// The op's bound is known to hold: it checks nothing.
+  bool isChecked = false;
 };
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.

@@ -62,6 +62,12 @@ def WG_Structured : OpInterface<"Structured"> {
   let methods = [
     InterfaceMethod<"Builds the loops at b's insertion point.", "void", "lower",
                     (ins "::mlir::OpBuilder &":$b, "::mlir::Location":$loc, "const ::wg::ir::ElementAccess &":$memory)>,
+    InterfaceMethod<"What it checks, and fails if it does not hold; none: it cannot fail.",
+                    "::std::optional<::wg::ir::IndexBound>", "indexBound", (ins), "", "return ::std::nullopt;">,
+    InterfaceMethod<"The operand of the result's type in whose memory the result may lie, as each of its elements is read at the same place "
+                    "before it is stored; -1: none.",
+                    "int64_t", "overwritten", (ins), "", "return -1;">,
+    InterfaceMethod<"How many i64 it needs beside its result.", "int64_t", "scratchElements", (ins), "", "return 0;">,
   ];
 }
 

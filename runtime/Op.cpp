@@ -489,4 +489,9 @@ Status execute(const OpCall &call, std::span<Array> results) {
   return complete(std::move(status), op, types, call.where);
 }
 
+Status addRowsInPlace(Array &x, const Array &updates, const Array &indices) {
+  std::array operands{x, updates, indices};
+  return recordOf(OpId::index_add).kernel(operands, IndexAddAttrs::make(0), std::span(&x, 1));
+}
+
 } // namespace wg::runtime

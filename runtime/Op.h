@@ -164,6 +164,9 @@ Status resolve(OpId op, std::span<const Array> &operands, Attrs &attrs);
 /// in and `results` is unchanged. A result may share an operand's buffer (reshape, stop_gradient): whoever writes
 /// in place asks Buffer::unique() first.
 Status execute(const OpCall &call, std::span<Array> results);
+/// What index_add adds, in x's own buffer, which has no other owner. A failure if an index is out of range, and x is as
+/// it was.
+Status addRowsInPlace(Array &x, const Array &updates, const Array &indices);
 /// The op with two operands, x and one element of x's dtype, which comes first if `first`. False, and nothing done, if
 /// the op has no loop for it. Throws std::bad_alloc.
 bool executeBeside(OpId op, const Array &x, const void *number, bool first, Array &result);

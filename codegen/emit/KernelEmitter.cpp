@@ -21,14 +21,20 @@ static bool isLeaf(Value value) { return !value.getDefiningOp() || isa<ir::Const
 
 KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilder &b)
     : b(b), loc(kernel.getLoc()), kernel(kernel), target(target) {
-  if (kernel.getKind() == "single")
+  if (kernel.getKind() == "single") {
+    if (auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front()))
+      scratch = op.scratchElements() * static_cast<int64_t>(sizeof(int64_t));
     return;
+  }
   assignSpaces();
   mergeAxes();
   planChunks();
 }
 
-bool KernelEmitter::canFail() { return kernel.getKind() == "single"; }
+bool KernelEmitter::canFail() {
+  auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
+  return op && op.indexBound() && !isChecked;
+}
 
 void KernelEmitter::assignSpaces() {
   Block &body = *kernel.getBlock();
@@ -329,7 +335,7 @@ static std::pair<Value, int64_t> addressOf(KernelEmitter &e, ArrayRef<ir::Coordi
   }
   auto gep = [&](Value base, Value by) -> Value {
     APInt constant;
-    if (matchPattern(by, m_ConstantInt(&constant)) && llvm::isInt<32>(constant.getSExtValue())) {
+    if (matchPattern(by, m_ConstantInt(&constant)) && isGepConstant(constant.getSExtValue())) {
       if (constant.isZero())
         return base;
       return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base,

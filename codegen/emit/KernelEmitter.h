@@ -29,6 +29,9 @@ struct Axis {
   bool reduced; ///< one of the axes that a reduce kernel combines
 };
 
+/// Whether an offset can stand in a GEP as a number, for which MLIR has 29 bits.
+inline bool isGepConstant(int64_t offset) { return llvm::isInt<29>(offset); }
+
 /// A place in the iteration space for which elements are computed.
 struct Point {
   Point() = default;
@@ -79,6 +82,7 @@ public:
       pointerOf;                          ///< block argument or yielded value (by yield position) -> pointer
   llvm::SmallVector<mlir::Value> outputs; ///< pointer of each yielded value
   mlir::Value scratchPointer;
+  bool isChecked = false;                     ///< an earlier kernel has checked the bound of the op that this one is of
   mlir::Value failure;                        ///< i32 error number or 0, of a kernel that can fail
   std::vector<std::string> *errors = nullptr; ///< the entry's table: texts and places
   std::vector<std::string> *errorPlaces = nullptr;

@@ -58,7 +58,27 @@ LogicalResult KernelEmitter::emitSingle() {
       return 0;
     });
   };
-  op.lower(b, op->getLoc(), ir::ElementAccess{load, store, reload, fail});
+  auto isInPlace = [&](OpBuilder &builder, Location, unsigned operand) -> Value {
+    return within(builder, [&] {
+      Value pointer = pointerOf.lookup(op->getOperand(operand));
+      return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::eq, pointer, outputs[0]).getResult();
+    });
+  };
+  auto scratchAt = [&](Value i) -> Value {
+    Value offset = arith::IndexCastOp::create(b, loc, b.getI64Type(), i);
+    return LLVM::GEPOp::create(b, loc, scratchPointer.getType(), b.getI64Type(), scratchPointer, ValueRange{offset});
+  };
+  auto loadScratch = [&](OpBuilder &builder, Location, Value i) -> Value {
+    return within(builder, [&] { return LLVM::LoadOp::create(b, loc, b.getI64Type(), scratchAt(i), 8).getResult(); });
+  };
+  auto storeScratch = [&](OpBuilder &builder, Location, Value i, Value element) {
+    within(builder, [&] {
+      LLVM::StoreOp::create(b, loc, element, scratchAt(i), 8);
+      return 0;
+    });
+  };
+  op.lower(b, op->getLoc(),
+           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, isChecked});
   return success();
 }
 

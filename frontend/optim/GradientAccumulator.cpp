@@ -1,6 +1,7 @@
 // What is the gradient of several micro-batches? A sum beside each variable.
 #include "wengert/optim/GradientAccumulator.h"
 
+#include "frontend/Sparse.h"
 #include "frontend/optim/State.h"
 #include "wengert/Function.h"
 
@@ -38,14 +39,21 @@ void GradientAccumulator::addAll(const std::vector<Grad> &grads, double weight, 
   for (size_t i = 0; i < grads.size(); ++i)
     detail::checkGradient("accumulate", grads[i], variables_[i], where);
   std::vector<std::pair<Variable, Tensor>> changes{{weight_, weight_ + weight}};
+  std::vector<detail::RowChange> rows;
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].has_value())
+    if (grads[i].is_sparse()) {
+      SparseRows merged = detail::merged(grads[i].sparse_rows(), where);
+      rows.push_back({sums_[i], merged.indices, weight == 1 ? merged.rows : weight * merged.rows});
+    } else if (grads[i].has_value()) {
       changes.emplace_back(sums_[i], sums_[i] + (weight == 1 ? grads[i].value() : weight * grads[i].value()));
+    }
+  detail::prepare(rows, where);
   std::vector<std::string> reasons = reasons_;
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i].has_value() || !reasons[i].empty())
       reasons[i] = grads[i].has_value() ? "" : grads[i].reason();
   detail::assignAll(changes, where);
+  detail::addRows(rows, where);
   reasons_.swap(reasons);
 }
 

@@ -1,6 +1,7 @@
 // How does a step change the parameters? Each optimiser's formula, and what all of them share: slots, counts, warnings.
 #include "wengert/optim/Optimizer.h"
 
+#include "frontend/Sparse.h"
 #include "frontend/ops/Operands.h"
 #include "frontend/optim/State.h"
 #include "wengert/Function.h"
@@ -222,8 +223,10 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const detail::NamedVari
       if (!state_->schedule.is_constant())
         keep(state_->rate);
       for (size_t i = 0; i < variables.size(); ++i) {
-        keep(variables[i].second);
         keep(state_->seen[places[i]].step);
+        if (grads[i].is_sparse() && takesRows() && decayOf(variables[i].second) == 0)
+          continue; // it changes when nothing fails any more, and in its own memory
+        keep(variables[i].second);
         std::for_each(state_->seen[places[i]].slots.begin(), state_->seen[places[i]].slots.end(), keep);
       }
     }
@@ -234,6 +237,14 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const detail::NamedVari
     throw;
   }
 }
+
+double Optimizer::decayOf(const Variable &variable) const {
+  auto known = state_->groupOf.find(variable.id());
+  return known == state_->groupOf.end() ? state_->weightDecay : state_->groups[known->second].weightDecay_;
+}
+
+bool Optimizer::takesRows() const { return false; }
+std::vector<Optimizer::Row> Optimizer::updateRows(const Update &, const SparseRows &) { return {}; }
 
 /// One step of each variable, whose place among those seen is `places`.
 void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariables &named,
@@ -253,6 +264,7 @@ void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariable
   }
   if (!state_->schedule.is_constant())
     state_->rate.assign(steps.back().rate);
+  std::vector<detail::RowChange> changes; // of rows, when all else is done
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto &[name, variable] = variables[i];
     State::Seen &seen = state_->seen[places[i]];
@@ -261,27 +273,63 @@ void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariable
       auto known = state_->groupOf.find(variable.id());
       const ParameterGroup *group = known == state_->groupOf.end() ? nullptr : &state_->groups[known->second];
       Tensor rate = group ? step->rate * group->factor_ : step->rate;
-      Update each{variable, grads[i].value(), places[i], step->next, rate};
-      if (double decay = group ? group->weightDecay_ : state_->weightDecay; decay > 0)
+      bool byRows = grads[i].is_sparse() && takesRows();
+      Tensor whole = byRows ? Tensor() : grads[i].value();
+      Update each{variable, whole, places[i], step->next, rate};
+      if (double decay = decayOf(variable); decay > 0)
         variable.assign_sub(cast(rate * decay, variable.dtype()) * variable);
-      update(each);
+      if (byRows)
+        for (Row &row : updateRows(each, detail::merged(grads[i].sparse_rows(), {})))
+          changes.push_back({std::move(row.variable), std::move(row.indices), std::move(row.rows)});
+      else
+        update(each);
     } else if (!seen.warned) {
       seen.warned = true;
       std::clog << "warning: Gradients do not exist for variables [" << name
                 << "] when minimizing the loss: " << grads[i].reason() << "\n";
     }
   }
+  detail::prepare(changes, {});
+  detail::addRows(changes, {});
 }
 
 SGD::SGD(Schedule learning_rate, SGDOptions options, Where where)
     : Optimizer(std::move(learning_rate), {}, where, options.weight_decay) {}
 
 void SGD::update(const Update &update) { update.variable.assign_sub(rate(update) * update.gradient); }
+bool SGD::takesRows() const { return true; }
+std::vector<Optimizer::Row> SGD::updateRows(const Update &update, const SparseRows &g) {
+  return {{update.variable, g.indices, -(rate(update) * g.rows)}};
+}
 
-Momentum::Momentum(Schedule learning_rate, double momentum, bool nesterov, double weight_decay, Where where)
+Adagrad::Adagrad(Schedule learning_rate, AdagradOptions options, Where where)
+    : Optimizer(std::move(learning_rate), {"accumulator"}, where, options.weight_decay),
+      constant_(options.initial_accumulator + options.epsilon) {
+  for (auto [name, value] :
+       {std::pair("initial_accumulator", options.initial_accumulator), std::pair("epsilon", options.epsilon)})
+    within("optimizer", name, value, value >= 0 && std::isfinite(value), "finite and 0 or more", where);
+}
+
+void Adagrad::update(const Update &update) {
+  const Variable &accumulator = slot(update, 0);
+  const Tensor &g = update.gradient;
+  Tensor a = accumulator + g * g;
+  accumulator.assign(a);
+  update.variable.assign_sub(rate(update) * g / sqrt(a + constant_));
+}
+
+bool Adagrad::takesRows() const { return true; }
+std::vector<Optimizer::Row> Adagrad::updateRows(const Update &update, const SparseRows &g) {
+  const Variable &accumulator = slot(update, 0);
+  Tensor squares = g.rows * g.rows, a = gather(accumulator, g.indices) + squares;
+  return {{accumulator, g.indices, squares},
+          {update.variable, g.indices, -(rate(update) * g.rows / sqrt(a + constant_))}};
+}
+
+Momentum::Momentum(Schedule learning_rate, double momentum, bool nesterov, double weight_decay, bool lazy, Where where)
     : Optimizer(std::move(learning_rate), {"velocity"}, where, weight_decay),
       momentum_(within("optimizer", "momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)),
-      nesterov_(nesterov) {}
+      nesterov_(nesterov), lazy_(lazy) {}
 
 /// x, and 0 where it is subnormal. The average of a gradient that has become 0 would otherwise decay into the
 /// subnormals and stay there, where every operation costs a hundred cycles: step b of the benchmarks slowed down from
@@ -298,6 +346,19 @@ void Momentum::update(const Update &update) {
   update.variable.assign_sub(rate(update) * (nesterov_ ? update.gradient + momentum_ * v : v));
 }
 
+/// What brings the rows of `from` at these indices to `to`; each row once, at its first place.
+static Tensor stepTo(const Tensor &to, const Tensor &from, const Tensor &isFirst) {
+  return where(isFirst, to - from, 0);
+}
+
+bool Momentum::takesRows() const { return lazy_; }
+std::vector<Optimizer::Row> Momentum::updateRows(const Update &update, const SparseRows &g) {
+  const Variable &velocity = slot(update, 0);
+  Tensor before = gather(velocity, g.indices), isFirst = detail::firstPlaces(g, {}), v = momentum_ * before + g.rows;
+  return {{velocity, g.indices, stepTo(normalOrZero(v), before, isFirst)},
+          {update.variable, g.indices, where(isFirst, -(rate(update) * (nesterov_ ? g.rows + momentum_ * v : v)), 0)}};
+}
+
 Adam::Adam(Schedule learning_rate, AdamOptions options, Where where)
     : Optimizer(std::move(learning_rate), {"m", "v"}, where, options.weight_decay), options_(options) {
   within("optimizer", "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
@@ -306,20 +367,42 @@ Adam::Adam(Schedule learning_rate, AdamOptions options, Where where)
          "finite and 0 or more", where);
 }
 
+namespace {
+/// What a step of Adam makes of the moments m and v by the gradient g.
+struct AdamStep {
+  Tensor m, v, change;
+};
+} // namespace
+
 /// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose
 /// 1e-5 of the first steps in f32.
-void Adam::update(const Update &update) {
-  DType dtype = update.variable.dtype();
-  Tensor t = cast(update.step, dtype), g = update.gradient;
-  Tensor step = -rate(update) / expm1(t * std::log(options_.beta_1)),
-         correction = -1.0 / expm1(t * std::log(options_.beta_2));
-  const Variable &first = slot(update, 0), &second = slot(update, 1);
-  Tensor m = options_.beta_1 * first + (1 - options_.beta_1) * g,
-         v = options_.beta_2 * second + (1 - options_.beta_2) * (g * g);
+static AdamStep adamStep(const AdamOptions &options, const Tensor &rate, const Tensor &count, const Tensor &first,
+                         const Tensor &second, const Tensor &g) {
+  Tensor t = cast(count, g.dtype());
+  Tensor step = -rate / expm1(t * std::log(options.beta_1)), correction = -1.0 / expm1(t * std::log(options.beta_2));
+  Tensor m = options.beta_1 * first + (1 - options.beta_1) * g,
+         v = options.beta_2 * second + (1 - options.beta_2) * (g * g);
   Tensor kept = normalOrZero(m);
-  first.assign(kept);
-  second.assign(where(kept == 0 && isSubnormal(v), 0, v)); // beside an m that is not 0, a small v counts
-  update.variable.assign_sub(step * m / (sqrt(v * correction) + options_.epsilon));
+  return {kept, where(kept == 0 && isSubnormal(v), 0, v), // beside an m that is not 0, a small v counts
+          step * m / (sqrt(v * correction) + options.epsilon)};
+}
+
+void Adam::update(const Update &update) {
+  const Variable &first = slot(update, 0), &second = slot(update, 1);
+  AdamStep next = adamStep(options_, rate(update), update.step, first, second, update.gradient);
+  first.assign(next.m);
+  second.assign(next.v);
+  update.variable.assign_sub(next.change);
+}
+
+bool Adam::takesRows() const { return options_.lazy; }
+std::vector<Optimizer::Row> Adam::updateRows(const Update &update, const SparseRows &g) {
+  const Variable &first = slot(update, 0), &second = slot(update, 1);
+  Tensor m = gather(first, g.indices), v = gather(second, g.indices), isFirst = detail::firstPlaces(g, {});
+  AdamStep next = adamStep(options_, rate(update), update.step, m, v, g.rows);
+  return {{first, g.indices, stepTo(next.m, m, isFirst)},
+          {second, g.indices, stepTo(next.v, v, isFirst)},
+          {update.variable, g.indices, where(isFirst, -next.change, 0)}};
 }
 
 std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads, const Located &max_norm) {
@@ -329,7 +412,9 @@ std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad>
   Tensor sum;
   for (const Grad &grad : grads)
     if (grad.has_value()) {
-      Tensor squares = reduce_sum(square(Located(grad.value(), where)));
+      // What is added at one index is one row.
+      Tensor value = grad.is_sparse() ? detail::merged(grad.sparse_rows(), where).rows : grad.value();
+      Tensor squares = reduce_sum(square(Located(value, where)));
       sum = sum.defined() ? Located(sum, where) + Located(squares, where) : squares;
     }
   if (!sum.defined())
@@ -340,7 +425,11 @@ std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad>
   scale = Located(scale, where) + Located(Located(total, where) - Located(total, where), where);
   std::vector<Grad> clipped = grads;
   for (Grad &grad : clipped)
-    if (grad.has_value())
+    if (grad.is_sparse())
+      grad = Grad(SparseRows{grad.sparse_rows().indices,
+                             Located(grad.sparse_rows().rows, where) * Located(scale, where), grad.shape()},
+                  where);
+    else if (grad.has_value())
       grad = Grad(Located(grad.value(), where) * Located(scale, where));
   return {std::move(clipped), std::move(total)};
 }

@@ -27,8 +27,8 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
   if (!grad.has_value())
     return;
   currentValue(variable.state(), where); // no parameter of a trace that has ended
-  const Tensor &value = grad.value();
-  const TensorType &given = value.body()->type;
+  const Tensor &value = grad.is_sparse() ? grad.sparse_rows().rows : grad.value();
+  const TensorType given{grad.dtype(), grad.shape()};
   std::string name =
       variable.name().empty() && !known.empty() ? "variable '" + known + "'" : describe(*variable.state());
   if (!runtime::isFloat(type.dtype))
@@ -38,6 +38,13 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
     raiseOp(op, "the gradient of " + name + " is " + toString(given) + ", the variable " + toString(type),
             "pass the gradients in the order of the variables, each of its variable's shape and dtype", {given, type},
             where, given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
+  if (grad.is_sparse() && !grad.sparse_rows().indices.symbolic())
+    for (int64_t index : grad.sparse_rows().indices.to_vector<int64_t>(where))
+      if (index < 0 || index >= type.shape.dim(0))
+        raiseOp(op,
+                "the gradient of " + name + " has a row " + std::to_string(index) + ", and the variable is " +
+                    toString(type),
+                "its indices lie in [0, " + std::to_string(type.shape.dim(0)) + ")", {type}, where, ErrorKind::lookup);
   if (stateOf(value)->spec || (stateOf(value)->symbol && !level().trace))
     raiseOutOfScope(op, value, where);
 }

@@ -190,6 +190,8 @@ public:
   virtual void place(Tensor &leaf) = 0;
   virtual void place(Variable &leaf) = 0;
   virtual void result(const Tensor &tensor) = 0;
+  /// Whether a gradient may be handed over as rows: two results.
+  virtual bool keepsRows() const { return true; }
   /// The result's structure with its tensors emptied; every call copies it and fills it in. A gradient that exists
   /// keeps a tensor without elements, so that it differs from an empty one.
   std::shared_ptr<const void> prototype;
@@ -197,6 +199,10 @@ public:
 protected:
   ~TraceFrame() = default;
 };
+
+/// A sparse gradient of this shape without its tensors, and one with them: dense where a tape records what follows.
+WENGERT_API Grad emptyRows(const Shape &shape);
+WENGERT_API Grad rowsOf(const Tensor &indices, const Tensor &rows, const Shape &shape);
 
 /// Runs the user's callable on placeholders.
 struct Body {
@@ -275,7 +281,11 @@ template <class R, class F, class... A> struct Tracer {
         } else if constexpr (std::same_as<L, Variable>) {
           static_assert(!std::same_as<L, Variable>, "return variable.value(): a function returns tensors");
         } else if constexpr (std::same_as<L, Grad>) {
-          if (leaf.has_value()) {
+          if (leaf.is_sparse() && frame.keepsRows()) {
+            frame.result(leaf.sparse_rows().indices);
+            frame.result(leaf.sparse_rows().rows);
+            leaf = emptyRows(leaf.sparse_rows().shape);
+          } else if (leaf.has_value()) {
             frame.result(leaf.value());
             leaf = Grad(Tensor(TensorSpec()));
           }
@@ -297,9 +307,14 @@ template <class R> R unpack(Results &results) {
     visit(result, [&]<class L>(L &leaf) {
       if constexpr (std::same_as<L, Tensor>)
         leaf = std::move(results.tensors[next++]);
-      else if constexpr (std::same_as<L, Grad>)
-        if (leaf.has_value())
+      else if constexpr (std::same_as<L, Grad>) {
+        if (leaf.is_sparse()) {
+          leaf = rowsOf(results.tensors[next], results.tensors[next + 1], leaf.shape());
+          next += 2;
+        } else if (leaf.has_value()) {
           leaf = Grad(std::move(results.tensors[next++]));
+        }
+      }
     });
     return result;
   }

@@ -5,16 +5,33 @@
 
 #include <array>
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 namespace wg {
 
+/// A gradient that is zero but at some rows: `rows[i]` is added at row `indices[i]` of a tensor of `shape`. An index may
+/// be there several times.
+struct SparseRows {
+  Tensor indices; ///< i64[n] or i32[n], in [0, shape[0])
+  Tensor rows;    ///< [n, shape[1:]...]
+  Shape shape;
+};
+
+namespace detail {
+struct SparseState;
+}
+
+/// A gradient, or why there is none. That of a tensor from which rows were gathered and nothing else was computed is
+/// kept as these rows, unless a tape records it: SGD and Adagrad, clipping and accumulation touch no others. Wherever
+/// a tensor is asked for it is that tensor, with the rows added up.
 class WENGERT_API Grad {
 public:
   Grad();
   Grad(Tensor value);
+  Grad(SparseRows rows, Where where = Where::current());
   Grad(const Grad &other);
   Grad(Grad &&other) noexcept;
   Grad &operator=(const Grad &other);
@@ -22,13 +39,16 @@ public:
   ~Grad();
   static Grad none(std::string reason);
 
-  bool has_value() const { return value_.defined(); }
+  bool has_value() const { return value_.defined() || sparse_; }
+  bool is_sparse() const { return sparse_ != nullptr; }
+  /// The rows; an error if it is not sparse.
+  const SparseRows &sparse_rows(Where where = Where::current()) const;
   explicit operator bool() const { return has_value(); }
   bool operator!() const { return !has_value(); }
   /// Throws Error with the reason if there is none.
   const Tensor &value(Where where = Where::current()) const & {
-    if (!has_value()) [[unlikely]]
-      raiseEmpty(where);
+    if (!value_.defined()) [[unlikely]]
+      return denseValue(where);
     return value_;
   }
   Tensor value(Where where = Where::current()) const && { return value(where); }
@@ -37,12 +57,16 @@ public:
   std::string reason() const && { return reason_; }
 
   // What the tensor has; of an empty one, the error of value().
-  DType dtype(Where where = Where::current()) const { return value(where).dtype(where); }
-  const Shape &shape(Where where = Where::current()) const & { return value(where).shape(where); }
-  Shape shape(Where where = Where::current()) const && { return value(where).shape(where); }
+  DType dtype(Where where = Where::current()) const {
+    return is_sparse() ? sparse_rows(where).rows.dtype(where) : value(where).dtype(where);
+  }
+  const Shape &shape(Where where = Where::current()) const & {
+    return is_sparse() ? sparse_rows(where).shape : value(where).shape(where);
+  }
+  Shape shape(Where where = Where::current()) const && { return shape(where); }
   int64_t dim(int64_t axis, Where where = Where::current()) const { return value(where).dim(axis, where); }
-  int rank(Where where = Where::current()) const { return value(where).rank(where); }
-  int64_t size(Where where = Where::current()) const { return value(where).size(where); }
+  int rank(Where where = Where::current()) const { return shape(where).rank(); }
+  int64_t size(Where where = Where::current()) const { return shape(where).numElements(); }
   template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
   template <Arithmetic T> std::vector<T> to_vector(Where where = Where::current()) const {
     return value(where).template to_vector<T>(where);
@@ -53,8 +77,11 @@ public:
   RowIterator end(Where where = Where::current()) const { return value(where).end(where); }
 
 private:
+  /// The rows added up, once; an error with the reason if there are none.
+  const Tensor &denseValue(const Where &where) const;
   [[noreturn]] void raiseEmpty(const Where &where) const;
   Tensor value_;
+  std::shared_ptr<detail::SparseState> sparse_;
   std::string reason_;
 };
 

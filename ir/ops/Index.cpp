@@ -1,4 +1,5 @@
-// Places as data: one_hot, gather, scatter_add; and the loop nests that Structured ops share.
+// Places as data: one_hot, gather, scatter_add, index_add, first_occurrence; and the loop nests that Structured ops
+// share.
 #include "ir/Build.h"
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
@@ -78,15 +79,18 @@ Value OneHotOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int
 
 //===- gather and scatter_add -------------------------------------------------------------------------------===//
 
-/// Reads operand 1, the indices, at `at`, as i64.
-static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<Value> at) {
-  Value index = memory.load(b, loc, 1, at);
+/// Reads the indices, an operand, at `at`, as i64.
+static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, unsigned operand, ArrayRef<Value> at) {
+  Value index = memory.load(b, loc, operand, at);
   return index.getType().isInteger(64) ? index : arith::ExtSIOp::create(b, loc, b.getI64Type(), index).getResult();
 }
 
 /// Builds `body` where all indices lie in [0, size), else a failure that names the first one that does not.
-static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory,
-                            ArrayRef<int64_t> shape, int64_t size, function_ref<void(OpBuilder &)> body) {
+static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory, IndexBound range,
+                            ArrayRef<int64_t> shape, function_ref<void(OpBuilder &)> body) {
+  if (memory.isChecked)
+    return body(b);
+  int64_t size = range.size;
   Value no = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
         none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 0),
         one = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 1);
@@ -94,7 +98,7 @@ static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const Elem
   SmallVector<Value> found =
       fold(b, loc, shape, ValueRange{no, none, none},
            [&](OpBuilder &b, Location loc, ArrayRef<Value> at, ValueRange carried) {
-             Value index = indexAt(b, loc, memory, at);
+             Value index = indexAt(b, loc, memory, range.operand, at);
              // Unsigned: a negative index is a large one. Index and position stay once there is an offender.
              Value outside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, index, bound);
              Value broken = arith::OrIOp::create(b, loc, carried[0], outside);
@@ -120,9 +124,9 @@ static SmallVector<Value> join(ArrayRef<Value> first, ArrayRef<Value> rest) {
 void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> x = getX().getType().getShape(), indices = getIndices().getType().getShape();
   size_t batch = getBatchDims();
-  whereIndicesFit("gather", b, loc, memory, indices, x[batch], [&](OpBuilder &b) {
+  whereIndicesFit("gather", b, loc, memory, *indexBound(), indices, [&](OpBuilder &b) {
     forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
-      Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
+      Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, 1, i));
       forEach(b, loc, x.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
         memory.store(b, loc, join(i, j), memory.load(b, loc, 0, join(join(i.take_front(batch), {row}), j)));
       });
@@ -130,21 +134,97 @@ void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   });
 }
 
+std::optional<IndexBound> GatherOp::indexBound() { return IndexBound{1, getX().getType().getDimSize(getBatchDims())}; }
+
+/// y[indices[i], j] += updates[i, j], for operands `updates` and `indices`.
+static void addRows(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> y,
+                    ArrayRef<int64_t> shapeOfIndices, size_t batch, unsigned updates, unsigned indices) {
+  forEach(b, loc, shapeOfIndices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
+    Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, indices, i));
+    forEach(b, loc, y.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+      SmallVector<Value> place = join(join(i.take_front(batch), {row}), j);
+      Value update = memory.load(b, loc, updates, join(i, j)), sum = memory.reload(b, loc, place);
+      sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult()
+                         : arith::AddIOp::create(b, loc, sum, update).getResult();
+      memory.store(b, loc, place, sum);
+    });
+  });
+}
+
 void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
-  size_t batch = getBatchDims();
-  whereIndicesFit("scatter_add", b, loc, memory, indices, y[batch], [&](OpBuilder &b) {
+  whereIndicesFit("scatter_add", b, loc, memory, *indexBound(), indices, [&](OpBuilder &b) {
     Value zero = constant(b, loc, signless(getType().getElementType()), 0.0);
     forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) { memory.store(b, loc, at, zero); });
-    forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
-      Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, i));
-      forEach(b, loc, y.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
-        SmallVector<Value> place = join(join(i.take_front(batch), {row}), j);
-        Value update = memory.load(b, loc, 0, join(i, j)), sum = memory.reload(b, loc, place);
-        sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult()
-                           : arith::AddIOp::create(b, loc, sum, update).getResult();
-        memory.store(b, loc, place, sum);
+    addRows(b, loc, memory, y, indices, getBatchDims(), 0, 1);
+  });
+}
+
+std::optional<IndexBound> ScatterAddOp::indexBound() { return IndexBound{1, getType().getDimSize(getBatchDims())}; }
+
+void IndexAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
+  ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
+  whereIndicesFit("index_add", b, loc, memory, *indexBound(), indices, [&](OpBuilder &b) {
+    Value elsewhere = arith::XOrIOp::create(b, loc, memory.isInPlace(b, loc, 0),
+                                            arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+    scf::IfOp::create(b, loc, elsewhere, [&](OpBuilder &b, Location loc) {
+      forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+        memory.store(b, loc, at, memory.load(b, loc, 0, at));
       });
+      scf::YieldOp::create(b, loc);
+    });
+    addRows(b, loc, memory, y, indices, getBatchDims(), 1, 2);
+  });
+}
+
+std::optional<IndexBound> IndexAddOp::indexBound() { return IndexBound{2, getType().getDimSize(getBatchDims())}; }
+int64_t IndexAddOp::overwritten() { return 0; }
+
+//===- first_occurrence -------------------------------------------------------------------------------------===//
+
+/// A table of places, by open addressing: a power of two, at least half of it free.
+int64_t FirstOccurrenceOp::scratchElements() {
+  return static_cast<int64_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(2 * getType().getShape().back() + 1)));
+}
+
+void FirstOccurrenceOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
+  ArrayRef<int64_t> shape = getType().getShape();
+  int64_t size = scratchElements();
+  forEach(b, loc, shape.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+    auto number = [&](OpBuilder &b, int64_t value) -> Value {
+      return arith::ConstantIntOp::create(b, loc, b.getI64Type(), value);
+    };
+    auto read = [&](OpBuilder &b, Value place) {
+      Value index = arith::IndexCastOp::create(b, loc, b.getIndexType(), place);
+      return indexAt(b, loc, memory, 0, join(at, {index}));
+    };
+    auto slot = [&](OpBuilder &b, Value h) -> Value { return arith::IndexCastOp::create(b, loc, b.getIndexType(), h); };
+    forEach(b, loc, size,
+            [&](OpBuilder &b, Location loc, ArrayRef<Value> h) { memory.storeScratch(b, loc, h[0], number(b, -1)); });
+    forEach(b, loc, shape.back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
+      Value own = arith::IndexCastOp::create(b, loc, b.getI64Type(), i[0]), x = read(b, own);
+      // Fibonacci hashing (Knuth, volume 3, section 6.4), and the next free or equal place from there.
+      Value hash = arith::MulIOp::create(b, loc, x, number(b, static_cast<int64_t>(0x9e3779b97f4a7c15u)));
+      hash = arith::ShRUIOp::create(b, loc, hash,
+                                    number(b, 64 - static_cast<int64_t>(llvm::Log2_64(static_cast<uint64_t>(size)))));
+      auto probe = scf::WhileOp::create(
+          b, loc, TypeRange{b.getI64Type()}, ValueRange{hash},
+          [&](OpBuilder &b, Location loc, ValueRange h) {
+            Value known = memory.loadScratch(b, loc, slot(b, h[0]));
+            Value taken = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, known, number(b, 0));
+            Value other = read(b, arith::MaxSIOp::create(b, loc, known, number(b, 0)));
+            Value differs = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, other, x);
+            scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, taken, differs), h);
+          },
+          [&](OpBuilder &b, Location loc, ValueRange h) {
+            Value next = arith::AddIOp::create(b, loc, h[0], number(b, 1));
+            scf::YieldOp::create(b, loc, ValueRange{arith::AndIOp::create(b, loc, next, number(b, size - 1))});
+          });
+      Value place = slot(b, probe.getResult(0)), known = memory.loadScratch(b, loc, place);
+      Value isNew = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, known, number(b, 0));
+      Value first = arith::SelectOp::create(b, loc, isNew, own, known);
+      memory.storeScratch(b, loc, place, first);
+      memory.store(b, loc, join(at, {i[0]}), first);
     });
   });
 }
@@ -158,6 +238,9 @@ Terms GatherOp::transpose(Expr ct) {
 
 /// y[k, j] = sum of updates[i, j] over the i with indices[i] = k, so dupdates[i, j] = ct[indices[i], j].
 Terms ScatterAddOp::transpose(Expr ct) { return ct.make<GatherOp>(ct, getIndices(), getBatchDims()); }
+
+/// y = x but for what is added at indices, so dx = ct and dupdates[i, j] = ct[indices[i], j].
+Terms IndexAddOp::transpose(Expr ct) { return {ct, ct.make<GatherOp>(ct, getIndices(), getBatchDims())}; }
 
 //===- Batches ----------------------------------------------------------------------------------------------===//
 
@@ -179,5 +262,14 @@ FailureOr<Expr> ScatterAddOp::batch(const Lanes &x) {
     return failure();
   return updates->scattered(*indices, x.withCount(getShape(), getSizes()), getBatchDims() + 1);
 }
+
+FailureOr<Expr> IndexAddOp::batch(const Lanes &x) {
+  FailureOr<Expr> to = x.spread(0), updates = x.spread(1), indices = x.spread(2);
+  if (failed(to) || failed(updates) || failed(indices))
+    return failure();
+  return to->make<IndexAddOp>(*to, *updates, *indices, getBatchDims() + 1);
+}
+
+FailureOr<Expr> FirstOccurrenceOp::batch(const Lanes &x) { return x[0].make<FirstOccurrenceOp>(x[0]); }
 
 } // namespace wg::ir

@@ -1,7 +1,9 @@
 // Places as data. Every index is checked before anything is written.
 #include "runtime/kernels/Kernels.h"
 
+#include <array>
 #include <cstring>
+#include <unordered_map>
 
 namespace wg::runtime {
 
@@ -113,15 +115,8 @@ static Status gatherKernel(std::span<const Array> operands, const Attrs &attrs, 
   });
 }
 
-// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...], in each place of the batch -------------------------
-static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
-  const TensorType &updates = operands[0], &indices = operands[1];
-  if (Status status = checkIndex("the indices", indices); !status.ok())
-    return status;
-  if (Status status = checkSizes(attrs.ints(0)); !status.ok())
-    return status;
-  TensorType y{updates.dtype, Shape(attrs.ints(0))};
-  int64_t batch = ScatterAddAttrs{attrs}.batch_dims();
+/// Whether the updates are rows of y at the indices.
+static Status checkUpdates(const TensorType &updates, const TensorType &indices, const TensorType &y, int64_t batch) {
   if (Status status = y.shape.rank() > 0 || batch != 0 ? checkBatch(y, "y", indices, batch) : Status(); !status.ok())
     return status;
   int first = static_cast<int>(batch) + 1; // of the axes of one row
@@ -130,38 +125,108 @@ static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &re
     int own = axis - indices.shape.rank();
     ok = mayBeEqual(updates.shape.dim(axis), own < 0 ? indices.shape.dim(axis) : y.shape.dim(own + first));
   }
-  if (!ok)
-    return valueError(say("updates ", updates, " are not the rows of ", y, " at indices ", indices),
-                      "their shape is that of the indices, then that of one row");
+  return ok ? Status()
+            : valueError(say("updates ", updates, " are not the rows of ", y, " at indices ", indices),
+                         "their shape is that of the indices, then that of one row");
+}
+
+/// y[indices[i...], j...] += updates[i..., j...], where all indices are in range.
+template <class I> static void addRows(const Array &updates, std::span<const I> indices, Array &y, int64_t batch) {
+  int axis = static_cast<int>(batch);
+  int64_t rows = y.shape()[axis], row = stridesOf(y.shape())[axis], places = sizeOfFirst(y.shape(), batch);
+  int64_t each = places == 0 ? 0 : static_cast<int64_t>(indices.size()) / places; // indices of one place of the batch
+  (void)visit(Numbers(), y.dtype(), [&]<class T>(T) -> Status {
+    const T *from = updates.data<T>();
+    T *to = y.data<T>();
+    for (int64_t i = 0, count = static_cast<int64_t>(indices.size()); i < count; ++i) {
+      T *sums = to + (i / each * rows + indices[static_cast<size_t>(i)]) * row;
+      for (int64_t j = 0; j < row; ++j)
+        sums[j] = wrappedAdd(sums[j], from[i * row + j]);
+    }
+    return {};
+  });
+}
+
+// ---- scatter_add: y[indices[i...], j...] += updates[i..., j...], in each place of the batch -------------------------
+static Status scatterAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  const TensorType &updates = operands[0], &indices = operands[1];
+  if (Status status = checkIndex("the indices", indices); !status.ok())
+    return status;
+  if (Status status = checkSizes(attrs.ints(0)); !status.ok())
+    return status;
+  TensorType y{updates.dtype, Shape(attrs.ints(0))};
+  if (Status status = checkUpdates(updates, indices, y, ScatterAddAttrs{attrs}.batch_dims()); !status.ok())
+    return status;
   results.push_back(y);
   return {};
 }
 static Status scatterAddKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
-  const Array &updates = operands[0];
   Array &y = results[0];
-  int batch = static_cast<int>(ScatterAddAttrs{attrs}.batch_dims());
-  int64_t rows = y.shape()[batch], row = stridesOf(y.shape())[batch], places = sizeOfFirst(y.shape(), batch);
-  return withIndices(operands[1], rows, "an axis", [&]<class I>(std::span<const I> indices) {
-    int64_t each = places == 0 ? 0 : static_cast<int64_t>(indices.size()) / places; // indices of one place of the batch
-    if (size_t bytes = y.numBytes())
-      std::memset(y.buffer.data(), 0, bytes);
-    (void)visit(Numbers(), y.dtype(), [&]<class T>(T) -> Status {
-      const T *from = updates.data<T>();
-      T *to = y.data<T>();
-      for (int64_t i = 0, count = static_cast<int64_t>(indices.size()); i < count; ++i) {
-        T *sums = to + (i / each * rows + indices[static_cast<size_t>(i)]) * row;
-        for (int64_t j = 0; j < row; ++j)
-          sums[j] = wrappedAdd(sums[j], from[i * row + j]);
-      }
-      return {};
-    });
+  int64_t batch = ScatterAddAttrs{attrs}.batch_dims();
+  return withIndices(operands[1], y.shape()[static_cast<int>(batch)], "an axis",
+                     [&]<class I>(std::span<const I> indices) {
+                       if (size_t bytes = y.numBytes())
+                         std::memset(y.buffer.data(), 0, bytes);
+                       addRows(operands[0], indices, y, batch);
+                     });
+}
+
+// ---- index_add: y = x, and y[indices[i...], j...] += updates[i..., j...], in each place of the batch ---------------
+static Status indexAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  const TensorType &x = operands[0], &updates = operands[1], &indices = operands[2];
+  if (updates.dtype != x.dtype)
+    return typeError(say("x is ", x, ", the updates are ", updates), "cast the updates to x's dtype");
+  if (Status status = checkIndex("the indices", indices); !status.ok())
+    return status;
+  int64_t batch = IndexAddAttrs{attrs}.batch_dims();
+  if (Status status = checkUpdates(updates, indices, x, batch); !status.ok())
+    return status;
+  results.push_back(x);
+  return {};
+}
+static Status indexAddKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
+  const Array &x = operands[0];
+  Array &y = results[0];
+  int64_t batch = IndexAddAttrs{attrs}.batch_dims();
+  return withIndices(operands[2], y.shape()[static_cast<int>(batch)], "an axis",
+                     [&]<class I>(std::span<const I> indices) {
+                       if (size_t bytes = y.numBytes(); bytes && y.buffer.data() != x.buffer.data())
+                         std::memcpy(y.buffer.data(), x.buffer.data(), bytes);
+                       addRows(operands[1], indices, y, batch);
+                     });
+}
+
+// ---- first_occurrence: y[..., i] = the smallest j with x[..., j] = x[..., i] ---------------------------------------
+static Status firstOccurrenceRule(TypeSpan operands, const Attrs &, TypeList &results) {
+  if (Status status = checkIndex("the elements of x", operands[0]); !status.ok())
+    return status;
+  if (operands[0].shape.rank() == 0)
+    return valueError(say("x has a last axis, got ", operands[0]));
+  results.push_back({DType::i64, operands[0].shape});
+  return {};
+}
+static Status firstOccurrenceKernel(std::span<const Array> operands, const Attrs &, std::span<Array> results) {
+  const Array &x = operands[0];
+  int64_t n = x.shape()[x.shape().rank() - 1];
+  return visit(Indices(), x.dtype(), [&]<class I>(I) -> Status {
+    std::span<const I> all = x.span<I>();
+    auto *y = results[0].data<int64_t>();
+    for (size_t row = 0; n != 0 && row < all.size(); row += static_cast<size_t>(n)) {
+      std::unordered_map<I, int64_t> first;
+      first.reserve(static_cast<size_t>(n));
+      for (int64_t i = 0; i < n; ++i)
+        y[row + static_cast<size_t>(i)] = first.try_emplace(all[row + static_cast<size_t>(i)], i).first->second;
+    }
+    return {};
   });
 }
 
 std::span<const KernelRow> indexKernels() {
   static constexpr KernelRow rows[] = {{"one_hot", oneHotRule, oneHotKernel},
                                        {"gather", gatherRule, gatherKernel},
-                                       {"scatter_add", scatterAddRule, scatterAddKernel}};
+                                       {"scatter_add", scatterAddRule, scatterAddKernel},
+                                       {"index_add", indexAddRule, indexAddKernel},
+                                       {"first_occurrence", firstOccurrenceRule, firstOccurrenceKernel}};
   return rows;
 }
 

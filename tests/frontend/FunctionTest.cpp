@@ -1006,3 +1006,14 @@ TEST(Function, EveryStaticIsKeyedByItsOwnValue) {
   __extension__ typedef __int128 Huge;
   static_assert(!detail::isStatic<Huge> && !Arithmetic<Huge>);
 }
+
+TEST(Function, AWorkspaceOfManyMegabytesCompiles) {
+  // Two values of 320 MB each, none of which is computed here.
+  auto f = wg::function("f", [](const Tensor &x, const Tensor &a, const Tensor &b) {
+    Tensor wide = matmul(x, a);
+    return matmul(exp(matmul(wide, b)), transpose(b)) + wide;
+  });
+  ConcreteFunction concrete =
+      f.trace(TensorSpec{f32, {20000, 4}}, TensorSpec{f32, {4, 4000}}, TensorSpec{f32, {4000, 4000}});
+  EXPECT_FALSE(concrete.kernels().empty());
+}

@@ -106,6 +106,16 @@ protected:
   };
   /// What the gradient does; the weight decay is done.
   virtual void update(const Update &update) = 0;
+  /// Rows that are added to those of a variable when the whole step is computed.
+  struct Row {
+    Variable variable;
+    Tensor indices, rows;
+  };
+  /// Whether updateRows takes a gradient that is rows; else it is taken as a whole.
+  virtual bool takesRows() const;
+  /// The same by the rows of a gradient, in which each index counts once (at its other places the rows are 0): what is
+  /// to be added to the variable and its slots. `update.gradient` is undefined.
+  virtual std::vector<Row> updateRows(const Update &update, const SparseRows &gradient);
   /// Slot `which` of a variable, zeros at first.
   const Variable &slot(const Update &update, size_t which) const;
   /// The learning rate in the variable's dtype.
@@ -113,6 +123,7 @@ protected:
 
 private:
   struct State;
+  double decayOf(const Variable &variable) const;
   void applyAll(const std::vector<Grad> &grads, const detail::NamedVariables &variables, const Where &where);
   void buildAll(const detail::NamedVariables &variables, const Where &where);
   void step(const std::vector<Grad> &grads, const detail::NamedVariables &variables, const std::vector<size_t> &places);
@@ -123,52 +134,82 @@ struct SGDOptions {
   double weight_decay = 0; ///< finite and 0 or more, here and below
 };
 
-/// p -= lr g
+/// p -= lr g. Of a sparse gradient it touches the rows only, with the same result.
 class WENGERT_API SGD : public Optimizer {
 public:
   explicit SGD(Schedule learning_rate, SGDOptions options = {}, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
+  bool takesRows() const override;
+  std::vector<Row> updateRows(const Update &update, const SparseRows &gradient) override;
 };
 
-/// v = momentum v + g; p -= lr v, or lr (g + momentum v) where `nesterov` (Sutskever et al. 2013). Slot `velocity`.
-/// The momentum lies in [0, 1].
-class WENGERT_API Momentum : public Optimizer {
+struct AdagradOptions {
+  double initial_accumulator = 0.1, epsilon = 1e-7; ///< finite and 0 or more
+  double weight_decay = 0;
+};
+
+/// a += g^2; p -= lr g / sqrt(a + initial_accumulator + epsilon) (Duchi, Hazan and Singer 2011, with the constants of
+/// tf.keras). Slot `accumulator`, which is 0 at first. Of a sparse gradient it touches the rows only, with the same
+/// result.
+class WENGERT_API Adagrad : public Optimizer {
 public:
-  explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0,
-                    Where where = Where::current());
+  explicit Adagrad(Schedule learning_rate = 0.001, AdagradOptions options = {}, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
+  bool takesRows() const override;
+  std::vector<Row> updateRows(const Update &update, const SparseRows &gradient) override;
+
+private:
+  double constant_;
+};
+
+/// v = momentum v + g; p -= lr v, or lr (g + momentum v) where `nesterov` (Sutskever et al. 2013). Slot `velocity`.
+/// The momentum lies in [0, 1]. With `lazy` a sparse gradient steps its rows only: the velocity of the others neither
+/// decays nor moves them, which gives other numbers.
+class WENGERT_API Momentum : public Optimizer {
+public:
+  explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0,
+                    bool lazy = false, Where where = Where::current());
+
+protected:
+  void update(const Update &update) override;
+  bool takesRows() const override;
+  std::vector<Row> updateRows(const Update &update, const SparseRows &gradient) override;
 
 private:
   double momentum_;
-  bool nesterov_;
+  bool nesterov_, lazy_;
 };
 
 struct AdamOptions {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0; ///< more than 0: AdamW
+  bool lazy = false;       ///< of a sparse gradient only the rows are stepped: other numbers, at the cost of the rows
 };
 
 /// Adam (Kingma and Ba 2015, algorithm 1), with t = 1, 2, ... and epsilon outside the root:
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
 /// With a weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2).
 /// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in
-/// [0, 1), epsilon is not negative.
+/// [0, 1), epsilon is not negative. With `lazy` the moments of rows without a gradient do not decay.
 class WENGERT_API Adam : public Optimizer {
 public:
   explicit Adam(Schedule learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
+  bool takesRows() const override;
+  std::vector<Row> updateRows(const Update &update, const SparseRows &gradient) override;
 
 private:
   AdamOptions options_;
 };
 
-/// Scales the gradients so that the norm of all of them together is at most `max_norm`; empty ones stay empty.
+/// Scales the gradients so that the norm of all of them together is at most `max_norm`; empty ones stay empty, and
+/// sparse ones sparse, in whose norm each row counts once, with all that is added at its index.
 /// Returns the gradients and the norm before scaling. The dtypes must be equal. Where the norm is infinite or NaN,
 /// every element is NaN, as in TensorFlow. Errors: a number `max_norm` that is not 0 or more.
 WENGERT_API std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads,
@@ -183,8 +224,12 @@ template <class Grads> std::pair<Grads, Tensor> clip_by_global_norm(const Grads 
     size_t next = 0;
     detail::visit(result.first, [&]<class Leaf>(Leaf &leaf) {
       if constexpr (std::same_as<Leaf, Grad> || std::same_as<Leaf, Tensor>)
-        if (const Grad &grad = clipped.first[next++]; grad.has_value())
-          leaf = Leaf(grad.value());
+        if (const Grad &grad = clipped.first[next++]; grad.has_value()) {
+          if constexpr (std::same_as<Leaf, Grad>)
+            leaf = grad;
+          else
+            leaf = grad.value();
+        }
     });
     result.second = std::move(clipped.second);
   }

@@ -1,0 +1,164 @@
+// What derivatives cost beside the function: a Jacobian of 28 columns and 1,600 rows of a chain of rotations, a Hessian
+// of 30 x 30, and steps of an embedding by the rows that it gathered. Ratios are medians of alternating rounds.
+#include <wengert/wengert.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace wg;
+
+/// Seconds of one call, over about `budget` seconds.
+static double timeOf(const std::function<void()> &f, double budget = 0.05) {
+  using Clock = std::chrono::steady_clock;
+  f();
+  int64_t calls = 0;
+  auto begin = Clock::now();
+  double seconds = 0;
+  for (; seconds < budget; seconds = std::chrono::duration<double>(Clock::now() - begin).count(), ++calls)
+    f();
+  return seconds / static_cast<double>(calls);
+}
+static double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Times `each` in turn, and prints them with the ratio of each to the first.
+static void compare(const std::string &title, const std::vector<std::pair<std::string, std::function<void()>>> &each) {
+  std::vector<std::vector<double>> times(each.size()), ratios(each.size());
+  for (int round = 0; round < 7; ++round)
+    for (size_t i = 0; i < each.size(); ++i) {
+      times[i].push_back(timeOf(each[i].second));
+      ratios[i].push_back(times[i].back() / times[0].back());
+    }
+  fmt::print("{}\n", title);
+  for (size_t i = 0; i < each.size(); ++i)
+    fmt::print("  {:<44} {:>10.1f} us  {:>7.2f}\n", each[i].first, median(times[i]) * 1e6, median(ratios[i]));
+}
+
+static Tensor numbers(std::initializer_list<int64_t> shape, double scale = 1) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return scale * sin(reshape(arange(0, count, 1, f64) * 1.7, Shape(std::vector<int64_t>(shape))));
+}
+
+/// The rotation by an angle about axis 0, 1 or 2, as a matrix [4, 4].
+static Tensor rotation(const Tensor &angle, int axis) {
+  static const Tensor identity = eye(4, {}, f64);
+  auto unit = [](int64_t i, int64_t j) {
+    std::vector<double> elements(16, 0.0);
+    elements[static_cast<size_t>(4 * i + j)] = 1;
+    return Tensor::from(elements, {4, 4});
+  };
+  static const std::vector<Tensor> planes = [&] {
+    std::vector<Tensor> list;
+    for (int64_t a = 0; a < 3; ++a)
+      list.push_back(unit((a + 1) % 3, (a + 1) % 3) + unit((a + 2) % 3, (a + 2) % 3));
+    return list;
+  }();
+  static const std::vector<Tensor> turns = [&] {
+    std::vector<Tensor> list;
+    for (int64_t a = 0; a < 3; ++a)
+      list.push_back(unit((a + 2) % 3, (a + 1) % 3) - unit((a + 1) % 3, (a + 2) % 3));
+    return list;
+  }();
+  auto i = static_cast<size_t>(axis);
+  return identity + (cos(angle) - 1.0) * planes[i] + sin(angle) * turns[i];
+}
+
+/// 22 bones, each turned against its parent by one parameter of 28; the last six turn and move the whole. 500 vertices
+/// hang on the bones by weights; what is returned are their distances from where they should be, [1500], and those of
+/// 100 pairs.
+static Tensor skin(const Tensor &parameters) {
+  static const Tensor vertices = concat({numbers({500, 3}), ones({500, 1}, f64)}, 1);
+  static const Tensor weights = softmax(3.0 * numbers({500, 22}));
+  static const Tensor wanted = numbers({500, 3}, 0.5), offsets = numbers({22, 4}, 0.1);
+  Tensor root = matmul(matmul(rotation(parameters[22], 0), rotation(parameters[23], 1)), rotation(parameters[24], 2));
+  std::vector<Tensor> bones;
+  for (int64_t i = 0; i < 22; ++i) {
+    Tensor turned = matmul(i % 4 == 0 ? root : bones.back(), rotation(parameters[i], static_cast<int>(i % 3)));
+    bones.push_back(turned + outer(offsets[i], eye(4, {}, f64)[3]));
+  }
+  Tensor blended;
+  for (int64_t i = 0; i < 22; ++i) {
+    Tensor moved = matmul(vertices, transpose(bones[static_cast<size_t>(i)])) * weights[{Slice(), Slice(i, i + 1)}];
+    blended = i == 0 ? moved : blended + moved;
+  }
+  Tensor points = blended[{Slice(), Slice(0, 3)}] + parameters[{Slice(25, 28)}];
+  Tensor pairs = reduce_sum(square(points[{Slice(0, 100)}] - points[{Slice(100, 200)}]), 1);
+  return concat({reshape(points - wanted, {1500}), pairs});
+}
+
+static void jacobians() {
+  Tensor x = numbers({28});
+  skin(x); // makes its constants, outside of any trace
+  auto f = wg::function("skin", skin);
+  auto forward = wg::function("forward", jacobian(skin, {.mode = DerivativeMode::forward}));
+  auto reverse = wg::function("reverse", jacobian(skin, {.mode = DerivativeMode::reverse}));
+  std::vector<double> a = forward(x).to_vector<double>(), b = reverse(x).to_vector<double>();
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    worst = std::max(worst, std::abs(a[i] - b[i]));
+  fmt::print("the two Jacobians differ by {:.1e} at most\n", worst);
+  compare("Jacobian of 28 inputs and 1,600 outputs, compiled, f64 (goal: 20 forward)",
+          {{"the function", [&] { f(x); }}, {"forward", [&] { forward(x); }}, {"reverse", [&] { reverse(x); }}});
+  auto eagerForward = jacobian(skin, {.mode = DerivativeMode::forward});
+  compare("the same, eager", {{"the function", [&] { skin(x); }}, {"forward", [&] { eagerForward(x); }}});
+}
+
+static void hessians() {
+  Tensor x = numbers({1000, 30}), y = cast(numbers({1000}) > 0.0, f64), w = numbers({30}, 0.1), v = numbers({30});
+  auto loss = [&](const Tensor &w) {
+    Tensor z = einsum("ni,i->n", x, w);
+    return mean(softplus(z) - y * z) + 0.01 * reduce_sum(w * w);
+  };
+  auto product = wg::function("hvp", [&](const Tensor &w, const Tensor &v) { return hvp(loss, w, v).value(); });
+  auto whole = wg::function("hessian", hessian(loss));
+  auto eager = hessian(loss);
+  compare("Hessian of logistic regression, 30 x 30, 1,000 examples, compiled, f64 (goal: 10)",
+          {{"one product with a vector", [&] { product(w, v); }}, {"the Hessian", [&] { whole(w); }}});
+  compare("the same, eager",
+          {{"one product with a vector", [&] { hvp(loss, w, v); }}, {"the Hessian", [&] { eager(w); }}});
+}
+
+static void embeddings() {
+  Tensor indices = remainder(arange(0, 256 * 97, 97), int64_t(5000));
+  for (bool compiled : {false, true}) {
+    std::vector<std::pair<std::string, std::function<void()>>> each;
+    for (int64_t size : {5000, 50000, 500000})
+      for (bool adagrad : {false, true}) {
+        auto table = std::make_shared<Variable>(zeros({size, 64}), "table");
+        std::shared_ptr<optim::Optimizer> optimizer;
+        if (adagrad)
+          optimizer = std::make_shared<optim::Adagrad>(0.1);
+        else
+          optimizer = std::make_shared<optim::SGD>(0.1);
+        std::function<void()> step = [=] {
+          GradientTape tape;
+          Tensor loss = reduce_sum(square(gather(*table, indices) - 1.0f));
+          optimizer->apply(tape.gradient(loss, *table), *table);
+        };
+        if (compiled)
+          step = [f = wg::function("step", step)] { f(); };
+        each.emplace_back(fmt::format("{} x 64, {}", size, adagrad ? "Adagrad" : "SGD"), step);
+      }
+    compare(fmt::format("a step of an embedding, 256 rows, {}", compiled ? "compiled" : "eager"), each);
+  }
+}
+
+int main(int argc, char **argv) {
+  set_num_threads(1);
+  std::string only = argc > 1 ? argv[1] : "";
+  if (only.empty() || only == "jacobian")
+    jacobians();
+  if (only.empty() || only == "hessian")
+    hessians();
+  if (only.empty() || only == "embedding")
+    embeddings();
+}
