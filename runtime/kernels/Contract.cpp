@@ -79,8 +79,8 @@ struct Sizes {
 };
 } // namespace
 
-/// A longer sum is of blocks of so many terms, each summed on its own, as in compiled code: one running sum of 10^6 terms
-/// would lose three digits.
+/// A longer sum is of blocks of so many terms, each summed on its own, as in compiled code: one running sum of 10^6
+/// terms would lose three digits.
 static int64_t blockOf(int64_t terms) {
   int64_t block = 1024;
   while (block * block < terms)
