@@ -51,7 +51,8 @@ class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Di
   ///   "f64[2,3] in [-3, 3]"                              one operand, uniform in an interval
   ///   "f64[3] = [-1, 0, 2.5]; f64[3] in [0.1, 2]"        operands separated by `;`, values given after `=`
   ///   "f64[2,3,4] in [-2, 2] | axes = [0, 2]"            attributes after `|`, separated by `;`
-  ///   "f64[2] = [0, 1] # a kink"                         where differences say nothing of the derivative, with the reason
+  ///   "f64[2] = [0, 1] # differences: a kink"            where differences say nothing of the derivative, with the reason
+  ///   "f64[3] in [0, 1] | shape = [2, 3]; dims = [1] # open: is not repeated"    where open sizes may be refused, with words of the error
   /// A sample written in f64 is run in every dtype that the op accepts.
   list<string> samples = [];
   /// What the data operands accept: any, floats, numbers, integers, booleans.

@@ -287,13 +287,12 @@ private:
 
   /// Joins op to the group of one of its producers, merging the groups of others where that is legal.
   bool join(Operation *op) {
+    // Contractions first, then reductions: a map group can merge into either, not the other way round.
     SmallVector<Group *> producers;
     for (Root root : rootsOf(op))
       if (Group *producer = groupOfValue(root.value))
         if (!llvm::is_contained(producers, producer))
-          producers.push_back(producer);
-    // Contractions first, then reductions: a map group can merge into either, not the other way round.
-    llvm::stable_sort(producers, [](Group *a, Group *b) { return rank(a) > rank(b); });
+          producers.insert(llvm::upper_bound(producers, producer, byRank), producer);
     for (Group *base : producers) {
       if (!fits(*base, op) || leavesAndReturns({base}, op))
         continue;
@@ -311,6 +310,7 @@ private:
     }
     return false;
   }
+  static bool byRank(Group *a, Group *b) { return rank(a) > rank(b); }
   static int rank(Group *group) { return group->kind == Kind::contract ? 2 : group->kind == Kind::reduce ? 1 : 0; }
 
   /// Takes `other` into `base` if both are one iteration space and no path between them leads outside.
@@ -557,7 +557,7 @@ private:
       body.insert(op);
     }
     SmallVector<Operation *> sorted = body.takeVector();
-    llvm::stable_sort(sorted, [&](Operation *x, Operation *y) { return place.lookup(x) < place.lookup(y); });
+    llvm::sort(sorted, [&](Operation *x, Operation *y) { return place.lookup(x) < place.lookup(y); });
     SmallVector<Value> results;
     for (Operation *op : ops)
       for (Value result : op->getResults())

@@ -6,6 +6,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +20,13 @@ struct Sample {
   std::string text;
   runtime::Attrs attrs;
   std::vector<runtime::Array> operands;
-  std::string rough; ///< why differences say nothing of its derivative here; empty where they do
+  std::map<std::string, std::string> reasons = {}; ///< why it is spared a check, by the check's name (ir/Dialect.td)
+
+  /// Empty where it is not spared.
+  std::string reason(const std::string &check) const {
+    auto at = reasons.find(check);
+    return at == reasons.end() ? "" : at->second;
+  }
 };
 
 namespace detail {
@@ -111,7 +119,7 @@ inline std::vector<runtime::Array> parseOperands(std::string_view text, int64_t 
   return operands;
 }
 
-/// Reads `operand; operand | attribute = value; attribute = value # rough`. Operands written in f64 are made in
+/// Reads `operand; operand | attribute = value; attribute = value # check: reason`. Operands written in f64 are made in
 /// `dtype`.
 inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed = 1,
                           runtime::DType dtype = runtime::DType::f64) {
@@ -119,7 +127,12 @@ inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed 
   text = text.substr(0, text.find('#'));
   size_t bar = std::min(text.find('|'), text.size());
   Sample sample{op, std::string(detail::trim(text)), {}, parseOperands(text.substr(0, bar), seed, dtype), {}};
-  sample.rough = detail::trim(whole.substr(std::min(text.size() + 1, whole.size())));
+  for (std::string_view item : detail::split(whole.substr(std::min(text.size() + 1, whole.size())), '#')) {
+    std::string_view check = detail::trim(item.substr(0, item.find(':')));
+    if (check != "differences" && check != "open")
+      throw std::runtime_error("a sample names no check: " + std::string(whole));
+    sample.reasons.emplace(check, detail::trim(item.substr(check.size() + 1)));
+  }
   std::vector<runtime::AttrValue> values;
   std::vector<std::string_view> given = detail::split(text.substr(std::min(bar + 1, text.size())), ';');
   for (const runtime::AttrRecord &attr : runtime::recordOf(op).attrs)

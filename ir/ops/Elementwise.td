@@ -174,7 +174,7 @@ def WG_PowOp : WG_BinaryOp<"pow", "c = a ^ b"> {
     exponent: 1 -> 1, -1 -> 1 or -1, 0 -> the highest, others 0. Derivatives: to a, 0 where b = 0; to b, 0 where a = 0 and b >= 0,
     NaN where a < 0. Shapes: a, b number[...] -> c number[...].
   }];
-  let samples = ["f64[2,3] in [0.3, 3]; f64[2,3] in [-2, 2]", "f64[4] = [0, 0, 2, 1.5]; f64[4] = [0, 2, 0, 3] # below 0 there is no power"];
+  let samples = ["f64[2,3] in [0.3, 3]; f64[2,3] in [-2, 2]", "f64[4] = [0, 0, 2, 1.5]; f64[4] = [0, 2, 0, 3] # differences: below 0 there is no power"];
 }
 
 def WG_MaximumOp : WG_BinaryOp<"maximum", "c = max(a, b)"> {
@@ -232,7 +232,7 @@ def WG_VersionOp : WG_ElementwiseOp<"version", "y = a, and its gradient is b's",
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$a `,` $b attr-dict `:` type($a)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [-3, 3] # its derivative is not that of its value, but that of the variable's versions"];
+  let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [-3, 3] # differences: its derivative is not that of its value, but that of the variable's versions"];
 }
 
 #endif // WG_OPS_ELEMENTWISE_TD

@@ -10,11 +10,11 @@ def WG_ReduceSumOp : WG_ReduceOp<"reduce_sum", "y = sum of x over axes", [WG_IsL
 }
 def WG_ReduceMaxOp : WG_ReduceOp<"reduce_max", "y = largest of x over axes"> {
   let description = [{Maximum; NaN if one is NaN, -inf or the lowest integer of nothing. Ties share the gradient equally. Shapes: x number[...] -> y number[... without axes].}];
-  let samples = ["f64[2,3,4] in [-2, 2] | axes = [0, 2]", "f64[3,5] in [-2, 2] | axes = [1]", "f64[4] = [1, 3, 3, 2] | axes = [0] # a tie"];
+  let samples = ["f64[2,3,4] in [-2, 2] | axes = [0, 2]", "f64[3,5] in [-2, 2] | axes = [1]", "f64[4] = [1, 3, 3, 2] | axes = [0] # differences: a tie"];
 }
 def WG_ReduceMinOp : WG_ReduceOp<"reduce_min", "y = smallest of x over axes"> {
   let description = [{Minimum; NaN if one is NaN, inf or the highest integer of nothing. Ties share the gradient equally. Shapes: x number[...] -> y number[... without axes].}];
-  let samples = ["f64[2,3,4] in [-2, 2] | axes = [0, 2]", "f64[3,5] in [-2, 2] | axes = [1]", "f64[4] = [1, 0, 0, 2] | axes = [0] # a tie"];
+  let samples = ["f64[2,3,4] in [-2, 2] | axes = [0, 2]", "f64[3,5] in [-2, 2] | axes = [1]", "f64[4] = [1, 0, 0, 2] | axes = [0] # differences: a tie"];
 }
 def WG_ReduceProdOp : WG_ReduceOp<"reduce_prod", "y = product of x over axes"> {
   let description = [{Product; 1 of nothing. The derivative is exact where factors are 0. Shapes: x number[...] -> y number[... without axes].}];

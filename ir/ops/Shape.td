@@ -74,8 +74,8 @@ def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG
   let publicFunction = 0;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
-  let samples = ["f64[3] in [-2, 2] | shape = [2, 3]; dims = [1]", "f64[2] in [-2, 2] | shape = [2, 3]; dims = [0]", "f64[] in [-2, 2] | shape = [2, 3]; dims = []",
-                 "f64[2,1] in [-2, 2] | shape = [2, 3]; dims = [0, 1]", "f64[1,3] in [-2, 2] | shape = [4, 2, 3]; dims = [1, 2]"];
+  let samples = ["f64[3] in [-2, 2] | shape = [2, 3]; dims = [1] # open: is not repeated", "f64[2] in [-2, 2] | shape = [2, 3]; dims = [0] # open: is not repeated", "f64[] in [-2, 2] | shape = [2, 3]; dims = []",
+                 "f64[2,1] in [-2, 2] | shape = [2, 3]; dims = [0, 1] # open: is not repeated", "f64[1,3] in [-2, 2] | shape = [4, 2, 3]; dims = [1, 2] # open: is not repeated"];
 }
 
 def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_IsLinear, WG_Batches]> {

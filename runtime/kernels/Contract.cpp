@@ -79,6 +79,26 @@ struct Sizes {
 };
 } // namespace
 
+/// A longer sum is of blocks of so many terms, each summed on its own, as in compiled code: one running sum of 10^6
+/// terms would lose three digits.
+static int64_t blockOf(int64_t terms) {
+  int64_t block = 1024;
+  while (block * block < terms)
+    block *= 2;
+  return block;
+}
+
+/// sum(k, n): the n terms from k on.
+template <class F> static auto inBlocks(int64_t terms, F sum) {
+  int64_t block = blockOf(terms);
+  if (terms <= 2 * block)
+    return sum(int64_t(0), terms);
+  auto total = sum(int64_t(0), block);
+  for (int64_t k = block; k < terms; k += block)
+    total += sum(k, std::min(block, terms - k));
+  return total;
+}
+
 template <class T> static T dot(const T *a, const T *b, int64_t n) {
   constexpr int64_t kLanes = 32;
   T lanes[kLanes] = {};
@@ -94,6 +114,29 @@ template <class T> static T dot(const T *a, const T *b, int64_t n) {
   return lanes[0];
 }
 
+/// c[n] = the rows of a[k, n], each times its element of b, added up.
+template <class T>
+static void sumOfRows(int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t bStep, T *c) {
+  auto add = [&](int64_t first, int64_t count, int64_t column, int64_t columns, T *sums) {
+    for (int64_t i = first; i < first + count; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        sums[j] += a[i * lda + column + j] * b[i * bStep];
+  };
+  std::fill_n(c, n, T(0));
+  int64_t block = blockOf(k);
+  if (k <= 2 * block)
+    return add(0, k, 0, n, c);
+  constexpr int64_t kColumns = 256;
+  for (int64_t column = 0; column < n; column += kColumns)
+    for (int64_t first = 0; first < k; first += block) {
+      int64_t columns = std::min(kColumns, n - column);
+      T sums[kColumns] = {};
+      add(first, std::min(block, k - first), column, columns, sums);
+      for (int64_t j = 0; j < columns; ++j)
+        c[column + j] += sums[j];
+    }
+}
+
 /// Products with few rows, columns or steps, where packing costs more than it saves. Element (i, j) of an operand is at
 /// i * row + j * column, one of which is 1.
 template <class T>
@@ -102,34 +145,23 @@ static void thinProduct(Sizes s, const T *a, int64_t aRow, int64_t aColumn, cons
   bool dots = aColumn == 1 && bRow == 1 && s.k >= 8;
   for (int64_t i = 0; i < s.m; ++i) {
     T *row = c + i * ldc;
-    if (dots) {
-      for (int64_t j = 0; j < s.n; ++j)
-        row[j] = dot(a + i * aRow, b + j * bColumn, s.k);
+    const T *x = a + i * aRow;
+    if (!dots && bColumn == 1) {
+      sumOfRows(s.n, s.k, b, bRow, x, aColumn, row);
       continue;
     }
-    std::fill_n(row, s.n, T(0));
-    if (bColumn == 1) {
-      for (int64_t k = 0; k < s.k; ++k) {
-        T x = a[i * aRow + k * aColumn];
-        const T *from = b + k * bRow;
-        for (int64_t j = 0; j < s.n; ++j)
-          row[j] += x * from[j];
-      }
-    } else {
-      for (int64_t j = 0; j < s.n; ++j)
-        for (int64_t k = 0; k < s.k; ++k)
-          row[j] += a[i * aRow + k * aColumn] * b[k * bRow + j * bColumn];
+    for (int64_t j = 0; j < s.n; ++j) {
+      const T *y = b + j * bColumn;
+      auto strided = [&](int64_t first, int64_t count) {
+        T sum = 0;
+        for (int64_t k = first; k < first + count; ++k)
+          sum += x[k * aColumn] * y[k * bRow];
+        return sum;
+      };
+      auto dense = [&](int64_t first, int64_t count) { return dot(x + first, y + first, count); };
+      row[j] = dots ? inBlocks(s.k, dense) : inBlocks(s.k, strided);
     }
   }
-}
-
-/// c[m] = a[m, k] b[k] with a stored as [k, m]: rows of a are added, scaled.
-template <class T>
-static void sumOfRows(int64_t m, int64_t k, const T *a, int64_t lda, const T *b, int64_t bStep, T *c) {
-  std::fill_n(c, m, T(0));
-  for (int64_t i = 0; i < k; ++i)
-    for (int64_t j = 0; j < m; ++j)
-      c[j] += a[i * lda + j] * b[i * bStep];
 }
 
 template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, const T *b, T *c) {

@@ -4,12 +4,12 @@
 
 namespace wg::runtime {
 
-/// key i64[..., 2], attributes shape and dtype; what the result's dtype may be is `accepted`.
+/// key i64[..., 2], where the 2 may be `?`; attributes shape and dtype; what the result's dtype may be is `accepted`.
 static Status randomRule(TypeSpan operands, const Attrs &attrs, TypeList &results, DTypeSet accepted,
                          const char *words) {
   const TensorType &key = operands[0];
   int leading = key.shape.rank() - 1;
-  if (key.dtype != DType::i64 || leading < 0 || key.shape.dim(leading) != 2)
+  if (key.dtype != DType::i64 || leading < 0 || (key.shape.dim(leading) != 2 && key.shape.dim(leading) != kDynamic))
     return valueError(say("the key is i64[2], or several as i64[..., 2], got ", key));
   if (Status status = checkSizes(attrs.ints(0)); !status.ok())
     return status;

@@ -24,6 +24,10 @@ struct Tolerance {
   double *met = nullptr; ///< told the largest difference, if there are scales
 };
 
+/// Two arrays of one type agree: floats within `tolerance`, whose scale for this one is `scale`, the rest exactly.
+void expectClose(const runtime::Array &expected, const runtime::Array &actual, const Tolerance &tolerance,
+                 const std::string &what, const runtime::Array *scale = nullptr);
+
 /// Runs `function` of `module` on `inputs` everywhere. Checks that fusing keeps every bit (a product that became a sum
 /// of products: the tolerance), that compiled code agrees (floats within `tolerance`, the rest exactly), and that the
 /// text of the lowered program, read back, compiles to code with the same bits. With a `turn`, the number of this

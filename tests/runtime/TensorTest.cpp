@@ -228,6 +228,27 @@ TEST(ContractTest, SizesAroundTheBlocks) {
       }
 }
 
+/// Equal terms round to one side: in one running sum of them three digits are lost.
+TEST(ContractTest, LongSumsKeepTheirDigits) {
+  constexpr int64_t kTerms = 300000;
+  struct Case {
+    const char *equation;
+    Shape a, b;
+  };
+  for (const Case &each : {Case{"k,k->", {kTerms}, {kTerms}}, Case{"k,kn->n", {kTerms}, {kTerms, 3}},
+                           Case{"k,nk->n", {kTerms}, {3, kTerms}}, Case{"km,k->m", {kTerms, 9}, {kTerms}},
+                           Case{"km,k->m", {kTerms, 3}, {kTerms}}, Case{"km,nk->mn", {kTerms, 2}, {2, kTerms}},
+                           Case{"mk,kn->mn", {9, kTerms}, {kTerms, 9}}}) {
+    Array a = Array::empty(DType::f32, each.a), b = Array::empty(DType::f32, each.b);
+    std::fill_n(a.data<float>(), a.numElements(), 0.1f);
+    std::fill_n(b.data<float>(), b.numElements(), 1.f);
+    double exact = static_cast<double>(kTerms) * static_cast<double>(0.1f);
+    for (double sum : values<double>(
+             run("cast", {*run("contract", {a, b}, attrs({std::string(each.equation)}))}, CastAttrs::make(DType::f64))))
+      EXPECT_LE(std::abs(sum - exact), (std::sqrt(kTerms) + 16) * 0x1p-24 * exact) << each.equation;
+  }
+}
+
 TEST(ContractTest, NanAndInfinityGoThrough) {
   double inf = std::numeric_limits<double>::infinity();
   Array a = Array::zeros(DType::f64, {16, 16}), b = Array::zeros(DType::f64, {16, 16});

@@ -1,0 +1,282 @@
+#include "tests/agreement/RandomGenerator.h"
+
+#include "runtime/Random.h"
+#include "tests/Samples.h"
+
+#include <cmath>
+
+namespace wg::tests {
+
+using namespace runtime;
+
+int Generator::input(DType dtype, Shape shape, double lo, double hi) {
+  // Inputs come before steps; values are renumbered at the end.
+  Array array = Array::empty(dtype, shape);
+  uint64_t seed = next();
+  for (int64_t i = 0; i < array.numElements(); ++i) {
+    double u = randomUniform<double>(static_cast<int64_t>(seed >> 1), 0, i);
+    detail::store(array, i,
+                  dtype == DType::boolean ? u > 0.5
+                  : isFloat(dtype)        ? lo + (hi - lo) * u
+                                          : std::floor(lo + (hi - lo) * u));
+  }
+  program_.values.push_back(array);
+  program_.steps.push_back({OpId::call, Attrs(), {}}); // stands for an input until the end
+  raw_.push_back(true);
+  hidden_.push_back(false);
+  return static_cast<int>(program_.values.size()) - 1;
+}
+
+Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> operands, bool raw) {
+  std::vector<Array> arrays;
+  for (int operand : operands) {
+    if (operand < 0)
+      return -1;
+    arrays.push_back(valueOf(operand));
+  }
+  Array result;
+  if (op == OpId::constant) {
+    result = attrs.array(0);
+  } else {
+    TypeList types;
+    std::vector<TensorType> operandTypes;
+    for (const Array &array : arrays)
+      operandTypes.push_back(array.type);
+    if (!inferTypes(op, operandTypes, attrs, types).ok() ||
+        types[0].shape.numElements() > (options_.large ? 300000 : 6000) || types[0].shape.size() > kHighestRank)
+      return -1;
+    if (!execute(OpCall{op, attrs, arrays, {}}, std::span(&result, 1)).ok())
+      return -1;
+  }
+  // The sine of thousands says more of the argument's last digits than of the program.
+  if (op == OpId::sin || op == OpId::cos)
+    for (int64_t i = 0; i < arrays[0].numElements(); ++i)
+      if (std::fabs(arrays[0].dtype() == DType::f64 ? arrays[0].data<double>()[i] : arrays[0].data<float>()[i]) > 100)
+        return -1;
+  for (int64_t i = 0; isFloat(result.dtype()) && i < result.numElements(); ++i) {
+    double x = result.dtype() == DType::f64 ? result.data<double>()[i] : result.data<float>()[i];
+    if (!(std::fabs(x) < 1e4))
+      return -1;
+  }
+  bool exact = raw; // a rounded sum is not raw, whatever its operands are
+  for (int operand : operands)
+    exact = exact && isRaw(operand);
+  program_.values.push_back(result);
+  program_.steps.push_back({op, attrs, std::move(operands)});
+  raw_.push_back(exact || !isFloat(result.dtype()));
+  hidden_.push_back(false);
+  return static_cast<int>(program_.values.size()) - 1;
+}
+
+/// A splat of `value`, typed as `like`.
+Generator::Maybe Generator::fill(int like, double value) {
+  if (like < 0)
+    return -1;
+  Array scalar = Array::empty(typeOf(like).dtype, Shape());
+  detail::store(scalar, 0, value);
+  int constant = step(OpId::constant, ConstantAttrs::make(scalar), {}, true);
+  return shapeOf(like).empty() ? constant
+                               : step(OpId::broadcast, BroadcastAttrs::make(shapeOf(like), Ints()), {constant}, true);
+}
+
+/// A value of exactly this type: one that is there, one that broadcasts to it, or an input.
+int Generator::ofType(TensorType type, bool raw) {
+  if (!chance(0.2))
+    if (Maybe found = pick([&](int v) { return typeOf(v) == type && (!raw || isRaw(v)); }); found >= 0)
+      return found;
+  if (chance(0.5)) {
+    Maybe found = pick([&](int v) {
+      const Shape &shape = shapeOf(v);
+      size_t at = 0;
+      for (int64_t n : type.shape)
+        at += at < shape.size() && shape[at] == n;
+      return typeOf(v).dtype == type.dtype && at == shape.size() && shape.size() < type.shape.size() &&
+             (!raw || isRaw(v));
+    });
+    if (found >= 0) {
+      Ints dims;
+      for (size_t axis = 0; axis < type.shape.size(); ++axis)
+        if (dims.size() < shapeOf(found).size() && shapeOf(found)[dims.size()] == type.shape[axis])
+          dims.push_back(static_cast<int64_t>(axis));
+      if (Maybe wide = step(OpId::broadcast, BroadcastAttrs::make(type.shape, dims), {found}, true); wide >= 0)
+        return wide;
+    }
+  }
+  return type.dtype == DType::boolean
+             ? aCondition(type.shape)
+             : input(type.dtype, type.shape, isFloat(type.dtype) ? -2 : -5, isFloat(type.dtype) ? 2 : 6);
+}
+
+int Generator::aCondition(Shape shape) {
+  if (chance(0.3))
+    return input(DType::boolean, shape);
+  if (chance(0.15)) {
+    int a = aCondition(shape);
+    Maybe found = chance(0.3) ? step(OpId::logical_not, {a})
+                              : step(chance(0.5) ? OpId::logical_and : OpId::logical_or, {a, aCondition(shape)});
+    return found >= 0 ? found : a;
+  }
+  static const OpId kCompare[] = {OpId::less,          OpId::less_equal, OpId::greater,
+                                  OpId::greater_equal, OpId::equal,      OpId::not_equal};
+  TensorType type{chance(0.7) ? options_.dtype : DType::i32, shape};
+  int a = ofType(type, true), b = ofType(type, true);
+  Maybe found = step(kCompare[below(std::size(kCompare))], {a, b});
+  return found >= 0 ? found : input(DType::boolean, shape);
+}
+
+/// x with axes of size 1 dropped and added.
+Generator::Maybe Generator::withUnitAxes(int x) {
+  if (x < 0)
+    return -1;
+  Shape result;
+  size_t left = 6;
+  for (int64_t n : shapeOf(x)) {
+    if (left > shapeOf(x).size() && chance(0.3)) {
+      result.push_back(1);
+      --left;
+    }
+    if (n != 1 || chance(0.3))
+      result.push_back(n);
+  }
+  if (result == shapeOf(x) || chance(0.3))
+    result.push_back(1);
+  return result.size() > 5 ? -1 : step(OpId::reshape, ReshapeAttrs::make(result), {x}, true);
+}
+
+/// x, or as much of it as there is, as a value of this shape: by its axes of size 1, as
+/// part of it, padded, or reshaped.
+Generator::Maybe Generator::fitted(int x, Shape wanted) {
+  if (x < 0 || shapeOf(x) == wanted)
+    return x;
+  const Shape shape = shapeOf(x);
+  Ints trailing, zeros(shape.size(), 0), ones(shape.size(), 1);
+  bool spreads = shape.size() <= wanted.size(), inside = shape.size() == wanted.size(), around = inside;
+  size_t lead = spreads ? wanted.size() - shape.size() : 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    trailing.push_back(static_cast<int64_t>(lead + axis));
+    spreads = spreads && (shape[axis] == 1 || shape[axis] == wanted[lead + axis]);
+    inside = inside && shape[axis] >= wanted[axis];
+    around = around && shape[axis] <= wanted[axis];
+  }
+  if (spreads)
+    return step(OpId::broadcast, BroadcastAttrs::make(wanted, trailing), {x}, true);
+  if (shape.numElements() == wanted.numElements())
+    return step(OpId::reshape, ReshapeAttrs::make(wanted), {x}, true);
+  if (inside) {
+    Ints starts, limits;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      starts.push_back(below(static_cast<uint64_t>(shape[axis] - wanted[axis] + 1)));
+      limits.push_back(starts[axis] + wanted[axis]);
+    }
+    return step(OpId::slice, SliceAttrs::make(starts, limits, ones), {x}, true);
+  }
+  if (around) {
+    Ints low, high;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      low.push_back(below(static_cast<uint64_t>(wanted[axis] - shape[axis] + 1)));
+      high.push_back(wanted[axis] - shape[axis] - low[axis]);
+    }
+    return step(OpId::pad, PadAttrs::make(low, high, zeros), {x}, true);
+  }
+  if (shape.size() >= 2 && wanted.size() == 2) { // a transpose may do
+    Ints back;
+    for (size_t axis = shape.size(); axis-- > 0;)
+      back.push_back(static_cast<int64_t>(axis));
+    Shape turned;
+    for (int64_t axis : back)
+      turned.push_back(shape[static_cast<size_t>(axis)]);
+    if (turned == wanted)
+      return step(OpId::transpose, TransposeAttrs::make(back), {x}, true);
+  }
+  Ints axes;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    axes.push_back(axis);
+  int sum = step(OpId::reduce_sum, ReduceSumAttrs::make(axes), {x});
+  return sum < 0 ? -1
+                 : step(OpId::broadcast, BroadcastAttrs::make(wanted, Ints()), {step(OpId::mul, {sum, fill(sum, 0.1)})},
+                        true);
+}
+
+RandomProgram Generator::run() {
+  for (int attempt = 0; attempt < 20 * options_.steps && static_cast<int>(program_.steps.size()) < options_.steps;
+       ++attempt) {
+    size_t before = program_.steps.size();
+    Maybe made = -1;
+    switch (int64_t idea = below(options_.smooth ? 23 : 29)) {
+    case 0:
+    case 1:
+    case 2: made = unary(); break;
+    case 3:
+    case 4:
+    case 5: made = binary(); break;
+    case 6: made = guarded(); break;
+    case 7: made = choice(); break;
+    case 8:
+    case 9:
+    case 10: made = place(); break;
+    case 11:
+    case 12: made = reduction(); break;
+    case 13: made = softmax(); break;
+    case 14:
+    case 15: made = product(); break;
+    case 16: made = index(); break;
+    case 17: made = chance(0.5) ? numbers() : disguised(); break;
+    case 18:
+    case 19:
+    case 20: made = shared(); break;
+    case 21: made = chance(0.5) ? lookup() : index(); break;
+    case 22: made = kept(); break;
+    case 23:
+    case 24: made = integers(); break;
+    case 25:
+    case 26: made = jumps(); break;
+    default: made = idea == 27 ? choice() : reduction(); break;
+    }
+    if (made < 0) { // as if it had not been tried
+      program_.steps.resize(before);
+      program_.values.resize(before);
+      raw_.resize(before);
+      hidden_.resize(before);
+    }
+  }
+
+  // Inputs first.
+  RandomProgram program;
+  program.seed = program_.seed;
+  std::vector<int> number(program_.values.size());
+  for (size_t v = 0; v < number.size(); ++v)
+    if (program_.steps[v].op == OpId::call) {
+      number[v] = static_cast<int>(program.inputs.size());
+      program.inputs.push_back(program_.values[v]);
+    }
+  program.values = program.inputs;
+  std::vector<bool> read(number.size(), false);
+  for (size_t v = 0; v < number.size(); ++v) {
+    RandomProgram::Step step = program_.steps[v];
+    if (step.op == OpId::call)
+      continue;
+    for (int &operand : step.operands) {
+      read[static_cast<size_t>(operand)] = true;
+      operand = number[static_cast<size_t>(operand)];
+    }
+    number[v] = static_cast<int>(program.values.size());
+    program.steps.push_back(std::move(step));
+    program.values.push_back(program_.values[v]);
+  }
+  // What nobody reads is a result, and now and then something in between is one too.
+  for (size_t v = 0; v < number.size(); ++v)
+    if (program_.steps[v].op != OpId::call && (!read[v] || chance(0.1)))
+      for (int times = chance(0.04) ? 2 : 1; times > 0; --times)
+        program.outputs.push_back(number[v]);
+  for (const Array &value : program.values)
+    for (int64_t i = 0; isFloat(value.dtype()) && i < value.numElements(); ++i)
+      program.largest = std::max(
+          program.largest, std::fabs(value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i]));
+  return program;
+}
+
+RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options) {
+  return Generator(seed, options).run();
+}
+
+} // namespace wg::tests
