@@ -141,6 +141,25 @@ private:
     return offset;
   }
 
+  /// The place of a value that `kernel` is the last to read and that its result may be written over.
+  std::optional<int64_t> takeOver(ir::KernelOp kernel, OpResult result, int64_t here, int64_t last) {
+    for (Value input : kernel.getInputs()) {
+      Value root = storageOf(input);
+      auto at = plan.places.find(root);
+      if (at == plan.places.end() || at->second.kind != Place::arena || taken.contains(root) ||
+          bytesOf(root) != bytesOf(result) || lastRead(root) != here ||
+          !readsInPlace(kernel, result.getResultNumber(), root))
+        continue;
+      taken.insert(root);
+      // Whatever was placed until now begins here at the latest, and so beside it.
+      for (Block &block : blocks)
+        if (block.offset == at->second.index && block.last == here)
+          block.last = last;
+      return at->second.index;
+    }
+    return std::nullopt;
+  }
+
   void placeArena(mlir::Block &body) {
     for (Operation &op : body) {
       int64_t here = positions.lookup(&op);
@@ -150,9 +169,13 @@ private:
       }
       if (!isa<ir::KernelOp>(op))
         continue;
-      for (Value result : op.getResults())
-        if (!plan.places.count(result))
-          plan.places[result] = {Place::arena, take(here, std::max(here, lastRead(result)), bytesOf(result))};
+      for (Value result : op.getResults()) {
+        if (plan.places.count(result))
+          continue;
+        int64_t last = std::max(here, lastRead(result)), bytes = bytesOf(result);
+        std::optional<int64_t> offset = takeOver(cast<ir::KernelOp>(op), cast<OpResult>(result), here, last);
+        plan.places[result] = {Place::arena, offset ? *offset : take(here, last, bytes)};
+      }
       if (int64_t bytes = scratchBytes.lookup(&op))
         plan.scratch[&op] = take(here, here, bytes);
     }
@@ -186,6 +209,7 @@ private:
   llvm::function_ref<bool(Operation *)> canFail;
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
+  DenseSet<Value> taken; ///< values whose places their last reader's results have
   SmallVector<Block> blocks;
   int64_t end = 0, lastFailing = -1;
 };

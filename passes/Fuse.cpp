@@ -197,7 +197,7 @@ private:
   void group(Operation *op) {
     if (isCheap(op) || op->hasTrait<OpTrait::IsTerminator>())
       return;
-    if (isa<ir::Structured>(op)) {
+    if (ir::ownsLoops(op)) {
       start(op, Kind::single, {});
     } else if (isa<ir::ContractOp>(op)) {
       start(op, Kind::contract, shapeOf(op->getResult(0)));
@@ -292,7 +292,8 @@ private:
     for (Root root : rootsOf(op))
       if (Group *producer = groupOfValue(root.value))
         if (!llvm::is_contained(producers, producer))
-          producers.insert(llvm::upper_bound(producers, producer, byRank), producer);
+          producers.insert(llvm::upper_bound(producers, producer, [&](Group *a, Group *b) { return byRank(a, b); }),
+                           producer);
     for (Group *base : producers) {
       if (!fits(*base, op) || leavesAndReturns({base}, op))
         continue;
@@ -310,7 +311,13 @@ private:
     }
     return false;
   }
-  static bool byRank(Group *a, Group *b) { return rank(a) > rank(b); }
+  /// Of contractions and reductions the last one: a sum of products becomes the next product's epilogue, with one sum
+  /// alive, and not that of one product, which would read all others.
+  bool byRank(Group *a, Group *b) const {
+    if (rank(a) != rank(b) || rank(a) == 0)
+      return rank(a) > rank(b);
+    return place.lookup(a->ops.front()) > place.lookup(b->ops.front());
+  }
   static int rank(Group *group) { return group->kind == Kind::contract ? 2 : group->kind == Kind::reduce ? 1 : 0; }
 
   /// Takes `other` into `base` if both are one iteration space and no path between them leads outside.
@@ -489,7 +496,7 @@ private:
     }
     SmallVector<size_t> hurried;
     for (auto [i, unit] : llvm::enumerate(units))
-      if (isa<ir::Structured>(unit.ops.front()))
+      if (auto op = dyn_cast<ir::Structured>(unit.ops.front()); op && op.indexBound())
         hurried.push_back(i);
     while (!hurried.empty())
       if (Unit &unit = units[hurried.pop_back_val()]; !std::exchange(unit.urgent, true))

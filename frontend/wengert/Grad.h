@@ -12,8 +12,8 @@
 
 namespace wg {
 
-/// A gradient that is zero but at some rows: `rows[i]` is added at row `indices[i]` of a tensor of `shape`. An index may
-/// be there several times.
+/// A gradient that is zero but at some rows: `rows[i]` is added at row `indices[i]` of a tensor of `shape`. An index
+/// may be there several times.
 struct SparseRows {
   Tensor indices; ///< i64[n] or i32[n], in [0, shape[0])
   Tensor rows;    ///< [n, shape[1:]...]

@@ -133,6 +133,19 @@ Value ConcatOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int
   return element ? element : elementConstant(b, loc, getType().getElementType(), lanes, 0);
 }
 
+void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
+  int64_t axis = getAxis(), offset = 0;
+  for (auto [operand, x] : llvm::enumerate(getXs())) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
+    forEach(b, loc, shape, [&, operand = operand](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+      SmallVector<Value> to(at);
+      to[axis] = arith::AddIOp::create(b, loc, at[axis], arith::ConstantIndexOp::create(b, loc, offset));
+      memory.store(b, loc, to, memory.load(b, loc, operand, at));
+    });
+    offset += shape[axis];
+  }
+}
+
 Value IotaOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement) {
   Type element = signless(getType().getElementType());
   Value place = placeOf(b, loc, at[getAxis()], lanes);
