@@ -3,6 +3,7 @@
 
 #include <wengert/Transforms.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -11,7 +12,7 @@ namespace wg {
 namespace detail {
 
 /// The structure of the value, with `next()`, of type J, in the place of each tensor. A struct becomes a tuple of its
-/// fields.
+/// fields, an array one of its elements.
 template <class J, class V, class Next> auto jacobianTree(const V &value, Next &next) {
   if constexpr (isLeaf<V>) {
     return next(std::bool_constant<!isStatic<V>>());
@@ -34,6 +35,10 @@ template <class J, class V, class Next> auto jacobianTree(const V &value, Next &
     return value.wengert_fields()([&](const auto &...fields) {
       return std::tuple<decltype(jacobianTree<J>(fields, next))...>{jacobianTree<J>(fields, next)...};
     });
+  } else if constexpr (requires { typename V::first_type; }) {
+    using First = decltype(jacobianTree<J>(value.first, next));
+    using Second = decltype(jacobianTree<J>(value.second, next));
+    return std::pair<First, Second>{jacobianTree<J>(value.first, next), jacobianTree<J>(value.second, next)};
   } else if constexpr (isTuple<V>) {
     return std::apply(
         [&](const auto &...elements) {
@@ -148,17 +153,28 @@ template <class F> auto batch_jacobian(F f, const JacobianOptions &options = {},
   return detail::BatchJacobianFunction<F>(std::move(f), options, where);
 }
 
-/// The Hessian of f by its first argument, of shape y.shape + x.shape + x.shape: forward mode over reverse mode, a
-/// batch of products with a Hessian. A structure of x gives a structure of structures: `h["w"]["b"]`. `mode` is that of
-/// the outer derivative, forward unless it is reverse.
-template <class F> auto hessian(F f, JacobianOptions options = {}, Where where = Where::current()) {
+namespace detail {
+template <class Aux, class F> auto hessianOf(F f, JacobianOptions options, const Where &where) {
+  JacobianOptions inner{.mode = DerivativeMode::reverse, .unconnected = options.unconnected};
+  auto gradient = [f = std::move(f), inner, where]<class... A>(const A &...args) {
+    if constexpr (checkArguments<F, Aux, A...>())
+      return JacobianFunction<Aux, std::reference_wrapper<const F>>(std::cref(f), inner, where)(args...);
+  };
   if (options.mode == DerivativeMode::automatic)
     options.mode = DerivativeMode::forward;
-  auto gradient = [f = std::move(f), where]<class... A>(const A &...args) {
-    if constexpr (detail::checkArguments<F, detail::NoAux, A...>())
-      return jacobian(f, {.mode = DerivativeMode::reverse}, where)(args...);
-  };
-  return jacobian(std::move(gradient), options, where);
+  return JacobianFunction<Aux, decltype(gradient)>(std::move(gradient), options, where);
+}
+} // namespace detail
+
+/// The Hessian of f by its first argument, of shape y.shape + x.shape + x.shape: forward mode over reverse mode, a
+/// batch of products with a Hessian. A structure of x gives a structure of structures: `h["w"]["b"]` (a struct with
+/// fields: a tuple of structs). `mode` is that of the outer derivative, forward unless it is reverse. With `has_aux` f
+/// returns a pair (y, aux), and the result is the pair (Hessian, aux).
+template <class F> auto hessian(F f, const JacobianOptions &options = {}, Where where = Where::current()) {
+  return detail::hessianOf<detail::NoAux>(std::move(f), options, where);
+}
+template <class F> auto hessian(F f, HasAux, const JacobianOptions &options = {}, Where where = Where::current()) {
+  return detail::hessianOf<HasAux>(std::move(f), options, where);
 }
 
 } // namespace wg
