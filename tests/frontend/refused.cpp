@@ -1,5 +1,5 @@
 // What must not compile. Behind each such line, the one error that it is to have; refused.py compares. The types differ
-// from line to line: a compiler says of each type once what is wrong with it.
+// from line to line: a compiler says of each type once what is wrong with it. T-06, T-39 and T-91 are among them.
 #include <wengert/wengert.h>
 
 #include <unordered_map>
@@ -20,9 +20,11 @@ using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
   wg::Tensor x(1.0f), y(1.0f);
   wg::nn::Dropout dropout(0.5);
 
-  tape.watch(Bare<0>());                                               // list the fields of this struct inside of it
-  tape.watch(std::vector<float>());                                    // have no gradient; give a tensor
-  (void)tape.gradient(y, std::vector<Bare<1>>());                      // list the fields of this struct inside of it
+  tape.watch(Bare<0>());                          // list the fields of this struct inside of it
+  tape.watch(std::vector<float>());               // have no gradient; give a tensor
+  (void)tape.gradient(y, std::vector<Bare<1>>()); // list the fields of this struct inside of it
+  (void)tape.gradient(y, x,
+                      wg::GradientOptions{.unconnected = "nonsense"}); // cannot initialize a member subobject of type
   (void)tape.gradient(y, Unordered());                                 // an unordered container has no order
   (void)tape.gradient(y, std::map<int, wg::Variable>(), x);            // the keys of a map are std::string here
   wg::function("f", [](const std::optional<Bare<2>> &) {})(Bare<2>()); // list the fields of this struct inside of it
