@@ -13,7 +13,7 @@ WENGERT_API std::vector<Variable> variablesFor(const nn::Module &model, const st
                                                const Where &where);
 /// Calls what is traced with `values` in the place of the first leaves, which are variables.
 WENGERT_API void callInPlace(Arguments &arguments, const std::vector<Source> &values, Body body, Results &results);
-/// The same variable of each model, stacked. Errors: no models; models of other variables.
+/// The same variable of each model, stacked. Errors: no models; models of other variables; one model twice.
 WENGERT_API std::vector<std::pair<std::string, Variable>>
 stackedVariables(const std::vector<const nn::Module *> &models, const Where &where);
 } // namespace wg::detail
@@ -55,7 +55,8 @@ auto functional_call(const M &model, const Targets &values, const A &...args) {
 ///     Tensor ys = ensemble(x);                  // x for all: [10, ...]
 ///     Tensor each = ensemble.lanes(xs);         // lane i of xs for model i
 ///
-/// Its variables are copies. For other axes: `vmap([&](const std::vector<Variable> &w, const Tensor &x) { return
+/// Its variables are copies. Errors: no models; models of other variables; two copies of one model, which share
+/// theirs. For other axes: `vmap([&](const std::vector<Variable> &w, const Tensor &x) { return
 /// functional_call(ensemble.base(), w, x); }, {.in_axes = {0, 1}})(ensemble.variables(), xs)`.
 template <std::derived_from<Module> M> class StackedModules : public Module {
 public:
