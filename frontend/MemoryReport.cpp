@@ -126,6 +126,8 @@ static MemoryReport reportOf(const Tape &tape, const Where &where) {
       at = byBuffer.try_emplace(stateOf(tensor)->buffer.data(), at).first->second;
     if (at == report.values.size())
       report.values.push_back({names[slot] + ": " + toString(tensor.body()->type), bytes, {}});
+    else if (names[slot].starts_with("variable ") && report.values[at].what.find(names[slot]) == std::string::npos)
+      report.values[at].what = names[slot] + ", assigned " + report.values[at].what;
     for (size_t reader : readers[slot])
       addReader(report.values[at], nameOf(eager, eager.records[reader]));
   }
@@ -134,7 +136,29 @@ static MemoryReport reportOf(const Tape &tape, const Where &where) {
 
 static std::string nameOf(Operation *op) {
   auto call = dyn_cast<ir::CallOp>(op);
-  return placed((call ? call.getCallee() : op->getName().stripDialect()).str(), ir::whereOf(op->getLoc()));
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr()) : func::FuncOp();
+  StringRef name = callee && callee->hasAttr(ir::kVjpAttr) ? "with_gradient_hook"
+                   : call                                  ? call.getCallee()
+                                                           : op->getName().stripDialect();
+  return placed(name.str(), ir::whereOf(op->getLoc()));
+}
+
+static std::string nameOf(const TraceInput &input) {
+  return input.kind == TraceInput::variable   ? describe(*variableBehind(input.state))
+         : input.kind == TraceInput::argument ? "argument " + std::to_string(input.leaf)
+                                              : "a captured tensor";
+}
+
+/// What a variable was assigned, `version(stop_gradient(value), before)`, is known by the variable.
+static std::string nameOf(ir::VersionOp op, const Trace &trace) {
+  mlir::Value value = op->getOperand(0), before = op->getOperand(1);
+  if (auto stop = value.getDefiningOp<ir::StopGradientOp>())
+    value = stop->getOperand(0);
+  while (auto earlier = before.getDefiningOp<ir::VersionOp>())
+    before = earlier->getOperand(1);
+  auto input = dyn_cast<BlockArgument>(before), assigned = dyn_cast<BlockArgument>(value);
+  return (input ? nameOf(trace.inputs()[input.getArgNumber()]) : "a variable") + ", assigned " +
+         (assigned ? nameOf(trace.inputs()[assigned.getArgNumber()]) : nameOf(value.getDefiningOp()));
 }
 
 /// Of a tape in a trace: the values that the gradient of all that it leads to reads, found on a copy.
@@ -190,9 +214,15 @@ static MemoryReport reportOfTrace(Tape &tape, Trace &trace, const Where &where) 
   b.create(keep);
   autodiff::eraseDead(body, marker);
 
+  SymbolTable symbols(*module);
   llvm::MapVector<mlir::Value, std::vector<Operation *>> readers;
   for (Operation *op = marker->getNextNode(); op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
-    for (mlir::Value operand : op->getOperands()) {
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      // What a called derivative is given and does not read is not kept for it.
+      auto call = dyn_cast<ir::CallOp>(op);
+      auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+      if (callee && !callee.isDeclaration() && callee.getArgument(static_cast<unsigned>(i)).use_empty())
+        continue;
       Operation *maker = operand.getDefiningOp();
       if (isa<RankedTensorType>(operand.getType()) && (!maker || maker->isBeforeInBlock(marker)))
         readers[operand].push_back(opAt(op));
@@ -210,14 +240,12 @@ static MemoryReport reportOfTrace(Tape &tape, Trace &trace, const Where &where) 
     std::string name;
     if (Operation *maker = value.getDefiningOp()) {
       Operation *original = opAt(maker);
-      name = nameOf(original ? original : maker);
+      auto version = dyn_cast_or_null<ir::VersionOp>(original);
+      name = version ? nameOf(version, trace) : nameOf(original ? original : maker);
       if (original && cast<OpResult>(value).getResultNumber() >= original->getNumResults())
         name += ", kept for its derivative";
     } else {
-      const TraceInput &input = trace.inputs()[cast<BlockArgument>(value).getArgNumber()];
-      name = input.kind == TraceInput::variable   ? describe(*variableBehind(input.state))
-             : input.kind == TraceInput::argument ? "argument " + std::to_string(input.leaf)
-                                                  : "a captured tensor";
+      name = nameOf(trace.inputs()[cast<BlockArgument>(value).getArgNumber()]);
     }
     TensorType type = ir::runtimeTypeOf(value.getType());
     int64_t bytes = runtime::sizeOf(type.dtype);

@@ -138,8 +138,9 @@ private:
 /// is a tuple of two. Empty with a reason where y does not depend on x. Forward mode computes a column for each element
 /// of x, reverse mode a row for each of y; which of them follows from these counts unless `mode` says, and
 /// `jacobian(f).explain()` tells. All columns, or as many as `memory_limit` lets, are one batched program, also inside
-/// of wg::function. As for value_and_grad, what f captures is a constant; with `has_aux` f returns a pair (y, aux), and
-/// the result is the pair (Jacobian, aux). As jax.jacfwd and jax.jacrev.
+/// of wg::function; there a number of columns that is `?` is not cut, and chunk_size is an error. As for
+/// value_and_grad, what f captures is a constant; with `has_aux` f returns a pair (y, aux), and the result is the pair
+/// (Jacobian, aux). As jax.jacfwd and jax.jacrev.
 template <class F> auto jacobian(F f, const JacobianOptions &options = {}, Where where = Where::current()) {
   return detail::JacobianFunction<detail::NoAux, F>(std::move(f), options, where);
 }

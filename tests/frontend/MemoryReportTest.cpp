@@ -174,6 +174,33 @@ TEST(MemoryReportTest, OpsOfOneLineAndValuesOfOneBufferAreToldApart) {
   EXPECT_EQ(report.values.size(), 3u) << report;
 }
 
+TEST(MemoryReportTest, AnAssignedVariableAndWhatAHookReadsAreNamed) {
+  Variable v(Tensor{1.0, 2.0}, "v");
+  Tensor scale{3.0, 4.0};
+  for (bool isTraced : {false, true}) {
+    MemoryReport report;
+    auto once = [&](const Tensor &scale) {
+      GradientTape tape;
+      Tensor a = v * v;
+      v.assign_add(1.0);
+      Tensor b = with_gradient_hook(v * v, [=](const Tensor &ct) { return ct * scale; });
+      report = tape.memory_report();
+      return reduce_sum(a + b);
+    };
+    if (isTraced)
+      wg::function("once", once)(scale);
+    else
+      once(scale);
+    SCOPED_TRACE(to_string(report));
+    EXPECT_EQ(readersOf(report, "variable 'v': f64[2]"), (Names{"'mul'"}));
+    EXPECT_EQ(readersOf(report, "variable 'v', assigned '"), (Names{"'mul'"}));
+    // In a trace a hook is a function, and what it reads is a value of the program.
+    if (isTraced)
+      EXPECT_EQ(readersOf(report, "argument 0: f64[2]"), (Names{"'with_gradient_hook'"}));
+    EXPECT_EQ(report.bytes_read, (isTraced ? 3 : 2) * 16);
+  }
+}
+
 // The same tape at another line is another tape, though its derivative is known.
 TEST(MemoryReportTest, ReadersAreAtTheLinesOfTheirOwnTape) {
   Tensor x(2.0);
