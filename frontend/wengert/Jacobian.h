@@ -67,7 +67,7 @@ public:
       : f_(std::move(f)), options_(options), where_(where), note_(std::make_shared<JacobianNote>()) {}
 
   template <class A, class... Rest> auto operator()(const A &first, const Rest &...rest) const {
-    if constexpr (checkArguments<F, Aux, A, Rest...>() && checkSource<A>()) {
+    if constexpr (checkAll<A, Rest...>()) {
       GradientTape tape({.watch_accessed_variables = false});
       A x = independent(tape, first, VariablePlaces(first, rest...), true, where_);
       auto value = f_(x, rest...);
@@ -97,6 +97,12 @@ public:
   std::string explain() const { return note_->get(); }
 
 private:
+  /// One of the two after the other, so that there is one error.
+  template <class A, class... Rest> static constexpr bool checkAll() {
+    if constexpr (checkArguments<F, Aux, A, Rest...>())
+      return checkSource<A>();
+    return false;
+  }
   F f_;
   JacobianOptions options_;
   Where where_;
@@ -112,15 +118,16 @@ public:
     if constexpr (checkArguments<F, NoAux, A, Rest...>()) {
       constexpr bool isOne = std::same_as<A, Tensor> || std::same_as<A, Variable> || std::same_as<A, Grad>;
       static_assert(isOne, "batch_jacobian is by one tensor of examples");
-      GradientTape tape({.watch_accessed_variables = false});
-      A x = independent(tape, first, VariablePlaces(first, rest...), true, where_);
-      auto value = f_(x, rest...);
-      Grad found = tape.batch_jacobian(Targets(value, where_), x, options_);
-      note_->set(tape.explain_jacobian(where_));
-      return found;
-    } else {
-      return {};
+      if constexpr (isOne) {
+        GradientTape tape({.watch_accessed_variables = false});
+        A x = independent(tape, first, VariablePlaces(first, rest...), true, where_);
+        auto value = f_(x, rest...);
+        Grad found = tape.batch_jacobian(Targets(value, where_), x, options_);
+        note_->set(tape.explain_jacobian(where_));
+        return found;
+      }
     }
+    return {};
   }
   std::string explain() const { return note_->get(); }
 
@@ -160,6 +167,8 @@ template <class Aux, class F> auto hessianOf(F f, JacobianOptions options, const
   auto gradient = [f = std::move(f), inner, where]<class... A>(const A &...args) {
     if constexpr (checkArguments<F, Aux, A...>())
       return JacobianFunction<Aux, std::reference_wrapper<const F>>(std::cref(f), inner, where)(args...);
+    else
+      return std::pair<Tensor, Tensor>(); // what is wrong was said
   };
   if (options.mode == DerivativeMode::automatic)
     options.mode = DerivativeMode::forward;
