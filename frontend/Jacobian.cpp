@@ -58,6 +58,13 @@ static Tensor zerosOf(DType dtype, const std::vector<std::vector<Size>> &lists, 
 
 /// 1 at one element in each row: [n, elements...].
 static Tensor basisOf(const Elements &elements, DType dtype, const std::vector<Size> &between, const Where &where) {
+  if (elements.count.known != dynamic) {
+    Tensor places;
+    applyOp(OpId::iota, runtime::IotaAttrs::make(Shape{elements.count.known}, 0, i64), {}, std::span(&places, 1),
+            where);
+    return inSizes(one_hot(Located(places, where), elements.count.known, dtype),
+                   {{elements.count}, between, elements.sizes}, where);
+  }
   auto [square, open] = joined({{elements.count, elements.count}}, where);
   auto coordinates = [&, &square = square, &open = open](int64_t axis) {
     std::vector<const Tensor *> sizes;
@@ -69,6 +76,11 @@ static Tensor basisOf(const Elements &elements, DType dtype, const std::vector<S
   };
   Tensor ones = cast(Located(equal(Located(coordinates(0), where), Located(coordinates(1), where)), where), dtype);
   return inSizes(ones, {{elements.count}, between, elements.sizes}, where);
+}
+
+/// A derivative has the dtype of its source: in forward mode it comes in that of the target.
+static Tensor asDtype(const Tensor &x, DType dtype, const Where &where) {
+  return x.body()->type.dtype == dtype ? x : cast(Located(x, where), dtype);
 }
 
 /// The axis of the lanes, the first, behind all others but the first `before` of them.
@@ -160,11 +172,12 @@ std::vector<std::vector<Grad>> Tape::jacobians(const Targets &targets, const std
         std::string unwatched;
         readsOf(sources[i], unwatched);
         for (size_t k = 0; k < tensors.size(); ++k)
-          found[k][i] =
-              !tangents[k].has_value()
-                  ? (unwatched.empty() ? std::move(tangents[k]) : Grad::none(unwatched))
-                  : Grad(inSizes(lanesAfter(tangents[k].value(), tensors[k].rank(), tensors[k].rank() + 1, where),
-                                 {rows[k]->sizes, columns[i]->sizes}, where));
+          found[k][i] = !tangents[k].has_value()
+                            ? (unwatched.empty() ? std::move(tangents[k]) : Grad::none(unwatched))
+                            : Grad(inSizes(asDtype(lanesAfter(tangents[k].value(), tensors[k].rank(),
+                                                              tensors[k].rank() + 1, where),
+                                                   shapes[i].body()->type.dtype, where),
+                                           {rows[k]->sizes, columns[i]->sizes}, where));
       }
     } else {
       for (size_t k = 0; k < tensors.size(); ++k) {
@@ -245,8 +258,10 @@ Grad Tape::batchJacobian(const Targets &target, const std::vector<Source> &sourc
     }
     // Forward: [x, b, y...], reverse: [y, b, x...].
     if (found.has_value())
-      found = Grad(inSizes(lanesAfter(found.value(), forward ? y.rank() : 1, (forward ? y : x).rank() + 1, where),
-                           {{examples}, rows.sizes, columns.sizes}, where));
+      found =
+          Grad(inSizes(asDtype(lanesAfter(found.value(), forward ? y.rank() : 1, (forward ? y : x).rank() + 1, where),
+                               xType.dtype, where),
+                       {{examples}, rows.sizes, columns.sizes}, where));
     else if (options.unconnected == Unconnected::zero)
       found = Grad(zerosOf(xType.dtype, {{examples}, rows.sizes, columns.sizes}, where));
     else if (std::string reason; readsOf(sources.front(), reason).empty())

@@ -218,7 +218,9 @@ detail::Recording ForwardAccumulator::record(Where where) {
   if (tape_.recording(where))
     detail::raiseOp("ForwardAccumulator", "Accumulator is already recording.", "end the other recording first", {},
                     where);
-  return tape_.record(where);
+  detail::Recording scope = tape_.record(where);
+  tape_.tape(where).enterAgain();
+  return scope;
 }
 
 } // namespace wg

@@ -339,6 +339,11 @@ detail::Recording GradientTape::record(Where where) {
   return detail::Recording(tape_, false);
 }
 
+void detail::Tape::enterAgain() {
+  std::vector<Tape *> &tapes = home()->tapes;
+  std::rotate(std::find(tapes.begin(), tapes.end(), this), tapes.end() - 1, tapes.end());
+}
+
 detail::Recording GradientTape::stop_recording(Where where) {
   if (!tape(where).recording)
     raiseOp("stop_recording", "Trying to stop recording a tape which is not recording.",

@@ -174,6 +174,8 @@ public:
   Grad batchJacobian(const Targets &target, const std::vector<Source> &sources, const JacobianOptions &options);
   std::string jacobianNote; ///< how the last one was computed
   MemoryReport memoryReport(const Where &where);
+  /// From here on it counts as begun inside of all tapes that are there.
+  void enterAgain();
   /// Null once its thread or its trace has ended.
   Level *home() const { return home_.load(std::memory_order_acquire); }
   void leave() { home_.store(nullptr, std::memory_order_release); }

@@ -483,9 +483,15 @@ autodiff::Derivatives Trace::inLanes(Tape &tape, autodiff::Mode mode, ArrayRef<V
   Location loc = locationOf(where);
   auto type = cast<RankedTensorType>(lanes.getType());
   int64_t count = type.getDimSize(0), chunk = count;
+  if (ShapedType::isDynamic(count) && limits.chunk > 0)
+    raiseOp("jacobian",
+            std::string("chunks need a known number of ") + (isForward ? "columns" : "rows") + ", and it is `?` here",
+            "trace with the number, or without chunk_size", {}, where);
   if (!ShapedType::isDynamic(count))
     chunk = limits.chunkOf(count, autodiff::peakBytes(single.function));
-  limits.how = chunk == count ? "in one batched program" : std::to_string(chunk) + " at a time, by one function";
+  limits.how = ShapedType::isDynamic(count) ? "in one batched program, as their number is `?`"
+               : chunk == count             ? "in one batched program"
+                                            : std::to_string(chunk) + " at a time, by one function";
   SmallVector<SmallVector<Value>> parts(outputs.size());
   for (int64_t begin = 0; begin == 0 || begin < count; begin += chunk) {
     Value rows = lanes;

@@ -299,6 +299,10 @@ LogicalResult AllLanes::call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, 
 }
 
 FailureOr<func::FuncOp> AllLanes::write() {
+  // A called function may draw: the ops that make the next key are to be seen here.
+  if (llvm::any_of(concrete_.assigned, [&](size_t input) { return isGenerator(input); }) &&
+      failed(codegen::inlineCalls(lane_, /*keepDerivatives=*/true)))
+    return failure();
   std::string name = lane_.getSymName().str();
   (void)symbols_.rename(lane_, "lane"); // or it keeps its name, and the other gets a new one
   lane_.setPrivate();

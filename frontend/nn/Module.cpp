@@ -230,6 +230,17 @@ std::vector<std::pair<std::string, Variable>> stackedVariables(const std::vector
               "model " + std::to_string(i) + " has " + std::to_string(models[i]->named_variables().size()) +
                   " variables, the first " + std::to_string(first.size()),
               "stack models of one kind", {}, where);
+  // A copy of a model has its variables: as another model it would be the same one.
+  auto isSame = [](const nn::Module::Named &a, const nn::Module::Named &b) { return a.second.is(b.second); };
+  for (size_t i = 1; i < models.size() && !first.empty(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (const std::vector<nn::Module::Named> &one = models[i]->named_variables(),
+          &other = models[k]->named_variables();
+          std::equal(one.begin(), one.end(), other.begin(), other.end(), isSame))
+        raiseOp("stack_modules",
+                "models " + std::to_string(k) + " and " + std::to_string(i) +
+                    " are copies of one model, with the same variables",
+                "construct each: models.emplace_back(...)", {}, where);
   for (size_t k = 0; k < first.size(); ++k) {
     const auto &[name, variable] = first[k];
     std::vector<Tensor> values;

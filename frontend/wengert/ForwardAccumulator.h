@@ -53,7 +53,8 @@ public:
 
   /// Pauses until the result dies: what is computed meanwhile has no tangents.
   detail::Recording stop_recording(Where where = Where::current()) { return tape_.stop_recording(where); }
-  /// Records until the result dies; an error while it does already.
+  /// Records until the result dies, from now on inside of all other accumulators and tapes; an error while it does
+  /// already.
   detail::Recording record(Where where = Where::current());
 
 private:

@@ -3,6 +3,7 @@
 
 #include <wengert/Transforms.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -11,7 +12,7 @@ namespace wg {
 namespace detail {
 
 /// The structure of the value, with `next()`, of type J, in the place of each tensor. A struct becomes a tuple of its
-/// fields.
+/// fields, an array one of its elements.
 template <class J, class V, class Next> auto jacobianTree(const V &value, Next &next) {
   if constexpr (isLeaf<V>) {
     return next(std::bool_constant<!isStatic<V>>());
@@ -34,6 +35,10 @@ template <class J, class V, class Next> auto jacobianTree(const V &value, Next &
     return value.wengert_fields()([&](const auto &...fields) {
       return std::tuple<decltype(jacobianTree<J>(fields, next))...>{jacobianTree<J>(fields, next)...};
     });
+  } else if constexpr (requires { typename V::first_type; }) {
+    using First = decltype(jacobianTree<J>(value.first, next));
+    using Second = decltype(jacobianTree<J>(value.second, next));
+    return std::pair<First, Second>{jacobianTree<J>(value.first, next), jacobianTree<J>(value.second, next)};
   } else if constexpr (isTuple<V>) {
     return std::apply(
         [&](const auto &...elements) {
@@ -62,7 +67,7 @@ public:
       : f_(std::move(f)), options_(options), where_(where), note_(std::make_shared<JacobianNote>()) {}
 
   template <class A, class... Rest> auto operator()(const A &first, const Rest &...rest) const {
-    if constexpr (checkArguments<F, Aux, A, Rest...>() && checkSource<A>()) {
+    if constexpr (checkAll<A, Rest...>()) {
       GradientTape tape({.watch_accessed_variables = false});
       A x = independent(tape, first, VariablePlaces(first, rest...), true, where_);
       auto value = f_(x, rest...);
@@ -92,6 +97,12 @@ public:
   std::string explain() const { return note_->get(); }
 
 private:
+  /// One of the two after the other, so that there is one error.
+  template <class A, class... Rest> static constexpr bool checkAll() {
+    if constexpr (checkArguments<F, Aux, A, Rest...>())
+      return checkSource<A>();
+    return false;
+  }
   F f_;
   JacobianOptions options_;
   Where where_;
@@ -107,15 +118,16 @@ public:
     if constexpr (checkArguments<F, NoAux, A, Rest...>()) {
       constexpr bool isOne = std::same_as<A, Tensor> || std::same_as<A, Variable> || std::same_as<A, Grad>;
       static_assert(isOne, "batch_jacobian is by one tensor of examples");
-      GradientTape tape({.watch_accessed_variables = false});
-      A x = independent(tape, first, VariablePlaces(first, rest...), true, where_);
-      auto value = f_(x, rest...);
-      Grad found = tape.batch_jacobian(Targets(value, where_), x, options_);
-      note_->set(tape.explain_jacobian(where_));
-      return found;
-    } else {
-      return {};
+      if constexpr (isOne) {
+        GradientTape tape({.watch_accessed_variables = false});
+        A x = independent(tape, first, VariablePlaces(first, rest...), true, where_);
+        auto value = f_(x, rest...);
+        Grad found = tape.batch_jacobian(Targets(value, where_), x, options_);
+        note_->set(tape.explain_jacobian(where_));
+        return found;
+      }
     }
+    return {};
   }
   std::string explain() const { return note_->get(); }
 
@@ -133,8 +145,9 @@ private:
 /// is a tuple of two. Empty with a reason where y does not depend on x. Forward mode computes a column for each element
 /// of x, reverse mode a row for each of y; which of them follows from these counts unless `mode` says, and
 /// `jacobian(f).explain()` tells. All columns, or as many as `memory_limit` lets, are one batched program, also inside
-/// of wg::function. As for value_and_grad, what f captures is a constant; with `has_aux` f returns a pair (y, aux), and
-/// the result is the pair (Jacobian, aux). As jax.jacfwd and jax.jacrev.
+/// of wg::function; there a number of columns that is `?` is not cut, and chunk_size is an error. As for
+/// value_and_grad, what f captures is a constant; with `has_aux` f returns a pair (y, aux), and the result is the pair
+/// (Jacobian, aux). As jax.jacfwd and jax.jacrev.
 template <class F> auto jacobian(F f, const JacobianOptions &options = {}, Where where = Where::current()) {
   return detail::JacobianFunction<detail::NoAux, F>(std::move(f), options, where);
 }
@@ -148,17 +161,30 @@ template <class F> auto batch_jacobian(F f, const JacobianOptions &options = {},
   return detail::BatchJacobianFunction<F>(std::move(f), options, where);
 }
 
-/// The Hessian of f by its first argument, of shape y.shape + x.shape + x.shape: forward mode over reverse mode, a
-/// batch of products with a Hessian. A structure of x gives a structure of structures: `h["w"]["b"]`. `mode` is that of
-/// the outer derivative, forward unless it is reverse.
-template <class F> auto hessian(F f, JacobianOptions options = {}, Where where = Where::current()) {
+namespace detail {
+template <class Aux, class F> auto hessianOf(F f, JacobianOptions options, const Where &where) {
+  JacobianOptions inner{.mode = DerivativeMode::reverse, .unconnected = options.unconnected};
+  auto gradient = [f = std::move(f), inner, where]<class... A>(const A &...args) {
+    if constexpr (checkArguments<F, Aux, A...>())
+      return JacobianFunction<Aux, std::reference_wrapper<const F>>(std::cref(f), inner, where)(args...);
+    else
+      return std::pair<Tensor, Tensor>(); // what is wrong was said
+  };
   if (options.mode == DerivativeMode::automatic)
     options.mode = DerivativeMode::forward;
-  auto gradient = [f = std::move(f), where]<class... A>(const A &...args) {
-    if constexpr (detail::checkArguments<F, detail::NoAux, A...>())
-      return jacobian(f, {.mode = DerivativeMode::reverse}, where)(args...);
-  };
-  return jacobian(std::move(gradient), options, where);
+  return JacobianFunction<Aux, decltype(gradient)>(std::move(gradient), options, where);
+}
+} // namespace detail
+
+/// The Hessian of f by its first argument, of shape y.shape + x.shape + x.shape: forward mode over reverse mode, a
+/// batch of products with a Hessian. A structure of x gives a structure of structures: `h["w"]["b"]` (a struct with
+/// fields: a tuple of structs). `mode` is that of the outer derivative, forward unless it is reverse. With `has_aux` f
+/// returns a pair (y, aux), and the result is the pair (Hessian, aux).
+template <class F> auto hessian(F f, const JacobianOptions &options = {}, Where where = Where::current()) {
+  return detail::hessianOf<detail::NoAux>(std::move(f), options, where);
+}
+template <class F> auto hessian(F f, HasAux, const JacobianOptions &options = {}, Where where = Where::current()) {
+  return detail::hessianOf<HasAux>(std::move(f), options, where);
 }
 
 } // namespace wg

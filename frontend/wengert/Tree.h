@@ -137,9 +137,10 @@ template <class T, bool models = false> constexpr bool checkTree() {
                                          "std::map with std::string keys, or a std::vector");
   static_assert(flaw != Flaw::keys, "the keys of a map are std::string here: use std::map<std::string, ...>");
   static_assert(flaw != Flaw::fields, "list the fields of this struct inside of it: WENGERT_FIELDS(weight, bias)");
-  static_assert(flaw != Flaw::other,
-                "not a tensor, a variable, a number, an enum, a string, a shape, or a structure of them (vector, span, "
-                "tuple, pair, array, optional, map with string keys, a struct with WENGERT_FIELDS)");
+  static_assert(
+      flaw != Flaw::other,
+      "not a tensor, a variable, a number, an enum, a std::string (a literal is none), a shape, or a structure "
+      "of them (vector, span, tuple, pair, array, optional, map with string keys, a struct with WENGERT_FIELDS)");
   return flaw == Flaw::none;
 }
 

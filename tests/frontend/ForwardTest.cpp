@@ -115,6 +115,7 @@ TEST(JvpTest, EveryNestingGivesTheSecondDerivative) {
   check(outer(x));
 }
 
+// P-5
 TEST(JvpTest, CallsWithSeveralResultsAndVariables) {
   Variable w(2.0);
   auto f = wg::function("f", [&](const Tensor &x) { return std::pair(w * x * x, stop_gradient(x)); });
@@ -157,6 +158,7 @@ TEST(JvpTest, Errors) {
   EXPECT_TRUE(says(errorOf([&] { traced(Tensor(1.0)); }), "reverse mode"));
 }
 
+// P-1
 TEST(ForwardAccumulatorTest, LooksTangentsUp) {
   Tensor x{1.0, 2.0}, v{1.0, 0.0};
   std::optional<ForwardAccumulator> acc(std::in_place, x, v);
@@ -164,8 +166,63 @@ TEST(ForwardAccumulatorTest, LooksTangentsUp) {
   EXPECT_EQ(acc->jvp(y).to_vector<double>(), (std::vector<double>{2, 0}));
   EXPECT_EQ(acc->jvp(z).item<double>(), 2);
   EXPECT_EQ(acc->jvp(z).item<double>(), 2); // as often as is needed
+  EXPECT_EQ(acc->jvp(x).to_vector<double>(), (std::vector<double>{1, 0}));
+  auto stopped = acc->stop_recording();
+  EXPECT_EQ(acc->jvp(z).item<double>(), 2);
+  // P-11: before anything was computed, and of what does not move.
+  ForwardAccumulator unused(x, v);
+  EXPECT_EQ(unused.jvp(x).to_vector<double>(), (std::vector<double>{1, 0}));
+  EXPECT_FALSE(unused.jvp(Tensor(1.0)).has_value());
 }
 
+// P-3, P-7: what counts is where recording began last.
+TEST(ForwardAccumulatorTest, TheOneThatBeginsAgainIsTheInnerOne) {
+  Tensor x(3.0), y;
+  ForwardAccumulator first(x, Tensor(1.0)), second(x, Tensor(1.0));
+  EXPECT_FALSE(second.jvp(first.jvp(x * x * x)).has_value());
+  {
+    auto paused = first.stop_recording();
+    auto again = first.record();
+    y = x * x * x;
+    EXPECT_EQ(second.jvp(first.jvp(y)).item<double>(), 18);
+    EXPECT_FALSE(first.jvp(second.jvp(y)).has_value());
+  }
+}
+
+// P-4
+TEST(ForwardAccumulatorTest, AnArgumentThatIsNotUsedMovesNothing) {
+  auto f = wg::function("f", [](const Tensor &, const Tensor &b) { return b * 2.0; });
+  Tensor x(3.0), z(1.0);
+  ForwardAccumulator acc(x, Tensor(1.0));
+  Tensor y = f(x, z);
+  EXPECT_TRUE(says(acc.jvp(y).reason(), "does not depend on the source")) << acc.jvp(y).reason();
+  EXPECT_EQ(acc.jvp(y, Unconnected::zero).item<double>(), 0);
+}
+
+// P-5: variables that functions read, and functions that these call.
+TEST(ForwardAccumulatorTest, ThroughCalledFunctionsAndTheirVariables) {
+  Variable w(4.0);
+  auto inner = wg::function("inner", [&](const Tensor &x) { return x * w; });
+  auto outer = wg::function("outer", [&](const Tensor &x) { return inner(x) * x; });
+  Tensor x(3.0);
+  for (int i = 0; i < 2; ++i) {
+    ForwardAccumulator acc(std::pair(x, w), std::pair(Tensor(1.0), Tensor(10.0)));
+    EXPECT_EQ(acc.jvp(outer(x)).item<double>(), 2 * 3 * 4 + 10 * 9);
+  }
+}
+
+// P-7: of a tape inside of an accumulator, the accumulator's tangents are nothing.
+TEST(ForwardAccumulatorTest, ATapeInsideRecordsNoTangents) {
+  Tensor x(3.0);
+  ForwardAccumulator acc(x, Tensor(1.0));
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  Tensor y = x * x * x;
+  EXPECT_EQ(tape.size(), 2);
+  EXPECT_EQ(acc.jvp(tape.gradient(y, x)).item<double>(), 18);
+}
+
+// P-3, P-4
 TEST(ForwardAccumulatorTest, WhatIsComputedMeanwhileHasNoTangents) {
   Tensor x(3.0);
   ForwardAccumulator acc(x, Tensor(1.0));
@@ -182,6 +239,7 @@ TEST(ForwardAccumulatorTest, WhatIsComputedMeanwhileHasNoTangents) {
   EXPECT_EQ(acc.jvp(x * x).item<double>(), 6);
 }
 
+// P-2
 TEST(ForwardAccumulatorTest, OnePrimalTwice) {
   Tensor x(3.0);
   EXPECT_TRUE(says(errorOf([&] { ForwardAccumulator acc(std::vector{x, x}, std::vector{Tensor(1.0), Tensor(1.0)}); }),
@@ -191,6 +249,7 @@ TEST(ForwardAccumulatorTest, OnePrimalTwice) {
   EXPECT_EQ(acc.jvp(x * x).item<double>(), 66);
 }
 
+// P-6
 TEST(ForwardAccumulatorTest, InnerOnesDoNotSeeOuterTangents) {
   Tensor x(0.8);
   ForwardAccumulator outer(x, Tensor(1.0));
@@ -211,6 +270,7 @@ TEST(ForwardAccumulatorTest, InnerOnesDoNotSeeOuterTangents) {
   EXPECT_TRUE(isEmpty);
 }
 
+// P-7, P-10
 TEST(ForwardAccumulatorTest, HessianProductsBothWays) {
   Mlp model;
   std::vector<Variable> variables = model.trainable_variables();

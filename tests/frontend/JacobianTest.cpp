@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 using namespace wg;
 
@@ -44,6 +45,7 @@ template <class F> static Tensor byRows(const F &f, const Tensor &x) {
 
 static constexpr DerivativeMode kModes[] = {DerivativeMode::forward, DerivativeMode::reverse};
 
+// T-71, T-74
 TEST(JacobianTest, BothModesGiveTheRowsEagerlyAndTraced) {
   Tensor x = matrix(2, 3), wanted = byRows(mixed, x);
   for (DerivativeMode mode : kModes)
@@ -129,6 +131,7 @@ TEST(JacobianTest, NumbersEnumsAndAuxPassThrough) {
   EXPECT_EQ(aux, "power");
 }
 
+// T-70, T-76
 TEST(JacobianTest, OfATapeByTensorsAndVariables) {
   Variable w(Tensor{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}, "w"), unused(Tensor{1.0}, "unused");
   Tensor x{0.5, -1.0};
@@ -156,6 +159,7 @@ TEST(JacobianTest, OfATapeByTensorsAndVariables) {
   }
 }
 
+// T-42, T-66, T-72
 TEST(JacobianTest, ATapeIsUsedUpUnlessItIsPersistent) {
   GradientTape tape;
   Tensor x{1.0, 2.0};
@@ -206,6 +210,7 @@ TEST(JacobianTest, DerivativesOfJacobians) {
   EXPECT_NEAR(jvp(wg::function("norm", norm), x, v).second.item<double>(), reduce_sum(g * v).item<double>(), 1e-10);
 }
 
+// T-81
 TEST(JacobianTest, HessianIsForwardOverReverse) {
   auto loss = [](const Tensor &x, double scale) { return scale * reduce_prod(x) + reduce_sum(x * x * x); };
   Tensor x{1.0, 2.0, 3.0};
@@ -230,6 +235,7 @@ TEST(JacobianTest, HessianIsForwardOverReverse) {
   expectNear(several, reshape(Tensor{6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 12.0}, {2, 2, 2}));
 }
 
+// T-77
 TEST(JacobianTest, OfEachExample) {
   Tensor x = matrix(4, 6), w = matrix(3, 2);
   auto f = [&](const Tensor &x) { return tanh(einsum("bij,jk->bik", reshape(x, {-1, 2, 3}), w)); };
@@ -252,6 +258,7 @@ TEST(JacobianTest, OfEachExample) {
   EXPECT_TRUE(says(batch_jacobian(f).explain(), "no Jacobian")) << batch_jacobian(f).explain();
 }
 
+// T-78, T-79, T-80, T-82
 TEST(JacobianTest, OfEachExampleNeedsExamples) {
   GradientTape tape({.persistent = true});
   Tensor x = matrix(4, 2), v = x[0];
@@ -292,6 +299,7 @@ TEST(JacobianTest, SizesMayBeOpen) {
   }
 }
 
+// T-73
 TEST(JacobianTest, AGradientHookIsCalledForEachRow) {
   int calls = 0;
   auto f = [&](const Tensor &x) {
@@ -307,9 +315,54 @@ TEST(JacobianTest, AGradientHookIsCalledForEachRow) {
   EXPECT_TRUE(says(errorOf([&] { jacobian(f, {.mode = DerivativeMode::forward})(Tensor{1.0}); }), "try: reverse mode"));
 }
 
+// T-75
 TEST(JacobianTest, OfAGatherIsDense) {
   Tensor table = matrix(5, 2), rows{4, 0, 4};
   auto f = [&](const Tensor &table) { return gather(table, rows); };
   for (DerivativeMode mode : kModes)
     expectNear(jacobian(f, {.mode = mode})(table), byRows(f, table));
+}
+
+TEST(JacobianTest, HasTheDtypeOfTheSourceInBothModes) {
+  auto f = [](const Tensor &x) { return cast(x, f32) * 2.0f; };
+  for (DerivativeMode mode : kModes) {
+    Grad j = jacobian(f, {.mode = mode})(Tensor{1.0, 2.0});
+    EXPECT_EQ(j.dtype(), f64);
+    expectNear(j, 2 * eye(2, {}, f64));
+    Grad traced = wg::function("j", jacobian(f, {.mode = mode}))(Tensor{1.0, 2.0});
+    EXPECT_EQ(traced.dtype(), f64);
+    EXPECT_EQ(batch_jacobian(f, {.mode = mode})(Tensor{{1.0, 2.0}}).dtype(), f64);
+  }
+}
+
+TEST(JacobianTest, APairOfValuesGivesAPair) {
+  auto f = [](const Tensor &x) { return std::pair(x * x, reduce_sum(x)); };
+  std::pair<Grad, Grad> j = jacobian(f)(Tensor{1.0, 2.0});
+  expectNear(j.first.value(), Tensor{{2.0, 0.0}, {0.0, 4.0}});
+  expectNear(j.second.value(), Tensor{1.0, 1.0});
+  auto product = [](const std::pair<Tensor, Tensor> &p) { return p.first * p.second; };
+  EXPECT_EQ(hessian(product)(std::pair(Tensor(2.0), Tensor(3.0))).second.first.item<double>(), 1);
+}
+
+TEST(JacobianTest, AHessianTakesWhatAJacobianTakes) {
+  auto factor = std::make_unique<double>(3.0);
+  auto f = [factor = std::move(factor)](const Tensor &x) { return std::pair(*factor * reduce_sum(x * x), x); };
+  auto [h, aux] = hessian(std::move(f), has_aux)(Tensor{1.0, 2.0}); // a callable that can only be moved
+  expectNear(h, 6 * eye(2, {}, f64));
+  EXPECT_EQ(aux.to_vector<double>(), (std::vector<double>{1, 2}));
+  // Zeros where the value does not depend on x at all, too.
+  auto constant = [](const Tensor &) { return Tensor(1.0); };
+  EXPECT_FALSE(hessian(constant)(Tensor{1.0, 2.0}).has_value());
+  expectNear(hessian(constant, {.unconnected = Unconnected::zero})(Tensor{1.0, 2.0}), zeros({2, 2}, f64));
+}
+
+TEST(JacobianTest, ChunksNeedAKnownNumber) {
+  auto f = [](const Tensor &x) { return tanh(x) * reduce_sum(x); };
+  auto chunked = wg::function("j", jacobian(f, {.chunk_size = 2}));
+  EXPECT_TRUE(says(errorOf([&] { chunked.trace(Tensor(TensorSpec{f64, {dynamic}})); }),
+                   "jacobian: chunks need a known number of rows, and it is `?` here"))
+      << errorOf([&] { chunked.trace(Tensor(TensorSpec{f64, {dynamic}})); });
+  auto j = jacobian(f);
+  wg::function("j", j).trace(Tensor(TensorSpec{f64, {dynamic}}));
+  EXPECT_TRUE(says(j.explain(), "rows in one batched program, as their number is `?`")) << j.explain();
 }

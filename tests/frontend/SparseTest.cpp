@@ -36,6 +36,7 @@ static Grad denseGradientOf(const Variable &table) { return Grad(Tensor(gradient
 
 static std::vector<double> numbers(const Tensor &x) { return x.to_vector<double>(); }
 
+// T-47
 TEST(SparseTest, TheGradientOfAGatherIsRows) {
   Variable table(matrix(6, 3), "table");
   Grad g = gradientOf(table);
@@ -59,6 +60,7 @@ TEST(SparseTest, TheGradientOfAGatherIsRows) {
   EXPECT_TRUE(says(errorOf([] { Grad::none("no path").sparse_rows(); }), "the gradient is None: no path"));
 }
 
+// T-48
 TEST(SparseTest, SumsOfRowsAreRowsAndWithATensorATensor) {
   Variable table(matrix(6, 3), "table");
   auto gradient = [&](auto f) {

@@ -11,11 +11,18 @@
 #include <memory>
 #include <sstream>
 #include <thread>
+#include <type_traits>
 
 #include <pthread.h>
 
 using namespace wg;
 using wg::tests::messageOf;
+
+// T-20: what was recorded belongs to one tape, which can be moved and not copied.
+static_assert(!std::is_copy_constructible_v<GradientTape> && !std::is_copy_assignable_v<GradientTape> &&
+              std::is_move_constructible_v<GradientTape>);
+// T-17: a tensor cannot take the place of a variable, or lose one its gradient unseen.
+static_assert(!std::is_assignable_v<Variable &, Tensor>);
 
 // T-01
 TEST(Tape, OnlyOpsOnWatchedTensorsAreRecorded) {
@@ -28,6 +35,7 @@ TEST(Tape, OnlyOpsOnWatchedTensorsAreRecorded) {
   EXPECT_EQ(tape.gradient(seen, x).item<float>(), 16.0f);
 }
 
+// T-01
 TEST(Tape, OpsAfterTheScopeAreConstants) {
   Tensor x(3.0f);
   GradientTape tape({.recording = false});
@@ -53,6 +61,20 @@ TEST(Tape, TrainableVariablesAreWatchedWhenRead) {
   EXPECT_EQ(db.item<float>(), 2.0f);
 }
 
+// T-02: and when a called function, or one that it calls, reads them.
+TEST(Tape, VariablesThatCalledFunctionsReadAreWatched) {
+  Variable w(3.0), unread(1.0);
+  auto inner = wg::function("inner", [&](const Tensor &x) { return x * w; });
+  auto outer = wg::function("outer", [&](const Tensor &x) { return inner(x) * 2.0; });
+  for (int i = 0; i < 2; ++i) { // traced, and then known
+    GradientTape tape;
+    Tensor y = outer(Tensor(5.0));
+    ASSERT_EQ(tape.watched_variables().size(), 1u);
+    EXPECT_TRUE(tape.watched_variables()[0].is(w));
+    EXPECT_EQ(tape.gradient(y, w).item<double>(), 10.0);
+  }
+}
+
 // T-03
 TEST(Tape, NothingIsWatchedByItselfIfNotWanted) {
   Variable w(2.0f), v(3.0f);
@@ -73,6 +95,19 @@ TEST(Tape, AVariableThatIsNotTrainableCanBeWatched) {
   EXPECT_EQ(tape.gradient(w * w, w).item<float>(), 4.0f);
 }
 
+// T-04
+TEST(Tape, AnyStructureCanBeWatched) {
+  Variable w(3.0, {.trainable = false});
+  Tensor x(2.0), z(5.0);
+  std::map<std::string, std::vector<Variable>> named{{"w", {w}}};
+  GradientTape tape;
+  tape.watch(std::tuple(named, std::optional(x), 7), std::pair(z, std::string("z")));
+  auto [dw, dx, dz] = tape.gradient(w * x * z, w, x, z);
+  EXPECT_EQ(dw.item<double>(), 10.0);
+  EXPECT_EQ(dx.item<double>(), 15.0);
+  EXPECT_EQ(dz.item<double>(), 6.0);
+}
+
 // T-05
 TEST(Tape, WatchingIsByIdentity) {
   Tensor a(2.0f), b(2.0f);
@@ -90,6 +125,7 @@ TEST(Tape, WatchNamesTheLine) {
     EXPECT_NE(message.find("TapeTest.cpp:" + std::to_string(line)), std::string::npos) << message;
 }
 
+// T-36
 TEST(Tape, ASeedThatDoesNotFitLeavesTheTapeUsable) {
   Variable w(Tensor{1.0, 2.0});
   GradientTape tape;
@@ -137,8 +173,12 @@ TEST(Tape, ATapeThatWasMovedFromSaysSo) {
   EXPECT_EQ(moved.gradient(y, w).item<double>(), 4.0);
 }
 
-// T-07, T-40
+// T-07, T-08, T-40
 TEST(Tape, IntegersHaveNoGradientAndSayWhy) {
+  for (DType dtype : {i64, i32, u8, boolean})
+    EXPECT_NE(messageOf([&] { GradientTape().watch(zeros({2}, dtype)); }).find("must be floating"), std::string::npos);
+  for (DType dtype : {f32, f64})
+    GradientTape().watch(zeros({2}, dtype));
   Tensor n(3), x(2.0f);
   GradientTape strict;
   EXPECT_NE(messageOf([&] { strict.watch(n); }).find("the dtype of a watched tensor must be floating, got i32[]"),
@@ -173,6 +213,21 @@ TEST(Tape, WatchedVariablesComeInTheOrderOfConstruction) {
   EXPECT_EQ(watched[1].name(), "b");
   tape.reset();
   EXPECT_TRUE(tape.watched_variables().empty());
+  Tensor z = b * 2.0f; // of the last recording only
+  ASSERT_EQ(tape.watched_variables().size(), 1u);
+  EXPECT_EQ(tape.watched_variables()[0].name(), "b");
+}
+
+// T-11
+TEST(Tape, OnlyTheBranchThatWasTakenIsRecorded) {
+  for (double at : {2.0, -2.0}) {
+    Tensor x(at);
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = x.item<double>() > 0 ? x * x : x * 10.0;
+    EXPECT_EQ(tape.size(), 1);
+    EXPECT_EQ(tape.gradient(y, x).item<double>(), at > 0 ? 4.0 : 10.0);
+  }
 }
 
 // T-12
@@ -202,6 +257,20 @@ TEST(Tape, IdentitiesAreSourcesOfTheirOwn) {
   EXPECT_EQ(dzero.item<float>(), 3.0f);
 }
 
+TEST(Tape, IdentitiesAreSourcesOfTheirOwnInAFunction) {
+  auto f = wg::function("f", [](const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor a = x + 0.0, b = x - 0.0, c = x * 1.0, d = identity(x);
+    GradArray<5> grads = tape.gradient(a * b * c * d * x, {x, a, b, c, d});
+    return std::vector<Tensor>(grads.begin(), grads.end());
+  });
+  std::vector<Tensor> grads = f(Tensor(2.0));
+  EXPECT_EQ(grads[0].item<double>(), 80.0);
+  for (size_t i = 1; i < 5; ++i)
+    EXPECT_EQ(grads[i].item<double>(), 16.0) << i;
+}
+
 // T-14, T-41
 TEST(Tape, AVariableAsTargetIsItself) {
   Variable v(3.0f), w(4.0f);
@@ -221,6 +290,29 @@ TEST(Tape, AssignmentStopsGradients) {
   auto [dx, dw] = tape.gradient(y, x, w);
   EXPECT_FALSE(dx);
   EXPECT_EQ(dw.item<float>(), 30.0f);
+}
+
+// T-16
+TEST(Tape, WhatLeavesAsANumberComesBackAsAConstant) {
+  Tensor x(3.0);
+  GradientTape tape;
+  tape.watch(x);
+  Tensor y = Tensor(x.item<double>()) * 2.0;
+  Grad g = tape.gradient(y, x);
+  EXPECT_FALSE(g);
+  EXPECT_NE(g.reason().find("the target was not computed from anything that the tape watches"), std::string::npos)
+      << g.reason();
+}
+
+// T-18: the ops of a gradient are at the lines of the ops that they differentiate.
+TEST(Tape, AnErrorInAGradientNamesTheLineOfItsOp) {
+  Tensor x{1.0, 2.0};
+  GradientTape tape;
+  tape.watch(x);
+  uint32_t line = __LINE__ + 1;
+  Tensor y = with_gradient_hook(x, [](const Tensor &) { return Tensor(1.0); });
+  std::string message = messageOf([&] { tape.gradient(y, x); });
+  EXPECT_NE(message.find("TapeTest.cpp:" + std::to_string(line)), std::string::npos) << message;
 }
 
 TEST(Tape, TheGradientOfAVariableSumsOverItsReads) {
@@ -277,6 +369,23 @@ TEST(Tape, SeedsReplaceOnes) {
               tape.gradient(y, x, GradientOptions{.output_gradients = Tensor{1.0f, 2.0f, 3.0f}});
             }).find("output_gradients[0] is f32[3], its target f32[2]"),
             std::string::npos);
+  // What is left open is ones.
+  std::vector<std::optional<Tensor>> seeds{std::nullopt, Tensor{0.0f, 1.0f}};
+  Grad open = tape.gradient(std::vector{y, y}, x, GradientOptions{.output_gradients = seeds});
+  EXPECT_EQ(open.value().to_vector<float>(), (std::vector{2.0f, 8.0f}));
+}
+
+// T-38: zeros, also where what stops it is in a function that a called function calls.
+TEST(Tape, ZerosOnRequestThroughNestedFunctions) {
+  Variable v(Tensor{1.0, 2.0});
+  auto inner = wg::function("inner", [](const Tensor &x) { return stop_gradient(x * x); });
+  auto outer = wg::function("outer", [&](const Tensor &x) { return inner(x) * 3.0; });
+  GradientTape tape({.persistent = true});
+  Tensor y = outer(v);
+  Grad none = tape.gradient(y, v);
+  EXPECT_NE(none.reason().find("'stop_gradient' (TapeTest.cpp:"), std::string::npos) << none.reason();
+  EXPECT_EQ(tape.gradient(y, v, {.unconnected = Unconnected::zero}).value().to_vector<double>(),
+            (std::vector{0.0, 0.0}));
 }
 
 // T-37, T-38
@@ -348,6 +457,25 @@ TEST(Tape, ConditionsAndIndicesHaveNone) {
   auto [da, db] = tape.gradient(y, a, b);
   EXPECT_EQ(da.value().to_vector<float>(), (std::vector{0.0f, 1.0f}));
   EXPECT_EQ(db.value().to_vector<float>(), (std::vector{1.0f, 0.0f}));
+  Tensor table{1.0, 2.0, 3.0}, rows{2, 0, 2};
+  GradientTape lenient({.persistent = true, .allow_non_differentiable = true});
+  lenient.watch(table, rows);
+  Tensor taken = gather(table, rows);
+  auto [dtable, drows] = lenient.gradient(taken, table, rows);
+  EXPECT_EQ(dtable.value().to_vector<double>(), (std::vector{1.0, 0.0, 2.0}));
+  EXPECT_NE(drows.reason().find("integer dtype"), std::string::npos) << drows.reason();
+}
+
+// T-52: a result that is not used takes no part: not even as zeros, which the infinite slope of its root would spoil.
+TEST(Tape, AResultThatIsNotUsedTakesNoPart) {
+  auto f = wg::function("f", [](const Tensor &x) { return std::pair(x * x, sqrt(x - 3.0)); });
+  Tensor x(3.0);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  auto [used, unused] = f(x);
+  EXPECT_EQ(tape.gradient(used, x).item<double>(), 6.0);
+  std::vector<Tensor> parts = split(concat({stack({x, x}), stack({2.0 * x})}, 0), 3);
+  EXPECT_EQ(tape.gradient(parts[2], x).item<double>(), 2.0);
 }
 
 // T-60, T-61, T-62, T-63
@@ -373,6 +501,25 @@ TEST(Tape, RecordingCanPauseAndResume) {
   EXPECT_FALSE(tape.gradient(y, x));
   tape.watch(x);
   EXPECT_EQ(tape.gradient(x * x, x).item<float>(), 4.0f);
+}
+
+// T-61
+TEST(Tape, RecordingAgainGoesOnWhereItWas) {
+  Tensor x(3.0), y;
+  GradientTape tape({.recording = false});
+  tape.watch(x);
+  EXPECT_NE(
+      messageOf([&] { (void)tape.stop_recording(); }).find("Trying to stop recording a tape which is not recording."),
+      std::string::npos);
+  {
+    auto scope = tape.record();
+    y = x * x;
+  }
+  {
+    auto scope = tape.record();
+    y = y * x;
+  }
+  EXPECT_EQ(tape.gradient(y, x).item<double>(), 27.0);
 }
 
 // T-64, D-16
@@ -415,6 +562,7 @@ TEST(Tape, ThirdDerivative) {
   EXPECT_NEAR(third.item<double>(), (12 * t + 8 * t * t * t) * e, 1e-11);
 }
 
+// T-65
 TEST(Tape, AGradientTakenOutsideOfTheOuterTapeIsNotRecorded) {
   Tensor x(2.0f);
   GradientTape outer, inner;
@@ -435,7 +583,7 @@ TEST(Tape, OtherThreadsAreNotRecorded) {
   EXPECT_EQ(tape.size(), 0);
 }
 
-// T-67
+// T-43, T-67
 TEST(Tape, NothingIsLeftBehind) {
   Tensor x(2.0f);
   auto once = [&] {
@@ -496,6 +644,7 @@ TEST(Tape, AMillionOpsNeedNoDeepStack) {
   pthread_attr_destroy(&attributes);
 }
 
+// T-49
 TEST(Tape, ReasonsNameTheOpAndTheLine) {
   Tensor x(2.0f), y(3.0f);
   GradientTape tape({.persistent = true});
@@ -678,6 +827,7 @@ TEST(Tape, ARepeatedStructureGivesTheRightValues) {
   }
 }
 
+// T-47
 TEST(Tape, DtypesAndBroadcastsComeBackInTheSourcesShape) {
   Tensor row{1.0, 2.0, 3.0}, scalar(2.0), m{{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}};
   GradientTape tape;

@@ -74,6 +74,7 @@ TEST(Transforms, OneTensorTwiceIsTwoArguments) {
   EXPECT_EQ(both[1].item<double>(), 9.0);
 }
 
+// T-94: by positions, each of which is there.
 TEST(Transforms, GradientsStandInTheOrderOfThePlaces) {
   auto f = [](const Tensor &a, const Tensor &b) { return a * a * b; };
   auto [value, swapped] = value_and_grad(f, {1, 0})(Tensor(2.0), Tensor(3.0));
@@ -487,6 +488,7 @@ TEST(Hooks, WhatAHookReadsIsPartOfTheGradient) {
   }
 }
 
+// T-50
 TEST(Hooks, MistakesNameTheRuleAndTheLine) {
   auto run = [](auto hook) {
     return errorOf([&] {

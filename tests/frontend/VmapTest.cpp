@@ -267,6 +267,34 @@ TEST(VmapTest, EachLaneDrawsWhatTheLoopDraws) {
   EXPECT_EQ(vmap(draw)(keys).to_vector<float>(), loop(draw, keys).to_vector<float>());
 }
 
+TEST(VmapTest, FunctionsAndLanesInLanesDrawWhatTheLoopDraws) {
+  Tensor xs = matrix(3, 4);
+  auto run = [&](auto use) {
+    Generator generator(7);
+    auto noise = [&](const Tensor &x) { return x + cast(generator.normal(x.shape()), f64); };
+    auto called = wg::function("noise", noise);
+    auto f = [&](const Tensor &x) { return called(noise(x)) + called(2.0 * x); };
+    auto scalars = [&](auto map) {
+      auto inner = [&](const Tensor &x) { return noise(x) * noise(x); };
+      return [=](const Tensor &row) { return map(inner, row); };
+    };
+    std::pair results = use(f, scalars);
+    return std::tuple(results.first, results.second, generator.uniform({3}));
+  };
+  auto byLoop = [](const auto &f, const Tensor &xs) { return loop(f, xs); };
+  auto inLanes = [](const auto &f, const Tensor &xs) { return vmap(f)(xs); };
+  auto [a, b, next] = run([&](auto f, auto scalars) { return std::pair(loop(f, xs), loop(scalars(byLoop), xs)); });
+  auto [mappedA, mappedB, mappedNext] =
+      run([&](auto f, auto scalars) { return std::pair(vmap(f)(xs), vmap(scalars(inLanes))(xs)); });
+  expectNear(mappedA, a, 1e-5);
+  expectNear(mappedB, b, 1e-5);
+  EXPECT_EQ(mappedNext.template to_vector<float>(), next.template to_vector<float>());
+  nn::Dropout dropout(0.5);
+  auto drops = wg::function("drops", [&](const Tensor &x) { return dropout(x, true); });
+  Tensor dropped = vmap(drops)(ones({2, 64}));
+  EXPECT_NE(dropped[0].to_vector<float>(), dropped[1].to_vector<float>());
+}
+
 TEST(VmapTest, SizesMayBeOpen) {
   auto f = [](const Tensor &x, const Tensor &w) { return tanh(x) * reduce_sum(x * w); };
   Tensor w = matrix(1, 3)[0];
@@ -374,6 +402,9 @@ TEST(FunctionalCallTest, AssignsWhatIsGiven) {
   EXPECT_TRUE(says(errorOf([&] { nn::functional_call(counter, Tensor(1.0f), Tensor(2.0)); }), "value 0 is f32[]"));
   EXPECT_TRUE(says(errorOf([&] { nn::functional_call(counter, std::vector<Tensor>(3, Tensor(1.0)), Tensor(2.0)); }),
                    "3 values for a model of 1 variables"));
+  uint32_t line = __LINE__ + 1;
+  std::string message = errorOf([&] { nn::functional_call(counter, Tensor(1.0f), Tensor(2.0)); });
+  EXPECT_TRUE(says(message, "VmapTest.cpp:" + std::to_string(line))) << message;
 }
 
 TEST(StackModulesTest, IsEachModel) {
@@ -418,4 +449,11 @@ TEST(StackModulesTest, SaysWhatDoesNotFit) {
   std::vector<nn::Dense> layers{nn::Dense(3, 4), nn::Dense(3, 5)};
   EXPECT_TRUE(says(errorOf([&] { nn::stack_modules(layers); }),
                    "variable 'weight' of model 1 is f32[3,5], 'weight' of the first f32[3,4]"));
+  EXPECT_TRUE(says(errorOf([&] { nn::stack_modules(std::vector<nn::Dense>(3, nn::Dense(3, 4))); }),
+                   "models 0 and 1 are copies of one model, with the same variables"));
+  std::vector<Mlp> models{Mlp(1), Mlp(2), Mlp(3)};
+  uint32_t line = __LINE__ + 1;
+  auto ensemble = nn::stack_modules(models);
+  std::string message = errorOf([&] { ensemble.lanes(zeros({2, 4, 3})); });
+  EXPECT_TRUE(says(message, "VmapTest.cpp:" + std::to_string(line))) << message;
 }

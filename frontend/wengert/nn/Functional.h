@@ -13,7 +13,7 @@ WENGERT_API std::vector<Variable> variablesFor(const nn::Module &model, const st
                                                const Where &where);
 /// Calls what is traced with `values` in the place of the first leaves, which are variables.
 WENGERT_API void callInPlace(Arguments &arguments, const std::vector<Source> &values, Body body, Results &results);
-/// The same variable of each model, stacked. Errors: no models; models of other variables.
+/// The same variable of each model, stacked. Errors: no models; models of other variables; one model twice.
 WENGERT_API std::vector<std::pair<std::string, Variable>>
 stackedVariables(const std::vector<const nn::Module *> &models, const Where &where);
 } // namespace wg::detail
@@ -26,21 +26,22 @@ namespace wg::nn {
 /// Gradients are by what is given: `grad([&](const std::vector<Tensor> &w, const Tensor &x) { return
 /// loss(nn::functional_call(model, w, x)); })`. The call is traced. Errors: another number of values; another dtype or
 /// shape. As torch.func.functional_call.
-template <std::derived_from<Module> M, class Values, class... A>
-auto functional_call(const M &model, const Values &values, const A &...args) {
+template <std::derived_from<Module> M, class... A>
+auto functional_call(const M &model, const Targets &values, const A &...args) {
   constexpr bool fits = std::is_invocable_v<const M &, const A &...>;
   static_assert(fits, "the model does not take these arguments");
-  if constexpr (fits && detail::checkSource<Values>()) {
+  if constexpr (fits) {
     using R = std::decay_t<std::invoke_result_t<const M &, const A &...>>;
     if constexpr (detail::checkTypes<R, A...>()) {
-      std::vector<detail::Source> given;
-      detail::collectLeaves(values, given);
-      std::vector<Variable> own = detail::variablesFor(model, given, {});
-      detail::Arguments arguments{Where()};
+      std::vector<Variable> own = detail::variablesFor(model, values.list, values.where);
+      detail::Arguments arguments{values.where};
       detail::collect(arguments, own, args...);
       auto f = [&](const std::vector<Variable> &, const A &...args) { return model(args...); };
       return detail::trace<R>(
-          f, [&](detail::Body body, detail::Results &results) { detail::callInPlace(arguments, given, body, results); },
+          f,
+          [&](detail::Body body, detail::Results &results) {
+            detail::callInPlace(arguments, values.list, body, results);
+          },
           own, args...);
     }
   }
@@ -54,11 +55,13 @@ auto functional_call(const M &model, const Values &values, const A &...args) {
 ///     Tensor ys = ensemble(x);                  // x for all: [10, ...]
 ///     Tensor each = ensemble.lanes(xs);         // lane i of xs for model i
 ///
-/// Its variables are copies. For other axes: `vmap([&](const std::vector<Variable> &w, const Tensor &x) { return
+/// Its variables are copies. Errors: no models; models of other variables; two copies of one model, which share
+/// theirs. For other axes: `vmap([&](const std::vector<Variable> &w, const Tensor &x) { return
 /// functional_call(ensemble.base(), w, x); }, {.in_axes = {0, 1}})(ensemble.variables(), xs)`.
 template <std::derived_from<Module> M> class StackedModules : public Module {
 public:
-  StackedModules(M base, const std::vector<Named> &stacked) : base_(std::move(base)) {
+  StackedModules(M base, const std::vector<Named> &stacked, Where where = Where::current())
+      : base_(std::move(base)), where_(where) {
     for (const auto &[name, variable] : stacked)
       add(name, variable);
   }
@@ -73,11 +76,12 @@ private:
     in.isOne = false;
     in.list.insert(in.list.end(), sizeof...(A), axes);
     auto f = [this](const std::vector<Variable> &variables, const A &...args) {
-      return functional_call(base_, variables, args...);
+      return functional_call(base_, Targets(variables, where_), args...);
     };
-    return vmap(f, {.in_axes = in})(variables(), args...);
+    return vmap(f, {.in_axes = in}, where_)(variables(), args...);
   }
   M base_;
+  Where where_; ///< of stack_modules, in errors
 };
 
 template <std::derived_from<Module> M>
@@ -86,7 +90,7 @@ StackedModules<M> stack_modules(const std::vector<M> &models, Where where = Wher
   for (const M &model : models)
     pointers.push_back(&model);
   std::vector<Module::Named> stacked = detail::stackedVariables(pointers, where);
-  return StackedModules<M>(models.front(), stacked);
+  return StackedModules<M>(models.front(), stacked, where);
 }
 
 } // namespace wg::nn
