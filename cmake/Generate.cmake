@@ -25,7 +25,7 @@ wg_tablegen(mlir-tblgen autodiff/Passes.td autodiff/Passes.h.inc -gen-pass-decls
 wg_tablegen(mlir-tblgen passes/Passes.td passes/Passes.h.inc -gen-pass-decls -name Wengert)
 wg_tablegen(llvm-tblgen ir/Ops.td ir/Ops.json --dump-json)
 
-set(written runtime/OpIds.inc runtime/OpTable.inc runtime/OpAttrs.inc ir/OpBridge.inc wengert/Ops.inc frontend/Ops.inc tests/Samples.inc ops.md)
+set(written runtime/OpIds.inc runtime/OpTable.inc runtime/OpAttrs.inc ir/OpBridge.inc wengert/Ops.inc frontend/Ops.inc tests/Samples.inc ops.md agreement.md)
 list(TRANSFORM written PREPEND ${gen}/)
 add_custom_command(OUTPUT ${gen}/ops.stamp BYPRODUCTS ${written}
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/gen_ops.py ${gen}/ir/Ops.json ${gen}

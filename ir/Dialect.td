@@ -55,6 +55,9 @@ class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Di
   ///   "f64[3] in [0, 1] | shape = [2, 3]; dims = [1] # open: is not repeated"    where open sizes may be refused, with words of the error
   /// A sample written in f64 is run in every dtype that the op accepts.
   list<string> samples = [];
+  /// How far compiled code may be from the interpreter, in f64 and in f32: "2, 3 ulp of the element", or "of the absolute terms" where
+  /// terms may cancel. Empty: bit for bit.
+  string agreement = "";
   /// What the data operands accept: any, floats, numbers, integers, booleans.
   string dtypes = "any";
   /// Whether the build writes a public function `wg::<mnemonic>`; false where frontend/ words it by hand.

@@ -11,9 +11,11 @@ OPS.json is `llvm-tblgen --dump-json` of ir/Ops.td. A file is rewritten only if 
   frontend/Ops.inc     their definitions
   tests/Samples.inc    WG_SAMPLE(op, "sample")
   ops.md               the table of docs/ops.md
+  agreement.md         that of docs/numbers.md: how far compiled code may be from the interpreter
 """
 import json
 import os
+import re
 import sys
 
 FAMILIES = ["Elementwise", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Random", "Control"]
@@ -146,6 +148,17 @@ class Op:
                 f"{self.batched} | {emitted} |")
 
 
+def agreement(op):
+    """The op's row of docs/numbers.md; none if it agrees bit for bit."""
+    text = op.record["agreement"]
+    if not text:
+        return []
+    row = re.fullmatch(r"(\d+), (\d+) ulp of (the element|the absolute terms)", text)
+    if not row:
+        sys.exit(f"{op.file}: op '{op.name}': agreement is '<f64>, <f32> ulp of the element' or '... of the absolute terms', not '{text}'")
+    return [f"| `{op.name}` | " + " | ".join(row.groups()) + " |"]
+
+
 def docstring(op):
     text = op.description
     words, lines, line = text.split(), [], "///"
@@ -186,6 +199,8 @@ def main():
     write(f"{out}/wengert/Ops.inc", head + "\n".join(f"{docstring(op)}\nWENGERT_API Tensor {op.name}({op.signature()[0]});\n" for op in public))
     write(f"{out}/frontend/Ops.inc", head + "\n".join(f"Tensor {op.name}({op.signature()[1]}) {{ {op.signature()[2]} }}\n" for op in public))
     write(f"{out}/tests/Samples.inc", head + "".join(f'WG_SAMPLE({op.name}, "{s}")\n' for op in ops for s in op.samples))
+    rows = [row for op in ops for row in agreement(op)]
+    write(f"{out}/agreement.md", "| op | f64 | f32 | ulp of |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
     write(f"{out}/ops.md", "| op | meaning | attributes | dtypes | derivative | vjp | jvp | vmap | compiled |\n|---|---|---|---|---|---|---|---|---|\n" + "\n".join(op.markdown() for op in ops if op.name != "yield") + "\n")
 
 

@@ -23,6 +23,7 @@ def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters
     ::llvm::StringRef lettersOfB();
     ::llvm::StringRef lettersOfC();
   }];
+  let agreement = "4, 4 ulp of the absolute terms";
   let samples = ["f64[3,4] in [-1, 1]; f64[4,5] in [-1, 1] | equation = mk,kn->mn", "f64[4,3] in [-1, 1]; f64[4,5] in [-1, 1] | equation = km,kn->mn",
                  "f64[3,4] in [-1, 1]; f64[5,4] in [-1, 1] | equation = mk,nk->mn", "f64[2,3,4] in [-1, 1]; f64[2,4,5] in [-1, 1] | equation = bmk,bkn->bmn",
                  "f64[3] in [-1, 1]; f64[4] in [-1, 1] | equation = m,n->mn", "f64[6] in [-1, 1]; f64[6] in [-1, 1] | equation = k,k->",

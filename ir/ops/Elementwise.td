@@ -22,21 +22,25 @@ def WG_SignOp : WG_UnaryNumberOp<"sign", "y = sign(x)", [WG_NotDifferentiable<"i
 
 def WG_ExpOp : WG_UnaryOp<"exp", "y = exp(x)"> {
   let description = [{Exponential; overflows to inf and underflows gradually. Shapes: x float[...] -> y float[...].}];
+  let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
 def WG_Expm1Op : WG_UnaryOp<"expm1", "y = exp(x) - 1"> {
   let description = [{exp(x) - 1 without cancellation near 0. Shapes: x float[...] -> y float[...].}];
+  let agreement = "3, 3 ulp of the element";
   let samples = ["f64[2,3] in [-2, 2]", "f64[3] = [-1e-9, 1e-9, 1e-5]"];
 }
 
 def WG_LogOp : WG_UnaryOp<"log", "y = log(x)"> {
   let description = [{Natural logarithm; -inf at 0, NaN below. Shapes: x float[...] -> y float[...].}];
+  let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [0.1, 3]"];
 }
 
 def WG_Log1pOp : WG_UnaryOp<"log1p", "y = log(1 + x)"> {
   let description = [{log(1 + x) without cancellation near 0; -inf at -1, NaN below. Shapes: x float[...] -> y float[...].}];
+  let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [-0.9, 3]", "f64[3] = [-1e-9, 1e-9, 1e-5]"];
 }
 
@@ -55,11 +59,13 @@ def WG_TanhOp : WG_UnaryOp<"tanh", "y = tanh(x)"> {
     Hyperbolic tangent of every element; saturates to -1 or 1, never overflows.
     Shapes: x float[...] -> y float[...]. Example: `%y = wg.tanh %x : tensor<2x3xf32>`
   }];
+  let agreement = "4, 4 ulp of the element";
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
 def WG_SigmoidOp : WG_UnaryOp<"sigmoid", "y = 1 / (1 + exp(-x))"> {
   let description = [{Logistic function; saturates to 0 or 1, never overflows. Shapes: x float[...] -> y float[...].}];
+  let agreement = "3, 3 ulp of the element";
   let samples = ["f64[2,3] in [-4, 4]"];
 }
 
@@ -67,6 +73,7 @@ def WG_SoftplusOp : WG_UnaryOp<"softplus", "y = log(1 + exp(x))"> {
   let description = [{
     Softplus, the smooth rectifier: neither side overflows. Its slope is sigmoid(x). Shapes: x float[...] -> y float[...].
   }];
+  let agreement = "3, 3 ulp of the element";
   let samples = ["f64[2,3] in [-4, 4]", "f64[7] = [-800, -40, -1, 0, 1, 40, 800]"];
 }
 
@@ -82,16 +89,19 @@ def WG_ReluOp : WG_UnaryOp<"relu", "y = max(x, 0)"> {
 
 def WG_SinOp : WG_UnaryOp<"sin", "y = sin(x)"> {
   let description = [{Sine; NaN of an infinity. Shapes: x float[...] in radians -> y float[...].}];
+  let agreement = "0, 3 ulp of the element";
   let samples = ["f64[2,3] in [-7, 7]"];
 }
 
 def WG_CosOp : WG_UnaryOp<"cos", "y = cos(x)"> {
   let description = [{Cosine; NaN of an infinity. Shapes: x float[...] in radians -> y float[...].}];
+  let agreement = "0, 3 ulp of the element";
   let samples = ["f64[2,3] in [-7, 7]"];
 }
 
 def WG_ErfOp : WG_UnaryOp<"erf", "y = erf(x)"> {
   let description = [{Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x. Shapes: x float[...] -> y float[...].}];
+  let agreement = "0, 2 ulp of the element";
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
