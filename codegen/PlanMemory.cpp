@@ -32,7 +32,14 @@ bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
         return false;
       continue;
     }
-    for (Operation *user : inside.getUsers()) {
+    // A value of another shape than the space is computed more than once.
+    if (kernel.getKind() == "map" &&
+        cast<ShapedType>(yielded.getType()).getShape() != ArrayRef<int64_t>(kernel.getSpace().sizes))
+      return false;
+    for (OpOperand &use : inside.getUses()) {
+      Operation *user = use.getOwner();
+      if (user == kernel.getYield() && use.getOperandNumber() != index)
+        return false; // it may be stored after this result
       if (user != kernel.getYield() && !isa<ir::Scalar>(user))
         return false; // a view, a product, a reduction: it reads other elements too
       if (kernel.getKind() == "reduce") {

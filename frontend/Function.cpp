@@ -570,6 +570,19 @@ void callInPlace(Arguments &arguments, const std::vector<Source> &values, Body b
               "give a variable in its place", {}, where);
     input = {.kind = TraceInput::argument, .captured = {}, .state = nullptr, .leaf = input.leaf};
   }
+  // What is assigned through one handle would not be seen through another.
+  for (size_t i = 0; i < values.size() && !concrete->assigned.empty(); ++i) {
+    auto isThis = [&](const auto &state) { return leaves[i].variable && state->id == leaves[i].variable->id(); };
+    for (size_t k = 0; k < i; ++k)
+      if (leaves[k].variable && isThis(leaves[k].variable->state()))
+        raiseOp(kName, describe(*leaves[i].variable->state()) + " is given twice to a model that assigns variables",
+                "give each variable once", {}, where);
+    if (std::any_of(concrete->variables.begin(), concrete->variables.end(), isThis))
+      raiseOp(kName,
+              describe(*leaves[i].variable->state()) +
+                  " is given to a model that assigns variables and reads it itself",
+              "give another variable", {}, where);
+  }
   results.prototype = concrete->prototype;
   if (results.copy)
     results.copy(results.structure, results.prototype.get());

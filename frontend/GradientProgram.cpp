@@ -383,10 +383,14 @@ void TapeToProgram::writeAll(std::span<const int32_t> targets) {
 }
 
 llvm::SmallVector<ir::ScatterAddOp> scattersOf(Value gradient) {
+  constexpr size_t kMost = 64; // of more a tensor is the shorter way, as it is where one part counts several times
   SmallVector<ir::ScatterAddOp> parts;
+  DenseSet<Value> seen;
   SmallVector<Value> work{gradient};
   while (!work.empty()) {
     Value value = work.pop_back_val();
+    if (!seen.insert(value).second || parts.size() == kMost)
+      return {};
     if (auto sum = value.getDefiningOp<ir::AddOp>()) {
       llvm::append_range(work, llvm::reverse(sum->getOperands()));
       continue;

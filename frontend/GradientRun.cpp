@@ -153,6 +153,13 @@ Shape withLanes(int64_t count, const Shape &shape) {
   return lanes;
 }
 
+static Shape withoutLanes(const Shape &shape) {
+  Shape lane;
+  for (int axis = 1; axis < shape.rank(); ++axis)
+    lane.push_back(shape.dim(axis));
+  return lane;
+}
+
 static Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, const Where &where) {
   std::vector<int64_t> starts(static_cast<size_t>(x.rank()), 0), limits(x.shape().begin(), x.shape().end());
   starts[0] = begin;
@@ -185,13 +192,16 @@ std::vector<Tensor> runLanes(const GradientProgram &all,
     const GradientProgram &program = made ? *made : all;
     std::vector<Tensor> inputs;
     for (const Tensor &each : given)
-      inputs.push_back(all.laneByLane   ? index(Located(each, where), begin)
-                       : chunk >= count ? each
-                                        : rowsOf(each, begin, end, where));
+      inputs.push_back(all.laneByLane && count == 0 ? zeros(withoutLanes(each.shape()), each.dtype(), where)
+                       : all.laneByLane             ? index(Located(each, where), begin)
+                       : chunk >= count             ? each
+                                                    : rowsOf(each, begin, end, where));
     std::vector<Tensor> outputs = run(program, tape, inputs, record, where);
     for (size_t i = 0; i < outputs.size(); ++i) {
       Tensor &output = outputs[i];
-      if (program.laneByLane)
+      if (program.laneByLane && count == 0) // it was run for its results' shapes
+        output = zeros(withLanes(0, output.shape()), output.dtype(), where);
+      else if (program.laneByLane)
         output = expand_dims(Located(output, where), 0);
       else if (!program.batched[i])
         output = broadcast_to(Located(output, where), withLanes(end - begin, output.shape()));

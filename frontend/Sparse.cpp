@@ -16,7 +16,7 @@ using runtime::OpId;
 Grad::Grad(SparseRows rows, Where where) {
   const TensorType &indices = rows.indices.body(where)->type, &values = rows.rows.body(where)->type;
   bool fits = (indices.dtype == i64 || indices.dtype == i32) && indices.shape.rank() == 1 && rows.shape.rank() > 0 &&
-              values.shape.rank() == rows.shape.rank() && runtime::isFloat(values.dtype);
+              rows.shape.isStatic() && values.shape.rank() == rows.shape.rank() && runtime::isFloat(values.dtype);
   for (int axis = 0; fits && axis < values.shape.rank(); ++axis)
     fits = detail::sameSizes({values.shape.dim(axis)}, {axis == 0 ? indices.shape.dim(0) : rows.shape.dim(axis)});
   if (!fits)
@@ -102,51 +102,58 @@ Tensor firstPlaces(const SparseRows &sparse, const Where &where) {
   return reshape(Located(equal(Located(first, where), Located(places, where)), where), column);
 }
 
-void prepare(std::vector<RowChange> &changes, const Where &where) {
-  if (level().trace)
-    return;
-  for (RowChange &change : changes) {
-    const std::shared_ptr<VariableState> &variable = variableBehind(change.variable.state());
-    currentValue(variable, where); // no parameter of a trace that has ended
-    change.made = makeTensor(runtime::Array());
-    std::unique_lock lock(variable->mutex);
-    TensorState *current = stateOf(variable->current);
-    if (current->references.load(std::memory_order_acquire) == 1 && current->buffer.unique())
-      continue;
-    runtime::Array own = runtime::Array::empty(current->type.dtype, current->type.shape);
-    if (size_t bytes = own.numBytes())
-      std::memcpy(own.buffer.data(), current->buffer.data(), bytes);
-    variable->current = makeTensor(std::move(own));
-  }
-}
-
-void addRows(std::vector<RowChange> &changes, const Where &where) {
-  for (RowChange &change : changes) {
-    if (level().trace) {
+void addRows(const std::vector<RowChange> &changes, const Where &where) {
+  if (level().trace) {
+    for (const RowChange &change : changes) {
       Tensor before = change.variable.value(where);
       change.variable.assign(Located(
           applyOne(OpId::index_add, runtime::IndexAddAttrs::make(0), {&before, &change.rows, &change.indices}, where),
           where));
-      continue;
     }
-    const std::shared_ptr<VariableState> &variable = variableBehind(change.variable.state());
-    Tensor old; // dies outside of the lock
-    std::unique_lock lock(variable->mutex);
-    runtime::Array value = arrayOf(variable->current);
-    if (variable->current.body()->references.load(std::memory_order_acquire) != 1) {
-      // Another thread has taken a handle since.
-      value = runtime::Array::empty(value.dtype(), value.shape());
+    return;
+  }
+  std::vector<std::shared_ptr<VariableState>> variables;
+  for (const RowChange &change : changes) {
+    currentValue(change.variable.state(), where); // no parameter of a trace that has ended
+    variables.push_back(variableBehind(change.variable.state()));
+  }
+  // In the order in which calls lock them.
+  std::sort(variables.begin(), variables.end(), [](const auto &a, const auto &b) { return a->id < b->id; });
+  variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
+  // New identities: tapes know the values before. The old values die outside of the locks.
+  std::vector<Tensor> next, old(variables.size());
+  for (size_t i = 0; i < variables.size(); ++i)
+    next.push_back(makeTensor(runtime::Array()));
+  std::vector<std::unique_lock<std::shared_mutex>> locks;
+  locks.reserve(variables.size());
+  for (const std::shared_ptr<VariableState> &variable : variables)
+    locks.emplace_back(variable->mutex);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    TensorState *current = stateOf(variables[i]->current);
+    runtime::Array value{current->type, current->buffer};
+    bool isOwn = current->references.load(std::memory_order_acquire) == 1;
+    if (isOwn) { // and nobody looks at it
+      current->buffer = runtime::Buffer();
+      isOwn = value.buffer.unique();
+      current->buffer = value.buffer;
+    }
+    if (!isOwn) {
+      value = runtime::Array::empty(current->type.dtype, current->type.shape);
       if (size_t bytes = value.numBytes())
-        std::memcpy(value.buffer.data(), stateOf(variable->current)->buffer.data(), bytes);
+        std::memcpy(value.buffer.data(), current->buffer.data(), bytes);
     }
+    stateOf(next[i])->type = value.type;
+    stateOf(next[i])->buffer = std::move(value.buffer);
+  }
+  for (const RowChange &change : changes) {
+    auto at = std::find(variables.begin(), variables.end(), variableBehind(change.variable.state()));
+    runtime::Array value = arrayOf(next[static_cast<size_t>(at - variables.begin())]);
     runtime::Status status = runtime::addRowsInPlace(value, arrayOf(change.rows), arrayOf(change.indices));
     if (!status.ok())
       raise(status.take(), where);
-    // A new identity: tapes know the value before.
-    stateOf(change.made)->type = value.type;
-    stateOf(change.made)->buffer = std::move(value.buffer);
-    old = std::exchange(variable->current, std::move(change.made));
   }
+  for (size_t i = 0; i < variables.size(); ++i)
+    old[i] = std::exchange(variables[i]->current, std::move(next[i]));
 }
 
 } // namespace detail

@@ -26,11 +26,9 @@ Tensor firstPlaces(const SparseRows &rows, const Where &where);
 struct RowChange {
   Variable variable;
   Tensor indices, rows;
-  Tensor made = {}; ///< the variable's next value, without its elements
 };
-/// Makes sure that what follows does not fail for lack of memory: each variable owns its memory alone.
-void prepare(std::vector<RowChange> &changes, const Where &where);
-/// Adds them: eagerly in the variables' own memory, in a trace as what the variable is assigned.
-void addRows(std::vector<RowChange> &changes, const Where &where);
+/// Adds them: in a trace as what the variables are assigned; eagerly, in one step for other threads, in the variables'
+/// own memory where nobody else holds it. All of them or, for lack of memory, none.
+void addRows(const std::vector<RowChange> &changes, const Where &where);
 
 } // namespace wg::detail

@@ -341,7 +341,8 @@ detail::Recording GradientTape::record(Where where) {
 
 void detail::Tape::enterAgain() {
   std::vector<Tape *> &tapes = home()->tapes;
-  std::rotate(std::find(tapes.begin(), tapes.end(), this), tapes.end() - 1, tapes.end());
+  auto at = std::find(tapes.begin(), tapes.end(), this);
+  std::rotate(at, at + 1, tapes.end());
 }
 
 detail::Recording GradientTape::stop_recording(Where where) {

@@ -248,6 +248,7 @@ Variable Trace::formal(const Variable &actual, const TensorType &type, uint32_t 
   state->type = type;
   state->name = actual.state()->name;
   state->trainable = actual.state()->trainable;
+  state->isGenerator = actual.state()->isGenerator;
   state->id = actual.state()->id;
   state->birth = id_;
   state->made = where;

@@ -1,7 +1,6 @@
 // What is the gradient of several micro-batches? A sum beside each variable.
 #include "wengert/optim/GradientAccumulator.h"
 
-#include "frontend/Sparse.h"
 #include "frontend/optim/State.h"
 #include "wengert/Function.h"
 
@@ -47,13 +46,11 @@ void GradientAccumulator::addAll(const std::vector<Grad> &grads, double weight, 
     } else if (grads[i].has_value()) {
       changes.emplace_back(sums_[i], sums_[i] + (weight == 1 ? grads[i].value() : weight * grads[i].value()));
     }
-  detail::prepare(rows, where);
   std::vector<std::string> reasons = reasons_;
   for (size_t i = 0; i < grads.size(); ++i)
     if (grads[i].has_value() || !reasons[i].empty())
       reasons[i] = grads[i].has_value() ? "" : grads[i].reason();
-  detail::assignAll(changes, where);
-  detail::addRows(rows, where);
+  detail::assignAll(changes, where, rows);
   reasons_.swap(reasons);
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <typeinfo>
 
 namespace wg::optim {
 
@@ -224,7 +225,7 @@ void Optimizer::applyAll(const std::vector<Grad> &grads, const detail::NamedVari
         keep(state_->rate);
       for (size_t i = 0; i < variables.size(); ++i) {
         keep(state_->seen[places[i]].step);
-        if (grads[i].is_sparse() && takesRows() && decayOf(variables[i].second) == 0)
+        if (stepsRows(grads, variables, i) && decayOf(variables[i].second) == 0)
           continue; // it changes when nothing fails any more, and in its own memory
         keep(variables[i].second);
         std::for_each(state_->seen[places[i]].slots.begin(), state_->seen[places[i]].slots.end(), keep);
@@ -244,6 +245,12 @@ double Optimizer::decayOf(const Variable &variable) const {
 }
 
 bool Optimizer::takesRows() const { return false; }
+/// One that is there twice is stepped twice, one after the other.
+bool Optimizer::stepsRows(const std::vector<Grad> &grads, const std::vector<Named> &variables, size_t i) const {
+  return grads[i].is_sparse() && takesRows() &&
+         std::count_if(variables.begin(), variables.end(),
+                       [&](const Named &other) { return other.second.is(variables[i].second); }) == 1;
+}
 std::vector<Optimizer::Row> Optimizer::updateRows(const Update &, const SparseRows &) { return {}; }
 
 /// One step of each variable, whose place among those seen is `places`.
@@ -273,7 +280,7 @@ void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariable
       auto known = state_->groupOf.find(variable.id());
       const ParameterGroup *group = known == state_->groupOf.end() ? nullptr : &state_->groups[known->second];
       Tensor rate = group ? step->rate * group->factor_ : step->rate;
-      bool byRows = grads[i].is_sparse() && takesRows();
+      bool byRows = stepsRows(grads, variables, i);
       Tensor whole = byRows ? Tensor() : grads[i].value();
       Update each{variable, whole, places[i], step->next, rate};
       if (double decay = decayOf(variable); decay > 0)
@@ -289,7 +296,6 @@ void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariable
                 << "] when minimizing the loss: " << grads[i].reason() << "\n";
     }
   }
-  detail::prepare(changes, {});
   detail::addRows(changes, {});
 }
 
@@ -297,7 +303,8 @@ SGD::SGD(Schedule learning_rate, SGDOptions options, Where where)
     : Optimizer(std::move(learning_rate), {}, where, options.weight_decay) {}
 
 void SGD::update(const Update &update) { update.variable.assign_sub(rate(update) * update.gradient); }
-bool SGD::takesRows() const { return true; }
+// A class of the user's that steps in another manner says so for rows, too.
+bool SGD::takesRows() const { return typeid(*this) == typeid(SGD); }
 std::vector<Optimizer::Row> SGD::updateRows(const Update &update, const SparseRows &g) {
   return {{update.variable, g.indices, -(rate(update) * g.rows)}};
 }
@@ -318,12 +325,14 @@ void Adagrad::update(const Update &update) {
   update.variable.assign_sub(rate(update) * g / sqrt(a + constant_));
 }
 
-bool Adagrad::takesRows() const { return true; }
+bool Adagrad::takesRows() const { return typeid(*this) == typeid(Adagrad); }
 std::vector<Optimizer::Row> Adagrad::updateRows(const Update &update, const SparseRows &g) {
   const Variable &accumulator = slot(update, 0);
   Tensor squares = g.rows * g.rows, a = gather(accumulator, g.indices) + squares;
-  return {{accumulator, g.indices, squares},
-          {update.variable, g.indices, -(rate(update) * g.rows / sqrt(a + constant_))}};
+  Tensor change = -(rate(update) * g.rows / sqrt(a + constant_));
+  if (constant_ == 0) // 0 / 0 at the other places of a row
+    change = where(detail::firstPlaces(g, {}), change, 0);
+  return {{accumulator, g.indices, squares}, {update.variable, g.indices, change}};
 }
 
 Momentum::Momentum(Schedule learning_rate, double momentum, bool nesterov, double weight_decay, bool lazy, Where where)
@@ -351,7 +360,7 @@ static Tensor stepTo(const Tensor &to, const Tensor &from, const Tensor &isFirst
   return where(isFirst, to - from, 0);
 }
 
-bool Momentum::takesRows() const { return lazy_; }
+bool Momentum::takesRows() const { return lazy_ && typeid(*this) == typeid(Momentum); }
 std::vector<Optimizer::Row> Momentum::updateRows(const Update &update, const SparseRows &g) {
   const Variable &velocity = slot(update, 0);
   Tensor before = gather(velocity, g.indices), isFirst = detail::firstPlaces(g, {}), v = momentum_ * before + g.rows;
@@ -395,7 +404,7 @@ void Adam::update(const Update &update) {
   update.variable.assign_sub(next.change);
 }
 
-bool Adam::takesRows() const { return options_.lazy; }
+bool Adam::takesRows() const { return options_.lazy && typeid(*this) == typeid(Adam); }
 std::vector<Optimizer::Row> Adam::updateRows(const Update &update, const SparseRows &g) {
   const Variable &first = slot(update, 0), &second = slot(update, 1);
   Tensor m = gather(first, g.indices), v = gather(second, g.indices), isFirst = detail::firstPlaces(g, {});

@@ -38,6 +38,10 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
     raiseOp(op, "the gradient of " + name + " is " + toString(given) + ", the variable " + toString(type),
             "pass the gradients in the order of the variables, each of its variable's shape and dtype", {given, type},
             where, given.dtype != type.dtype ? ErrorKind::type : ErrorKind::value);
+  for (const Tensor &part :
+       grad.is_sparse() ? std::vector<Tensor>{value, grad.sparse_rows().indices} : std::vector<Tensor>{value})
+    if (stateOf(part)->spec || (stateOf(part)->symbol && !level().trace))
+      raiseOutOfScope(op, part, where);
   if (grad.is_sparse() && !grad.sparse_rows().indices.symbolic())
     for (int64_t index : grad.sparse_rows().indices.to_vector<int64_t>(where))
       if (index < 0 || index >= type.shape.dim(0))
@@ -45,8 +49,6 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
                 "the gradient of " + name + " has a row " + std::to_string(index) + ", and the variable is " +
                     toString(type),
                 "its indices lie in [0, " + std::to_string(type.shape.dim(0)) + ")", {type}, where, ErrorKind::lookup);
-  if (stateOf(value)->spec || (stateOf(value)->symbol && !level().trace))
-    raiseOutOfScope(op, value, where);
 }
 
 std::pair<Tensor, Tensor> increment(const Variable &count) {
@@ -62,10 +64,12 @@ std::pair<Tensor, Tensor> increment(const Variable &count) {
   return {before, after};
 }
 
-void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where) {
+void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where,
+               const std::vector<RowChange> &rows) {
   if (tracing()) {
     for (const auto &[variable, value] : changes)
       variable.assign(Located(value, where));
+    addRows(rows, where);
     return;
   }
   std::vector<std::pair<std::shared_ptr<VariableState>, Tensor>> values;
@@ -73,6 +77,7 @@ void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Wh
     currentValue(variable.state(), where);                             // the same
     values.emplace_back(variable.state(), makeTensor(arrayOf(value))); // of its own, as every variable's value
   }
+  addRows(rows, where);
   exchangeValues(values);
 }
 

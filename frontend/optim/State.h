@@ -2,7 +2,7 @@
 // changing several variables at once.
 #pragma once
 
-#include "frontend/Apply.h"
+#include "frontend/Sparse.h"
 
 #include <utility>
 #include <vector>
@@ -18,7 +18,9 @@ void checkGradient(const char *op, const Grad &grad, const Variable &variable, c
 /// A count of steps, i64[], goes up by one: its values before and after. Eagerly, reading and assigning are one step
 /// for other threads; a call of a traced function locks its variables itself.
 std::pair<Tensor, Tensor> increment(const Variable &count);
-/// Each variable takes the value beside it. Eagerly all of them or, for lack of memory, none.
-void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where);
+/// Each variable takes the value beside it, and rows are added to others. Eagerly all of that or, for lack of memory,
+/// nothing.
+void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Where &where,
+               const std::vector<RowChange> &rows = {});
 
 } // namespace wg::detail

@@ -26,7 +26,8 @@ struct SparseState;
 
 /// A gradient, or why there is none. That of a tensor from which rows were gathered and nothing else was computed is
 /// kept as these rows, unless a tape records it: SGD and Adagrad, clipping and accumulation touch no others. Wherever
-/// a tensor is asked for it is that tensor, with the rows added up.
+/// a tensor is asked for it is that tensor, with the rows added up. Of a concrete function and an object file it is two
+/// results, indices and rows.
 class WENGERT_API Grad {
 public:
   Grad();
@@ -40,11 +41,11 @@ public:
   static Grad none(std::string reason);
 
   bool has_value() const { return value_.defined() || sparse_; }
+  explicit operator bool() const { return has_value(); }
+  bool operator!() const { return !has_value(); }
   bool is_sparse() const { return sparse_ != nullptr; }
   /// The rows; an error if it is not sparse.
   const SparseRows &sparse_rows(Where where = Where::current()) const;
-  explicit operator bool() const { return has_value(); }
-  bool operator!() const { return !has_value(); }
   /// Throws Error with the reason if there is none.
   const Tensor &value(Where where = Where::current()) const & {
     if (!value_.defined()) [[unlikely]]
@@ -66,7 +67,9 @@ public:
   Shape shape(Where where = Where::current()) const && { return shape(where); }
   int64_t dim(int64_t axis, Where where = Where::current()) const { return value(where).dim(axis, where); }
   int rank(Where where = Where::current()) const { return shape(where).rank(); }
-  int64_t size(Where where = Where::current()) const { return shape(where).numElements(); }
+  int64_t size(Where where = Where::current()) const {
+    return is_sparse() ? shape(where).numElements() : value(where).size(where);
+  }
   template <Arithmetic T> T item(Where where = Where::current()) const { return value(where).template item<T>(where); }
   template <Arithmetic T> std::vector<T> to_vector(Where where = Where::current()) const {
     return value(where).template to_vector<T>(where);

@@ -184,7 +184,7 @@ int64_t IndexAddOp::overwritten() { return 0; }
 
 /// A table of places, by open addressing: a power of two, at least half of it free.
 int64_t FirstOccurrenceOp::scratchElements() {
-  return static_cast<int64_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(2 * getType().getShape().back() + 1)));
+  return static_cast<int64_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(2 * getType().getShape().back() + 2)));
 }
 
 void FirstOccurrenceOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {

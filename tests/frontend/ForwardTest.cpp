@@ -430,3 +430,18 @@ TEST(CheckGradientsTest, VariablesArePutBackAndKinksAreSaid) {
   EXPECT_TRUE(says(check_gradients(hooked, Tensor(2.0)).report, "forward mode: not checked"));
   EXPECT_TRUE(says(errorOf([&] { check_gradients(hooked, Tensor(2)); }), "no float among the primals"));
 }
+
+TEST(ForwardAccumulatorTest, WhatRecordsAgainIsInsideOfAllOthers) {
+  Tensor x(3.0);
+  ForwardAccumulator first(x, Tensor(1.0)), second(x, Tensor(1.0));
+  GradientTape tape;
+  Tensor y, inner, outer;
+  {
+    auto paused = first.stop_recording();
+    auto again = first.record();
+    y = x * x * x;
+    outer = second.jvp(first.jvp(y)).value();
+    EXPECT_FALSE(first.jvp(second.jvp(y)).has_value());
+  }
+  EXPECT_EQ(outer.item<double>(), 18);
+}

@@ -256,6 +256,53 @@ TEST(SparseTest, TouchesTheRowsOnly) {
   EXPECT_EQ(table.value()[97].to_vector<float>(), std::vector<float>(64, -4.0f));
 }
 
+TEST(SparseTest, ATableThatIsAddedToItselfIsATensor) {
+  Variable table(matrix(6, 3), "table");
+  GradientTape tape;
+  Tensor h = table;
+  for (int i = 0; i < 40; ++i)
+    h = h + h;
+  Tensor loss = reduce_sum(gather(h, Tensor{1, 2}));
+  Grad g = tape.gradient(loss, table);
+  EXPECT_FALSE(g.is_sparse());
+  EXPECT_EQ(g[1].to_vector<double>(), std::vector<double>(3, std::pow(2.0, 40)));
+}
+
+TEST(SparseTest, AVariableThatIsThereTwiceIsSteppedTwice) {
+  for (bool traced : {false, true}) {
+    Variable a(matrix(6, 3), "a"), b(matrix(6, 3), "b");
+    optim::Adagrad forA(0.1), forB(0.1);
+    Grad g = gradientOf(a);
+    auto stepA = [&] { forA.apply({gradientOf(a), gradientOf(a)}, {a, a}); };
+    auto stepB = [&] { forB.apply({denseGradientOf(b), denseGradientOf(b)}, {b, b}); };
+    traced ? wg::function("a", stepA)() : stepA();
+    traced ? wg::function("b", stepB)() : stepB();
+    for (size_t i = 0; i < 18; ++i)
+      EXPECT_NEAR(numbers(a.value())[i], numbers(b.value())[i], 1e-14);
+  }
+}
+
+TEST(SparseTest, AClassThatStepsInItsOwnMannerGetsTheTensor) {
+  struct Sign final : optim::SGD {
+    using SGD::SGD;
+    void update(const Update &update) override { update.variable.assign_sub(0.5 * sign(update.gradient)); }
+  } optimizer(0.1);
+  Variable table(matrix(6, 3), "table");
+  Tensor before = table.value();
+  Grad g = gradientOf(table);
+  optimizer.apply(g, table);
+  EXPECT_EQ(numbers(table.value()), numbers(before - 0.5 * sign(g.value())));
+}
+
+TEST(SparseTest, AdagradWithoutAConstantDividesBySumsOnly) {
+  Variable table(ones({4, 2}, f64), "table");
+  optim::Adagrad adagrad(0.5, {.initial_accumulator = 0, .epsilon = 0});
+  GradientTape tape;
+  Tensor loss = reduce_sum(gather(table, Tensor{1, 1, 3}));
+  adagrad.apply(tape.gradient(loss, table), table);
+  EXPECT_EQ(numbers(table.value()), (std::vector<double>{1, 1, 0.5, 0.5, 1, 1, 0.5, 0.5}));
+}
+
 TEST(SparseTest, SaysWhatDoesNotFit) {
   Variable table(matrix(6, 3), "table");
   optim::SGD sgd(0.1);

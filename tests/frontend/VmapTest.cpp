@@ -444,6 +444,36 @@ TEST(StackModulesTest, IsEachModel) {
   EXPECT_NE(before.to_vector<int64_t>(), ensemble.variables().back().value().to_vector<int64_t>());
 }
 
+TEST(FunctionalCallTest, ASharedGeneratorGivesEachLaneItsOwnNumbers) {
+  Mlp model(1), looped(1);
+  Tensor xs = cast(matrix(5, 3), f32);
+  auto call = [](const Mlp &model) {
+    return [&](const std::vector<Variable> &w, const Tensor &x) { return nn::functional_call(model, w, x, true); };
+  };
+  Tensor found = vmap(call(model), {.in_axes = {unmapped, 0}})(model.variables(), xs);
+  std::vector<Tensor> each;
+  for (int64_t i = 0; i < 5; ++i)
+    each.push_back(call(looped)(looped.variables(), xs[i]));
+  expectNear(cast(found, f64), cast(stack(each), f64), 1e-6);
+  EXPECT_EQ(model.variables().back().value().to_vector<int64_t>(),
+            looped.variables().back().value().to_vector<int64_t>());
+}
+
+TEST(FunctionalCallTest, AVariableGivenTwiceIsRefusedWhereItIsAssigned) {
+  struct Two : nn::Module {
+    Variable a = add("a", Tensor(1.0)), b = add("b", Tensor(2.0));
+    Tensor operator()(const Tensor &x, bool assigns) const {
+      if (assigns)
+        a.assign(x);
+      return b * x;
+    }
+  } model;
+  Variable v(3.0, "v");
+  EXPECT_EQ(nn::functional_call(model, std::vector<Variable>{v, v}, Tensor(2.0), false).item<double>(), 6);
+  EXPECT_TRUE(says(errorOf([&] { nn::functional_call(model, std::vector<Variable>{v, v}, Tensor(2.0), true); }),
+                   "variable 'v' is given twice to a model that assigns variables"));
+}
+
 TEST(StackModulesTest, SaysWhatDoesNotFit) {
   EXPECT_TRUE(says(errorOf([] { nn::stack_modules(std::vector<Mlp>()); }), "there are no models"));
   std::vector<nn::Dense> layers{nn::Dense(3, 4), nn::Dense(3, 5)};

@@ -111,7 +111,8 @@ protected:
     Variable variable;
     Tensor indices, rows;
   };
-  /// Whether updateRows takes a gradient that is rows; else it is taken as a whole.
+  /// Whether updateRows takes a gradient that is rows; else `update` takes it as a whole, as it does for a class that
+  /// derives from one of those below.
   virtual bool takesRows() const;
   /// The same by the rows of a gradient, in which each index counts once (at its other places the rows are 0): what is
   /// to be added to the variable and its slots. `update.gradient` is undefined.
@@ -124,6 +125,7 @@ protected:
 private:
   struct State;
   double decayOf(const Variable &variable) const;
+  bool stepsRows(const std::vector<Grad> &grads, const std::vector<nn::Module::Named> &variables, size_t i) const;
   void applyAll(const std::vector<Grad> &grads, const detail::NamedVariables &variables, const Where &where);
   void buildAll(const detail::NamedVariables &variables, const Where &where);
   void step(const std::vector<Grad> &grads, const detail::NamedVariables &variables, const std::vector<size_t> &places);
