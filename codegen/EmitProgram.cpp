@@ -98,6 +98,16 @@ private:
     inputs.append(2, b.getIndexType());
     KernelEmitter emitter(kernel, target, b);
     emitter.isChecked = isChecked(kernel);
+    // One that can fail names its own place; others are what they compute, and equal ones are one function.
+    std::string content = emitter.canFail() ? std::string() : contentOf(kernel);
+    if (auto known = functionOf.find(content); !content.empty() && known != functionOf.end()) {
+      Emitted same = emitted.lookup(known->second);
+      if (emitter.scratchBytes() > 0)
+        scratch[kernel] = emitter.scratchBytes();
+      report(kernel, same.function.getName());
+      emitted[kernel] = same;
+      return success();
+    }
     SmallVector<Type> results;
     if (emitter.canFail())
       results.push_back(b.getI32Type());
@@ -119,12 +129,22 @@ private:
     if (emitter.scratchBytes() > 0)
       scratch[kernel] = emitter.scratchBytes();
     report(kernel, name);
+    if (!content.empty())
+      functionOf[content] = kernel;
     Emitted &e = emitted[kernel];
     e = {fn, emitter.numChunks(), emitter.canFail(), {}, emitter.numPieces()};
     if (threads && e.pieces > 1 && !e.canFail &&
         (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
       e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
     return success();
+  }
+
+  /// What a kernel is apart from which values it reads, and from where it was written.
+  static std::string contentOf(ir::KernelOp kernel) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    kernel->print(out, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(INT64_MAX).enableDebugInfo(false));
+    return text;
   }
 
   /// Whether a kernel's indices were checked by one before it; they are from here on.
@@ -354,7 +374,8 @@ private:
   OpBuilder b;
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
-  DenseMap<Value, int64_t> bounds; ///< of indices that a kernel has checked: the smallest
+  llvm::StringMap<Operation *> functionOf; ///< by content, the first kernel of it
+  DenseMap<Value, int64_t> bounds;         ///< of indices that a kernel has checked: the smallest
   SmallVector<LLVM::GlobalOp> globals;
   func::FuncOp parallelFor;
 };

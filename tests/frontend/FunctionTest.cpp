@@ -1017,3 +1017,25 @@ TEST(Function, AWorkspaceOfManyMegabytesCompiles) {
       f.trace(TensorSpec{f32, {20000, 4}}, TensorSpec{f32, {4, 4000}}, TensorSpec{f32, {4000, 4000}});
   EXPECT_FALSE(concrete.kernels().empty());
 }
+
+TEST(Function, EqualKernelsAreCompiledOnce) {
+  auto f = wg::function("f", [](const Tensor &x, const Tensor &w, const Tensor &b) {
+    Tensor h = x;
+    for (int i = 0; i < 20; ++i)
+      h = tanh(matmul(h, w) + b);
+    return reduce_sum(h) + reduce_sum(gather(h, Tensor{1})) + reduce_sum(gather(h, Tensor{0}));
+  });
+  Tensor x = cast(linspace(-1, 1, 8), f32), w = reshape(cast(linspace(-1, 1, 16), f32), {4, 4}), b = ones({4});
+  ConcreteFunction concrete = f.trace(reshape(x, {2, 4}), w, b);
+  std::string text = concrete.text(Stage::lowered);
+  size_t functions = 0;
+  for (size_t at = text.find("_contract("); at != std::string::npos; at = text.find("_contract(", at + 1))
+    functions += text.rfind("func.func private", at) > text.rfind('\n', at);
+  EXPECT_LE(functions, 2u) << text; // the first layer reads what comes in
+  // Each is listed with its own place, and those that may fail name theirs.
+  EXPECT_GE(concrete.kernels().size(), 20u);
+  Tensor h = reshape(x, {2, 4});
+  for (int i = 0; i < 20; ++i)
+    h = tanh(matmul(h, w) + b);
+  EXPECT_NEAR(f(reshape(x, {2, 4}), w, b).item<float>(), (2 * reduce_sum(h)).item<float>(), 1e-4);
+}
