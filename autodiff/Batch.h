@@ -42,4 +42,10 @@ struct BatchedFunction {
 mlir::FailureOr<BatchedFunction> batchedFunction(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> arguments,
                                                  int64_t count, const BatchOptions &options = {});
 
+/// The results of a function for `count` lanes of its arguments at `places`: of one call of its batched form or, where
+/// `chunk` is less than `count`, of one for each so many lanes, put together.
+mlir::FailureOr<Batched> callInLanes(mlir::OpBuilder &b, mlir::Location loc, mlir::func::FuncOp function,
+                                     mlir::ValueRange operands, llvm::ArrayRef<unsigned> places, int64_t count,
+                                     int64_t chunk, const BatchOptions &options = {});
+
 } // namespace wg::autodiff

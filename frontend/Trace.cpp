@@ -482,8 +482,7 @@ autodiff::Derivatives Trace::inLanes(Tape &tape, autodiff::Mode mode, ArrayRef<V
   unsigned place = single.captured.size();
   OpBuilder b = OpBuilder::atBlockEnd(body_);
   Location loc = locationOf(where);
-  auto type = cast<RankedTensorType>(lanes.getType());
-  int64_t count = type.getDimSize(0), chunk = count;
+  int64_t count = cast<RankedTensorType>(lanes.getType()).getDimSize(0), chunk = count;
   if (ShapedType::isDynamic(count) && limits.chunk > 0)
     raiseOp("jacobian",
             std::string("chunks need a known number of ") + (isForward ? "columns" : "rows") + ", and it is `?` here",
@@ -493,36 +492,18 @@ autodiff::Derivatives Trace::inLanes(Tape &tape, autodiff::Mode mode, ArrayRef<V
   limits.how = ShapedType::isDynamic(count) ? "in one batched program, as their number is `?`"
                : chunk == count             ? "in one batched program"
                                             : std::to_string(chunk) + " at a time, by one function";
-  SmallVector<SmallVector<Value>> parts(outputs.size());
-  for (int64_t begin = 0; begin == 0 || begin < count; begin += chunk) {
-    Value rows = lanes;
-    int64_t end = chunk == count ? count : std::min(begin + chunk, count);
-    if (chunk != count) {
-      SmallVector<OpFoldResult> starts(type.getRank(), b.getIndexAttr(0)), limits;
-      for (int64_t axis = 0; axis < type.getRank(); ++axis)
-        limits.push_back(ir::sizeOf(b, loc, lanes, axis));
-      starts[0] = b.getIndexAttr(begin);
-      limits[0] = b.getIndexAttr(end);
-      rows = ir::slice(b, loc, lanes, starts, limits, SmallVector<int64_t>(type.getRank(), 1));
-    }
-    FailureOr<autodiff::BatchedFunction> batched =
-        autodiff::batchedFunction(single.function, place, chunk == count ? count : end - begin, {.symbols = &symbols_});
-    if (failed(batched))
-      raise(diagnostics.take("the derivative could not be batched"), where);
-    SmallVector<Value> operands = single.captured;
-    operands.push_back(rows);
-    auto call = ir::CallOp::create(b, loc, batched->function.getResultTypes(),
-                                   FlatSymbolRefAttr::get(batched->function.getSymNameAttr()), operands);
-    for (auto [part, result, isBatched] : llvm::zip_equal(parts, call.getResults(), batched->results))
-      part.push_back(isBatched ? Value(result) : ir::spread(b, loc, result, ir::sizeOf(b, loc, rows, 0)));
-    if (chunk == count)
-      break;
-  }
+  SmallVector<Value> operands = single.captured;
+  operands.push_back(lanes);
+  FailureOr<autodiff::Batched> all =
+      autodiff::callInLanes(b, loc, single.function, operands, place, count, chunk, {.symbols = &symbols_});
+  if (failed(all))
+    raise(diagnostics.take("the derivative could not be batched"), where);
   size_t next = 0;
   for (Value &value : derivatives.values)
     if (value) {
-      ArrayRef<Value> part = parts[next++];
-      value = part.size() == 1 ? part.front() : Value(ir::ConcatOp::create(b, loc, part, 0));
+      value =
+          all->batched[next] ? all->values[next] : ir::spread(b, loc, all->values[next], ir::sizeOf(b, loc, lanes, 0));
+      ++next;
     }
   for (Operation *op = standIn.getDefiningOp(); op; op = op->getNextNode())
     record(op);

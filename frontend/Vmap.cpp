@@ -184,7 +184,6 @@ private:
   Value moved(Value x, int64_t from, int64_t to);
   Value advance(size_t input, Value key);
   Value keysOf(Value key, Value advance);
-  Value slice(Value x, int64_t begin, int64_t end);
   OpFoldResult countIn(Value x) { return ir::sizeOf(b_, loc_, x, 0); }
   LogicalResult call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, SmallVector<Value> &values,
                      SmallVector<bool> &batched);
@@ -248,16 +247,6 @@ Value AllLanes::keysOf(Value key, Value advance) {
   return ir::AddOp::create(b_, loc_, ir::spread(b_, loc_, key, lanes_), ir::MulOp::create(b_, loc_, number, all));
 }
 
-Value AllLanes::slice(Value x, int64_t begin, int64_t end) {
-  auto rank = static_cast<size_t>(cast<RankedTensorType>(x.getType()).getRank());
-  SmallVector<OpFoldResult> starts(rank, b_.getIndexAttr(0)), limits;
-  for (size_t axis = 0; axis < rank; ++axis)
-    limits.push_back(ir::sizeOf(b_, loc_, x, static_cast<int64_t>(axis)));
-  starts[0] = b_.getIndexAttr(begin);
-  limits[0] = b_.getIndexAttr(end);
-  return ir::slice(b_, loc_, x, starts, limits, SmallVector<int64_t>(rank, 1));
-}
-
 /// The results of one lane for all of them, at once or by chunks.
 LogicalResult AllLanes::call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, SmallVector<Value> &values,
                              SmallVector<bool> &batched) {
@@ -274,27 +263,13 @@ LogicalResult AllLanes::call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, 
     raiseOp(kName, "chunks need a known number of lanes, and it is `?` here",
             "trace with the number, or without chunk_size and memory_limit", {}, arguments_.where);
   }
-  SmallVector<SmallVector<Value>> parts(lane_.getNumResults());
-  for (int64_t begin = 0; begin == 0 || begin < count_; begin += chunk) {
-    int64_t size = chunk == count_ ? count_ : std::min(chunk, count_ - begin);
-    SmallVector<Value> operands(inputs);
-    if (size != count_)
-      for (unsigned place : places)
-        operands[place] = slice(inputs[place], begin, begin + size);
-    FailureOr<autodiff::BatchedFunction> made =
-        autodiff::batchedFunction(lane_, places, size == dynamic ? ShapedType::kDynamic : size, {.symbols = &symbols_});
-    if (failed(made))
-      return failure();
-    auto called = ir::CallOp::create(b_, loc_, made->function.getResultTypes(),
-                                     FlatSymbolRefAttr::get(made->function.getSymNameAttr()), operands);
-    batched.assign(made->results.begin(), made->results.end());
-    for (auto [part, result] : llvm::zip_equal(parts, called.getResults()))
-      part.push_back(result);
-    if (chunk == count_)
-      break;
-  }
-  for (auto [part, isBatched] : llvm::zip_equal(parts, batched))
-    values.push_back(part.size() == 1 || !isBatched ? part.front() : Value(ir::ConcatOp::create(b_, loc_, part, 0)));
+  FailureOr<autodiff::Batched> all =
+      autodiff::callInLanes(b_, loc_, lane_, inputs, places, count_ == dynamic ? ShapedType::kDynamic : count_,
+                            count_ == dynamic ? ShapedType::kDynamic : chunk, {.symbols = &symbols_});
+  if (failed(all))
+    return failure();
+  values = std::move(all->values);
+  batched = std::move(all->batched);
   return success();
 }
 
