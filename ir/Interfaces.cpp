@@ -3,6 +3,5 @@
 #include "ir/Interfaces.cpp.inc"
 
 bool wg::ir::ownsLoops(mlir::Operation *op) {
-  constexpr unsigned kFew = 8;
-  return mlir::isa<Structured>(op) && (!mlir::isa<Indexed>(op) || op->getNumOperands() > kFew);
+  return mlir::isa<Structured>(op) && (!mlir::isa<Indexed>(op) || op->getNumOperands() > 1);
 }

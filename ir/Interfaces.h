@@ -51,12 +51,16 @@ struct ElementAccess {
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::Value i)> loadScratch = nullptr;
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value i, mlir::Value element)> storeScratch =
       nullptr;
+  /// Stores `count` elements from `to` on along the last axis: those of operand `operand` from `from` on.
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange from,
+                          mlir::ValueRange to, int64_t count)>
+      copyRun = nullptr;
   /// The op's bound is known to hold: it checks nothing.
   bool isChecked = false;
 };
 
-/// Whether the op is compiled as loops of its own. One that can also say each of its elements is so while it has few
-/// operands, among which an element chooses.
+/// Whether the op is compiled as loops of its own. One that can also say each of its elements is so where that would
+/// choose among operands: whole runs are copied faster.
 bool ownsLoops(mlir::Operation *op);
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.

@@ -77,8 +77,29 @@ LogicalResult KernelEmitter::emitSingle() {
       return 0;
     });
   };
+  auto copyRun = [&](OpBuilder &builder, Location, unsigned operand, ValueRange from, ValueRange to, int64_t count) {
+    within(builder, [&] {
+      int lanes = nativeLanes();
+      auto move = [&](Value i, Value mask) {
+        auto shifted = [&](ValueRange at) {
+          SmallVector<ir::Coordinate> moved = coordinates(at);
+          moved.back() = {add(at.back(), i), 1};
+          return moved;
+        };
+        Point point(shifted(to), lanes, mask);
+        Value elements = loadAt(point, op->getOperand(operand), shifted(from));
+        storeAt(point, outputs[0], elements, rowMajorStrides(resultType.getShape()), 0);
+      };
+      int64_t whole = count / lanes * lanes;
+      if (whole > 0)
+        loop(0, whole, lanes, [&](Value i) { move(i, nullptr); });
+      if (whole < count)
+        move(index(whole), tailMask(lanes, count - whole));
+      return 0;
+    });
+  };
   op.lower(b, op->getLoc(),
-           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, isChecked});
+           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, copyRun, isChecked});
   return success();
 }
 

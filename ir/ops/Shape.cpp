@@ -137,11 +137,22 @@ void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   int64_t axis = getAxis(), offset = 0;
   for (auto [operand, x] : llvm::enumerate(getXs())) {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
-    forEach(b, loc, shape, [&, operand = operand](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+    auto placed = [&](OpBuilder &b, ArrayRef<Value> at) {
       SmallVector<Value> to(at);
       to[axis] = arith::AddIOp::create(b, loc, at[axis], arith::ConstantIndexOp::create(b, loc, offset));
-      memory.store(b, loc, to, memory.load(b, loc, operand, at));
-    });
+      return to;
+    };
+    constexpr int64_t kRun = 4; // of fewer elements a vector is mostly empty
+    if (shape.back() >= kRun)
+      forEach(b, loc, shape.drop_back(), [&, operand = operand](OpBuilder &b, Location loc, ArrayRef<Value> row) {
+        SmallVector<Value> at(row);
+        at.push_back(arith::ConstantIndexOp::create(b, loc, 0));
+        memory.copyRun(b, loc, operand, at, placed(b, at), shape.back());
+      });
+    else
+      forEach(b, loc, shape, [&, operand = operand](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+        memory.store(b, loc, placed(b, at), memory.load(b, loc, operand, at));
+      });
     offset += shape[axis];
   }
 }
