@@ -10,15 +10,13 @@ namespace wg::autodiff {
 
 /// The ops of the block that depend on the source and that the targets depend on, in their order.
 static SmallVector<Operation *> opsBetween(Value source, ValueRange targets) {
-  SmallVector<Operation *> forwards, between;
+  SmallVector<Operation *> between;
   DenseSet<Operation *> reached, needed;
   SmallVector<Value> work{source};
   while (!work.empty())
     for (Operation *user : work.pop_back_val().getUsers())
-      if (reached.insert(user).second) {
-        forwards.push_back(user);
+      if (reached.insert(user).second)
         llvm::append_range(work, user->getResults());
-      }
   llvm::append_range(work, targets);
   while (!work.empty()) {
     Operation *op = work.pop_back_val().getDefiningOp();
@@ -48,7 +46,7 @@ Outlined outline(Location loc, StringRef name, ValueRange targets, Value source,
       Value next = work.back();
       Operation *op = next.getDefiningOp();
       bool again = op && op->getNumOperands() == 0;
-      if (map.contains(next) || next == source) {
+      if (map.contains(next)) {
         work.pop_back();
       } else if (again || (op && isa<IndexType>(next.getType()))) {
         auto missing = llvm::find_if(op->getOperands(), [&](Value operand) { return !map.contains(operand); });
@@ -59,15 +57,13 @@ Outlined outline(Location loc, StringRef name, ValueRange targets, Value source,
         b.clone(*op, map);
         work.pop_back();
       } else {
-        map.map(next, body->addArgument(next.getType(), loc));
+        map.map(next, body->insertArgument(made.captured.size(), next.getType(), loc));
         made.captured.push_back(next);
         work.pop_back();
       }
     }
   };
-  // The source is the last argument, so it is mapped when all others are known.
-  Value standIn = body->addArgument(source.getType(), loc);
-  map.map(source, standIn);
+  map.map(source, body->addArgument(source.getType(), loc)); // what is captured comes before it
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       bring(operand);
@@ -78,11 +74,6 @@ Outlined outline(Location loc, StringRef name, ValueRange targets, Value source,
     bring(target);
     returned.push_back(map.lookup(target));
   }
-  Value last = body->addArgument(source.getType(), loc);
-  standIn.replaceAllUsesWith(last);
-  for (Value &value : returned)
-    value = value == standIn ? last : value;
-  body->eraseArgument(0);
   func::ReturnOp::create(b, loc, returned);
   function.setFunctionType(b.getFunctionType(body->getArgumentTypes(), ValueRange(returned).getTypes()));
   for (Operation *op : llvm::reverse(ops))
@@ -101,8 +92,14 @@ static int64_t bytesOf(Value value) {
   return static_cast<int64_t>(std::min(bytes, 1e18)); // so that a sum of a few does not overflow
 }
 
-int64_t peakBytes(func::FuncOp function) {
+int64_t laneBytes(func::FuncOp function, ArrayRef<unsigned> places) {
   Block &body = function.getBody().front();
+  DenseSet<Value> inLanes;
+  for (unsigned place : places)
+    inLanes.insert(body.getArgument(place));
+  for (Operation &op : body)
+    if (llvm::any_of(op.getOperands(), [&](Value operand) { return inLanes.contains(operand); }))
+      inLanes.insert(op.result_begin(), op.result_end());
   // The values that die with each op.
   DenseMap<Operation *, SmallVector<Value>> dying;
   auto lastReader = [&](Value value) {
@@ -114,6 +111,8 @@ int64_t peakBytes(func::FuncOp function) {
   };
   double live = 0, most = 0;
   auto begin = [&](Value value) {
+    if (!inLanes.contains(value))
+      return;
     live += static_cast<double>(bytesOf(value));
     if (Operation *last = lastReader(value))
       dying[last].push_back(value);
@@ -128,7 +127,7 @@ int64_t peakBytes(func::FuncOp function) {
     for (Value value : dying.lookup(&op))
       live -= static_cast<double>(bytesOf(value));
     for (Value result : op.getResults())
-      if (result.use_empty())
+      if (result.use_empty() && inLanes.contains(result))
         live -= static_cast<double>(bytesOf(result));
   }
   return static_cast<int64_t>(std::min(most, 9e18));

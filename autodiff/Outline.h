@@ -18,8 +18,9 @@ struct Outlined {
 Outlined outline(mlir::Location loc, llvm::StringRef name, mlir::ValueRange targets, mlir::Value source,
                  mlir::SymbolTable &symbols);
 
-/// The bytes of the values of a straight-line function at the op where they are most, each from the op that makes it to
-/// the last that reads it; views and arguments count too, sizes `?` as 1, calls as their results.
-int64_t peakBytes(mlir::func::FuncOp function);
+/// What a lane takes: the bytes of the values of a straight-line function that depend on the arguments at `places`, at
+/// the op where they are most, each from the op that makes it to the last that reads it. Views count too, sizes `?` as
+/// 1, calls as their results.
+int64_t laneBytes(mlir::func::FuncOp function, llvm::ArrayRef<unsigned> places);
 
 } // namespace wg::autodiff

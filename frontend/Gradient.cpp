@@ -304,8 +304,7 @@ Tape::Asked Tape::ask(const std::vector<Tensor> &targetTensors, const std::vecto
   return asked;
 }
 
-/// `'exp' (train.cpp:41)`
-static std::string nameOf(const EagerTape &tape, const Record &record) {
+std::string nameOf(const EagerTape &tape, const Record &record) {
   const RecordedCall *call = record.call >= 0 ? &tape.calls[static_cast<size_t>(record.call)] : nullptr;
   std::string place = toString(record.where);
   return "'" +
@@ -403,7 +402,7 @@ std::string Tape::pathOf(const Asked &asked, size_t i) const {
 }
 
 std::vector<Grad> Tape::gradientEager(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                                      const GradientOptions &options, const Lanes *lanes, const Where &where) {
+                                      const GradientOptions &options, Lanes *lanes, const Where &where) {
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   std::optional<int64_t> count;
   if (lanes)
@@ -484,7 +483,7 @@ std::string Tape::explainTraced(const std::vector<Tensor> &targets, const std::v
 }
 
 std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors, const std::vector<Source> &sources,
-                                       const GradientOptions &options, const Lanes *lanes, const Where &where) {
+                                       const GradientOptions &options, Lanes *lanes, const Where &where) {
   Trace &trace = *home()->trace;
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;

@@ -527,11 +527,11 @@ GradientProgram TapeToProgram::finish(Operation *marker, ArrayRef<Value> outputs
 func::FuncOp TapeToProgram::inLanes(func::FuncOp function, GradientProgram &program) {
   if (failed(codegen::inlineCalls(function)))
     return {};
-  program.laneBytes = autodiff::peakBytes(function);
   SmallVector<unsigned> places;
   for (auto [i, input] : llvm::enumerate(program.inputs))
     if (input < 0)
       places.push_back(i);
+  program.laneBytes = autodiff::laneBytes(function, places);
   program.batched.assign(function.getNumResults(), false);
   if (places.empty())
     return function;

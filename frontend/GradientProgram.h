@@ -70,7 +70,7 @@ Shape withLanes(int64_t count, const Shape &shape);
 /// `programFor` makes that for fewer.
 std::vector<Tensor> runLanes(const GradientProgram &all,
                              llvm::function_ref<std::shared_ptr<const GradientProgram>(int64_t count)> programFor,
-                             const EagerTape &tape, std::span<const Tensor> given, const Lanes &lanes, bool record,
+                             const EagerTape &tape, std::span<const Tensor> given, Lanes &lanes, bool record,
                              const Where &where);
 
 /// The ops whose sum `gradient` is, if each adds rows to zeros, as gathering does backwards; else none.

@@ -178,7 +178,7 @@ int64_t Lanes::chunkOf(int64_t count, int64_t laneBytes) const {
 
 std::vector<Tensor> runLanes(const GradientProgram &all,
                              llvm::function_ref<std::shared_ptr<const GradientProgram>(int64_t count)> programFor,
-                             const EagerTape &tape, std::span<const Tensor> given, const Lanes &lanes, bool record,
+                             const EagerTape &tape, std::span<const Tensor> given, Lanes &lanes, bool record,
                              const Where &where) {
   int64_t count = given.front().dim(0), chunk = all.laneByLane ? 1 : lanes.chunkOf(count, all.laneBytes);
   lanes.how = all.laneByLane  ? "one at a time, as a gradient hook takes one cotangent"

@@ -108,14 +108,14 @@ static void checkOptions(const char *what, const JacobianOptions &options, const
 }
 
 /// The mode, with its reason, for this many elements of sources and of targets.
-static std::pair<bool, std::string> choose(DerivativeMode mode, const Size &sources, const Size &targets) {
-  auto text = [](const Size &size) { return size.known == dynamic ? std::string("?") : std::to_string(size.known); };
-  std::string sizes = text(sources) + (sources.known == 1 ? " element" : " elements") + " of the sources, " +
-                      text(targets) + " of the targets";
+static std::pair<bool, std::string> choose(DerivativeMode mode, int64_t sources, int64_t targets) {
+  auto text = [](int64_t size) { return size == dynamic ? std::string("?") : std::to_string(size); };
+  std::string sizes = text(sources) + (sources == 1 ? " element" : " elements") + " of the sources, " + text(targets) +
+                      " of the targets";
   if (mode != DerivativeMode::automatic)
     return {mode == DerivativeMode::forward, "as asked for: " + sizes};
   // What is `?` is more than what is known.
-  bool forward = sources.known != dynamic && (targets.known == dynamic || sources.known <= targets.known);
+  bool forward = sources != dynamic && (targets == dynamic || sources <= targets);
   return {forward, (forward ? "no more columns than rows: " : "fewer rows than columns: ") + sizes};
 }
 
@@ -143,25 +143,20 @@ std::vector<std::vector<Grad>> Tape::jacobians(const Targets &targets, const std
   auto isActive = [](const Tensor &x) { return x.defined() && runtime::isFloat(x.body()->type.dtype); };
   std::vector<std::vector<Grad>> found(tensors.size(), std::vector<Grad>(sources.size()));
   useUp([&] {
-    std::vector<Size> sourceSizes, targetSizes;
     std::vector<std::optional<Elements>> columns, rows;
+    // How many elements the list has; `?` if that of one of them is not known.
     auto measure = [&](const std::vector<Tensor> &list, auto &elements) {
-      std::vector<Size> counts;
-      std::string formula = "0";
+      int64_t sum = 0;
       for (const Tensor &x : list) {
         elements.emplace_back();
         if (!isActive(x))
           continue;
-        elements.back().emplace(x, 0, where);
-        // Of more than a few there is no need to know exactly.
-        if (counts.size() < 20) {
-          formula += " + " + std::string(1, static_cast<char>('a' + counts.size()));
-          counts.push_back(elements.back()->count);
-        }
+        int64_t count = elements.back().emplace(x, 0, where).count.known;
+        sum = count == dynamic || sum == dynamic ? dynamic : sum + count;
       }
-      return counts.empty() ? Size{0, {}} : computeSize("jacobian", formula, counts, where);
+      return sum;
     };
-    Size inputs = measure(shapes, columns), outputs = measure(tensors, rows);
+    int64_t inputs = measure(shapes, columns), outputs = measure(tensors, rows);
     auto [forward, reason] = choose(options.mode, inputs, outputs);
     Lanes lanes{options.chunk_size, options.memory_limit, ""};
     if (forward) {
@@ -185,7 +180,7 @@ std::vector<std::vector<Grad>> Tape::jacobians(const Targets &targets, const std
         bool isOne = !rows[k] || rows[k]->count.known == 1; // an ordinary gradient
         if (!isOne)
           one.output_gradients = Seeds(basisOf(*rows[k], tensors[k].body()->type.dtype, {}, where));
-        const Lanes *many = isOne ? nullptr : &lanes;
+        Lanes *many = isOne ? nullptr : &lanes;
         std::vector<Grad> gradients = traced ? gradientTraced({tensors[k]}, sources, one, many, where)
                                              : gradientEager({tensors[k]}, sources, one, many, where);
         for (size_t i = 0; i < sources.size(); ++i)
@@ -238,7 +233,7 @@ Grad Tape::batchJacobian(const Targets &target, const std::vector<Source> &sourc
   Grad found;
   useUp([&] {
     Elements rows(y, 1, where), columns(x, 1, where);
-    auto [forward, reason] = choose(options.mode, columns.count, rows.count);
+    auto [forward, reason] = choose(options.mode, columns.count.known, rows.count.known);
     Lanes lanes{options.chunk_size, options.memory_limit, ""};
     // The same element of all examples at once.
     const Tensor &along = forward ? x : y;

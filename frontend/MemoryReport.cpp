@@ -28,14 +28,6 @@ static void addReader(MemoryReport::Value &value, const std::string &reader) {
 static constexpr const char *kNumbered = "recorded";
 static Where numberedPlace(size_t number) { return {kNumbered, nullptr, static_cast<uint32_t>(number + 1), 0}; }
 
-static std::string nameOf(const EagerTape &tape, const Record &record) {
-  const RecordedCall *call = record.call >= 0 ? &tape.calls[static_cast<size_t>(record.call)] : nullptr;
-  return placed(!call        ? runtime::recordOf(record.op).name
-                : call->hook ? "with_gradient_hook"
-                             : call->callee->name,
-                toString(record.where));
-}
-
 /// What each slot is, as its buffer's owner is named.
 static std::vector<std::string> namesOf(const Tape &tape) {
   const EagerTape &eager = tape.eager;

@@ -71,7 +71,7 @@ static std::string unconnected(const std::string &reason) {
 }
 
 std::vector<Grad> Tape::tangentsEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                      const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where) {
+                                      const std::vector<Tensor> &moves, Lanes *lanes, const Where &where) {
   StructureHash key = eager.hash;
   std::vector<std::vector<int32_t>> sourceSlots;
   std::vector<Tensor> given;
@@ -128,7 +128,7 @@ std::vector<Grad> Tape::tangentsEager(const std::vector<Tensor> &targets, const 
 }
 
 std::vector<Grad> Tape::tangentsTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                       const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where) {
+                                       const std::vector<Tensor> &moves, Lanes *lanes, const Where &where) {
   Trace &trace = *home()->trace;
   SmallVector<mlir::Value> targetValues, sourceValues, given;
   for (size_t i = 0; i < sources.size(); ++i) {

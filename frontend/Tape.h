@@ -100,9 +100,9 @@ struct StructureHash {
 
 /// Cotangents or tangents that are taken many at once, with one more axis in front: all of them, or a chunk at a time.
 struct Lanes {
-  int64_t chunk = 0;       ///< 0: as many as `memory` lets
-  int64_t memory = 0;      ///< bytes; 0: any number
-  mutable std::string how; ///< is told how many there were at once
+  int64_t chunk = 0;  ///< 0: as many as `memory` lets
+  int64_t memory = 0; ///< bytes; 0: any number
+  std::string how;    ///< is told how many there were at once
   /// How many at once of `count`, of which each takes `laneBytes`.
   int64_t chunkOf(int64_t count, int64_t laneBytes) const;
 };
@@ -116,6 +116,9 @@ struct EagerTape {
   IdMap slotOf;
   StructureHash hash;
 };
+
+/// `'exp' (train.cpp:41)`
+std::string nameOf(const EagerTape &tape, const Record &record);
 
 class Tape {
 public:
@@ -207,7 +210,7 @@ private:
   std::vector<Tensor> checkAsked(const char *what, const Targets &targets, const std::vector<Source> &sources,
                                  bool read) const;
   std::vector<Grad> gradientEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                  const GradientOptions &options, const Lanes *lanes, const Where &where);
+                                  const GradientOptions &options, Lanes *lanes, const Where &where);
   struct Asked;
   /// What of targets and sources lies on the eager tape, and the program for it.
   Asked ask(const std::vector<Tensor> &targets, const std::vector<Source> &sources, const std::vector<Tensor> &seeds,
@@ -224,11 +227,11 @@ private:
   std::string explainTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
                             const Where &where) const;
   std::vector<Grad> tangentsEager(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                  const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where);
+                                  const std::vector<Tensor> &moves, Lanes *lanes, const Where &where);
   std::vector<Grad> tangentsTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                   const std::vector<Tensor> &moves, const Lanes *lanes, const Where &where);
+                                   const std::vector<Tensor> &moves, Lanes *lanes, const Where &where);
   std::vector<Grad> gradientTraced(const std::vector<Tensor> &targets, const std::vector<Source> &sources,
-                                   const GradientOptions &options, const Lanes *lanes, const Where &where);
+                                   const GradientOptions &options, Lanes *lanes, const Where &where);
   /// The values that a source stands for on this tape; empty if it is not watched, and then `reason` says so.
   std::vector<Tensor> readsOf(const Source &source, std::string &reason) const;
 };

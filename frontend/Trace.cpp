@@ -454,7 +454,7 @@ autodiff::Tangents Trace::forward(Tape &tape, ArrayRef<Value> targets, ArrayRef<
 }
 
 autodiff::Derivatives Trace::inLanes(Tape &tape, autodiff::Mode mode, ArrayRef<Value> targets, ArrayRef<Value> sources,
-                                     Value lanes, const Lanes &limits, const Where &where) {
+                                     Value lanes, Lanes &limits, const Where &where) {
   ir::Working working;
   Diagnostics diagnostics;
   bool isForward = mode == autodiff::Mode::forward;
@@ -488,7 +488,7 @@ autodiff::Derivatives Trace::inLanes(Tape &tape, autodiff::Mode mode, ArrayRef<V
             std::string("chunks need a known number of ") + (isForward ? "columns" : "rows") + ", and it is `?` here",
             "trace with the number, or without chunk_size", {}, where);
   if (!ShapedType::isDynamic(count))
-    chunk = limits.chunkOf(count, autodiff::peakBytes(single.function));
+    chunk = limits.chunkOf(count, autodiff::laneBytes(single.function, place));
   limits.how = ShapedType::isDynamic(count) ? "in one batched program, as their number is `?`"
                : chunk == count             ? "in one batched program"
                                             : std::to_string(chunk) + " at a time, by one function";

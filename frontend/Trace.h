@@ -95,7 +95,7 @@ public:
   /// Either, by the one cotangent or tangent whose `lanes` are given: the derivatives have their axis, too. They are
   /// made by a function, which is called once or for each chunk of the lanes.
   autodiff::Derivatives inLanes(Tape &tape, autodiff::Mode mode, llvm::ArrayRef<mlir::Value> targets,
-                                llvm::ArrayRef<mlir::Value> sources, mlir::Value lanes, const Lanes &limits,
+                                llvm::ArrayRef<mlir::Value> sources, mlir::Value lanes, Lanes &limits,
                                 const Where &where);
 
   /// Ends the function: returns `results`, then the assigned variables. Verifies.

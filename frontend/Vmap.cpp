@@ -256,7 +256,7 @@ LogicalResult AllLanes::call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, 
     if (options_.chunk_size == 0 && options_.memory_limit > 0) {
       if (failed(codegen::inlineCalls(lane_, /*keepDerivatives=*/true)))
         return failure();
-      laneBytes = autodiff::peakBytes(lane_);
+      laneBytes = autodiff::laneBytes(lane_, places);
     }
     chunk = Lanes{options_.chunk_size, options_.memory_limit, ""}.chunkOf(count_, laneBytes);
   } else if (options_.chunk_size != 0 || options_.memory_limit != 0) {

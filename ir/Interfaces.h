@@ -59,10 +59,6 @@ struct ElementAccess {
   bool isChecked = false;
 };
 
-/// Whether the op is compiled as loops of its own. One that can also say each of its elements is so where that would
-/// choose among operands: whole runs are copied faster.
-bool ownsLoops(mlir::Operation *op);
-
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>
 class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType, StatesWhyNotDifferentiable> {};

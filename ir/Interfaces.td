@@ -3,8 +3,8 @@
 // An op says what one element of it is in exactly one of three ways, or how it lowers as a whole:
 //   Scalar      the element at i is a function of the operands' elements at i      (tanh, add, cast, select)
 //   View        the element at i is the operand's element at an affine map of i    (broadcast, transpose, slice)
-//   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, concat, pad)
-//   Structured  it builds its own loops                                            (gather, scatter_add, argmax)
+//   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, pad)
+//   Structured  it builds its own loops                                            (gather, concat, argmax)
 // Reductions and contractions say only which axes they sum over; the emitters know them by their traits.
 // And it says its derivative: Diagonal, Linear, Bilinear or Differentiable, or NotDifferentiable with the reason.
 // Done for many lanes at once, Scalar ops and reductions follow from their families; any other says how: Batchable.

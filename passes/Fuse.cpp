@@ -197,7 +197,7 @@ private:
   void group(Operation *op) {
     if (isCheap(op) || op->hasTrait<OpTrait::IsTerminator>())
       return;
-    if (ir::ownsLoops(op)) {
+    if (isa<ir::Structured>(op)) {
       start(op, Kind::single, {});
     } else if (isa<ir::ContractOp>(op)) {
       start(op, Kind::contract, shapeOf(op->getResult(0)));

@@ -108,31 +108,7 @@ Value PadOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_
   return inside ? arith::SelectOp::create(b, loc, inside, element, zero).getResult() : element;
 }
 
-/// Of the operands that start at or before the place, the last one's element.
-Value ConcatOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
-  int64_t axis = getAxis(), offset = 0;
-  Value element;
-  for (auto [operand, x] : llvm::enumerate(getXs())) {
-    int64_t size = cast<RankedTensorType>(x.getType()).getDimSize(axis);
-    if (size == 0)
-      continue;
-    SmallVector<Coordinate> source(at);
-    Coordinate local = moved(b, loc, at[axis], -offset);
-    source[axis] = clamped(b, loc, local, size, lanes).first;
-    Value candidate = read(operand, source);
-    if (element) {
-      Value place = placeOf(b, loc, local, lanes);
-      Value started =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, constant(b, loc, place.getType(), 0.0));
-      element = arith::SelectOp::create(b, loc, started, candidate, element);
-    } else {
-      element = candidate;
-    }
-    offset += size;
-  }
-  return element ? element : elementConstant(b, loc, getType().getElementType(), lanes, 0);
-}
-
+/// Piece by piece, in runs along the last axis.
 void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   int64_t axis = getAxis(), offset = 0;
   for (auto [operand, x] : llvm::enumerate(getXs())) {

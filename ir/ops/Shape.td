@@ -125,7 +125,7 @@ def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_I
   let samples = ["f64[2,3] in [-2, 2] | low = [1, 0]; high = [0, 2]; interior = [0, 1]", "f64[3] in [-2, 2] | low = [2]; high = [1]; interior = [0]"];
 }
 
-def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other along axis", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Indexed>, DeclareOpInterfaceMethods<WG_Structured>, WG_Batches]> {
+def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other along axis", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured>, WG_Batches]> {
   let description = [{Operands of one dtype and equal other axes. Shapes: xs any[...] -> y any[...].}];
   let arguments = (ins Variadic<WG_Tensor>:$xs, I64Attr:$axis);
   let results = (outs WG_Tensor:$y);

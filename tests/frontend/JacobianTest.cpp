@@ -1,4 +1,6 @@
 // Jacobians and Hessians: of tapes and of functions, in both modes, eagerly and traced, by chunks.
+#include "tests/frontend/Support.h"
+
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -7,30 +9,15 @@
 #include <memory>
 
 using namespace wg;
+using wg::tests::expectNear;
+using wg::tests::matrix;
+using wg::tests::messageOf;
+using wg::tests::says;
 
-static std::string errorOf(const std::function<void()> &f) {
-  try {
-    f();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
-static bool says(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
-
-static Tensor matrix(int64_t rows, int64_t columns) {
-  return sin(reshape(linspace(0.1, 3.1, rows * columns, f64), {rows, columns}));
-}
 /// [2, 3] -> [4]; every element of the result depends on every one of x.
 static Tensor mixed(const Tensor &x) {
   Tensor w = matrix(6, 4);
   return tanh(einsum("i,ij->j", reshape(x, {6}) * reshape(x, {6}), w)) + reduce_sum(exp(x));
-}
-static void expectNear(const Tensor &found, const Tensor &wanted, double tolerance = 1e-12) {
-  ASSERT_EQ(found.shape(), wanted.shape());
-  std::vector<double> a = found.to_vector<double>(), b = wanted.to_vector<double>();
-  for (size_t i = 0; i < a.size(); ++i)
-    EXPECT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::abs(b[i]))) << "element " << i;
 }
 /// Row by row, by as many gradients.
 template <class F> static Tensor byRows(const F &f, const Tensor &x) {
@@ -166,16 +153,16 @@ TEST(JacobianTest, ATapeIsUsedUpUnlessItIsPersistent) {
   tape.watch(x);
   Tensor y = x * x;
   tape.jacobian(y, x);
-  EXPECT_TRUE(says(errorOf([&] { tape.jacobian(y, x); }),
+  EXPECT_TRUE(says(messageOf([&] { tape.jacobian(y, x); }),
                    "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"));
   // Inside of its own recording.
   GradientTape own({.persistent = true});
   own.watch(x);
   Tensor z = x * x * x, j = own.jacobian(z, x).value();
   expectNear(own.gradient(j, x).value(), Tensor{6.0, 12.0});
-  EXPECT_TRUE(says(errorOf([&] { own.jacobian(std::vector<Tensor>{z, z}, x); }), "2 targets"));
-  EXPECT_TRUE(says(errorOf([&] { own.jacobian(z, x, {.chunk_size = -1}); }), "chunk_size is -1"));
-  EXPECT_TRUE(says(errorOf([&] { own.jacobian(z, x, {.memory_limit = -5}); }), "memory_limit is -5"));
+  EXPECT_TRUE(says(messageOf([&] { own.jacobian(std::vector<Tensor>{z, z}, x); }), "2 targets"));
+  EXPECT_TRUE(says(messageOf([&] { own.jacobian(z, x, {.chunk_size = -1}); }), "chunk_size is -1"));
+  EXPECT_TRUE(says(messageOf([&] { own.jacobian(z, x, {.memory_limit = -5}); }), "memory_limit is -5"));
 }
 
 TEST(JacobianTest, ThroughCalledFunctions) {
@@ -264,12 +251,13 @@ TEST(JacobianTest, OfEachExampleNeedsExamples) {
   Tensor x = matrix(4, 2), v = x[0];
   tape.watch(x, v);
   Tensor y = x * x;
-  EXPECT_TRUE(says(errorOf([&] { tape.batch_jacobian(y[{Slice(0, 2)}], x); }),
+  EXPECT_TRUE(says(messageOf([&] { tape.batch_jacobian(y[{Slice(0, 2)}], x); }),
                    "Need first dimension of target shape (2, 2) and source shape (4, 2) to match."))
-      << errorOf([&] { tape.batch_jacobian(y[{Slice(0, 2)}], x); });
+      << messageOf([&] { tape.batch_jacobian(y[{Slice(0, 2)}], x); });
   EXPECT_TRUE(
-      says(errorOf([&] { tape.batch_jacobian(y[0], x); }), "the target is f64[2], and must have rank at least 2"));
-  EXPECT_TRUE(says(errorOf([&] { tape.batch_jacobian(y, v); }), "the source is f64[2], and must have rank at least 2"));
+      says(messageOf([&] { tape.batch_jacobian(y[0], x); }), "the target is f64[2], and must have rank at least 2"));
+  EXPECT_TRUE(
+      says(messageOf([&] { tape.batch_jacobian(y, v); }), "the source is f64[2], and must have rank at least 2"));
   Tensor other = matrix(4, 3);
   EXPECT_TRUE(says(tape.batch_jacobian(y, other).reason(), "not watched"));
   EXPECT_EQ(tape.batch_jacobian(y, other, {.unconnected = Unconnected::zero}).shape(), (Shape{4, 2, 3}));
@@ -312,7 +300,8 @@ TEST(JacobianTest, AGradientHookIsCalledForEachRow) {
   expectNear(j(Tensor{1.0, 2.0, 3.0}), 4.0 * cast(Tensor{{1.0, 0.0, 0.0}, {0.0, 2.0, 0.0}, {0.0, 0.0, 3.0}}, f64));
   EXPECT_EQ(calls, 3);
   EXPECT_TRUE(says(j.explain(), "one at a time, as a gradient hook takes one cotangent")) << j.explain();
-  EXPECT_TRUE(says(errorOf([&] { jacobian(f, {.mode = DerivativeMode::forward})(Tensor{1.0}); }), "try: reverse mode"));
+  EXPECT_TRUE(
+      says(messageOf([&] { jacobian(f, {.mode = DerivativeMode::forward})(Tensor{1.0}); }), "try: reverse mode"));
 }
 
 // T-75
@@ -359,9 +348,9 @@ TEST(JacobianTest, AHessianTakesWhatAJacobianTakes) {
 TEST(JacobianTest, ChunksNeedAKnownNumber) {
   auto f = [](const Tensor &x) { return tanh(x) * reduce_sum(x); };
   auto chunked = wg::function("j", jacobian(f, {.chunk_size = 2}));
-  EXPECT_TRUE(says(errorOf([&] { chunked.trace(Tensor(TensorSpec{f64, {dynamic}})); }),
+  EXPECT_TRUE(says(messageOf([&] { chunked.trace(Tensor(TensorSpec{f64, {dynamic}})); }),
                    "jacobian: chunks need a known number of rows, and it is `?` here"))
-      << errorOf([&] { chunked.trace(Tensor(TensorSpec{f64, {dynamic}})); });
+      << messageOf([&] { chunked.trace(Tensor(TensorSpec{f64, {dynamic}})); });
   auto j = jacobian(f);
   wg::function("j", j).trace(Tensor(TensorSpec{f64, {dynamic}}));
   EXPECT_TRUE(says(j.explain(), "rows in one batched program, as their number is `?`")) << j.explain();

@@ -3,6 +3,10 @@
 
 #include <wengert/wengert.h>
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,6 +23,21 @@ inline std::string messageOf(const std::function<void()> &f) {
     return error.what();
   }
   return "no error";
+}
+
+inline bool says(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+/// Numbers without a pattern, f64.
+inline Tensor matrix(int64_t rows, int64_t columns, double phase = 0) {
+  return sin(reshape(linspace(0.1 + phase, 3.1 + phase, rows * columns, f64), {rows, columns}));
+}
+
+/// Equal within `tolerance`, relative where the numbers are larger than 1.
+inline void expectNear(const Tensor &found, const Tensor &wanted, double tolerance = 1e-12) {
+  ASSERT_EQ(found.shape(), wanted.shape());
+  std::vector<double> a = found.to_vector<double>(), b = wanted.to_vector<double>();
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::abs(b[i]))) << "element " << i;
 }
 
 inline Tensors floatsOf(const Tensors &tensors) {

@@ -1,4 +1,6 @@
 // vmap against a loop: axes, structures, nesting, every derivative, variables, random numbers, chunks.
+#include "tests/frontend/Support.h"
+
 #include <wengert/wengert.h>
 
 #include <gtest/gtest.h>
@@ -6,26 +8,11 @@
 #include <cmath>
 
 using namespace wg;
+using wg::tests::expectNear;
+using wg::tests::matrix;
+using wg::tests::messageOf;
+using wg::tests::says;
 
-static std::string errorOf(const std::function<void()> &f) {
-  try {
-    f();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "no error";
-}
-static bool says(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
-
-static Tensor matrix(int64_t rows, int64_t columns) {
-  return sin(reshape(linspace(0.1, 3.1, rows * columns, f64), {rows, columns}));
-}
-static void expectNear(const Tensor &found, const Tensor &wanted, double tolerance = 1e-12) {
-  ASSERT_EQ(found.shape(), wanted.shape());
-  std::vector<double> a = found.to_vector<double>(), b = wanted.to_vector<double>();
-  for (size_t i = 0; i < a.size(); ++i)
-    EXPECT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::abs(b[i]))) << "element " << i;
-}
 template <class F> static Tensor loop(const F &f, const Tensor &xs) {
   std::vector<Tensor> each;
   for (int64_t i = 0; i < xs.dim(0); ++i)
@@ -192,7 +179,7 @@ TEST(VmapTest, VariablesAreReadOnceAndAssignedAlike) {
     w.assign(x);
     return x;
   };
-  EXPECT_TRUE(says(errorOf([&] { vmap(differs)(xs); }), "variable 'w' is assigned another value in each lane"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(differs)(xs); }), "variable 'w' is assigned another value in each lane"));
   EXPECT_EQ(w.value().to_vector<double>(), (std::vector<double>{1, 2, 3}));
   GradientTape tape;
   Tensor y = vmap(f)(xs);
@@ -309,7 +296,7 @@ TEST(VmapTest, SizesMayBeOpen) {
   sizes.trace(Tensor(TensorSpec{f64, {dynamic, dynamic}}));
   expectNear(sizes(matrix(3, 4)), loop([](const Tensor &x) { return softmax(x) + reduce_sum(x); }, matrix(3, 4)));
   EXPECT_EQ(sizes.trace_count(), 1);
-  EXPECT_TRUE(says(errorOf([&] {
+  EXPECT_TRUE(says(messageOf([&] {
                      wg::function("c", vmap(f, {.in_axes = {0, unmapped}, .chunk_size = 2}))
                          .trace(Tensor(TensorSpec{f64, {dynamic, 3}}), w);
                    }),
@@ -319,23 +306,24 @@ TEST(VmapTest, SizesMayBeOpen) {
 TEST(VmapTest, SaysWhatDoesNotFit) {
   auto f = [](const Tensor &x, const Tensor &y) { return x + y; };
   Tensor a = matrix(4, 3), b = matrix(5, 3), s(1.0);
-  EXPECT_TRUE(says(errorOf([&] { vmap(f)(a, b); }), "argument 0 has 4 lanes and argument 1 has 5 (axis 0 of f64[5,3])"))
-      << errorOf([&] { vmap(f)(a, b); });
-  EXPECT_TRUE(says(errorOf([&] { vmap(f)(a, s); }), "argument 1 is f64[], which has no axis 0 for its lanes"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.in_axes = unmapped})(a, a); }), "no argument has lanes"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.in_axes = {0}})(a, a); }), "in_axes has 1 entry for 2 arguments"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.in_axes = {0, {0, 0}}})(a, a); }),
+  EXPECT_TRUE(
+      says(messageOf([&] { vmap(f)(a, b); }), "argument 0 has 4 lanes and argument 1 has 5 (axis 0 of f64[5,3])"))
+      << messageOf([&] { vmap(f)(a, b); });
+  EXPECT_TRUE(says(messageOf([&] { vmap(f)(a, s); }), "argument 1 is f64[], which has no axis 0 for its lanes"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.in_axes = unmapped})(a, a); }), "no argument has lanes"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.in_axes = {0}})(a, a); }), "in_axes has 1 entry for 2 arguments"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.in_axes = {0, {0, 0}}})(a, a); }),
                    "in_axes has a list of 2 for argument 1, which holds 1 tensor"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.out_axes = 2})(a, a); }), "result 0 is f64[4,3], which has no axis 2"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.out_axes = unmapped})(a, a); }), "result 0 is another in each lane"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.out_axes = {0, 0}})(a, a); }), "out_axes has 2 entries for 1 tensor"));
-  EXPECT_TRUE(says(errorOf([&] { vmap(f, {.chunk_size = -1})(a, a); }), "chunk_size is -1"));
-  EXPECT_TRUE(says(errorOf([&] { vmap([](const Tensor &x) { return x * x.item<double>(); })(Tensor{1.0, 2.0}); }),
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.out_axes = 2})(a, a); }), "result 0 is f64[4,3], which has no axis 2"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.out_axes = unmapped})(a, a); }), "result 0 is another in each lane"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.out_axes = {0, 0}})(a, a); }), "out_axes has 2 entries for 1 tensor"));
+  EXPECT_TRUE(says(messageOf([&] { vmap(f, {.chunk_size = -1})(a, a); }), "chunk_size is -1"));
+  EXPECT_TRUE(says(messageOf([&] { vmap([](const Tensor &x) { return x * x.item<double>(); })(Tensor{1.0, 2.0}); }),
                    "VmapTest.cpp"));
-  EXPECT_TRUE(says(errorOf([&] { vmap([&](const Tensor &x) { return matmul(x, b); })(a); }), "matmul"));
+  EXPECT_TRUE(says(messageOf([&] { vmap([&](const Tensor &x) { return matmul(x, b); })(a); }), "matmul"));
   Tensor leaked;
   vmap([&](const Tensor &x) { return leaked = x; })(a);
-  EXPECT_TRUE(says(errorOf([&] { leaked + 1; }), "out of scope"));
+  EXPECT_TRUE(says(messageOf([&] { leaked + 1; }), "out of scope"));
 }
 
 namespace {
@@ -397,13 +385,13 @@ TEST(FunctionalCallTest, AssignsWhatIsGiven) {
   EXPECT_EQ(nn::functional_call(counter, other, Tensor(2.0)).item<double>(), 22);
   EXPECT_EQ(other.item<double>(), 11);
   EXPECT_EQ(counter.count.item<double>(), 0);
-  EXPECT_TRUE(says(errorOf([&] { nn::functional_call(counter, Tensor(1.0), Tensor(2.0)); }),
+  EXPECT_TRUE(says(messageOf([&] { nn::functional_call(counter, Tensor(1.0), Tensor(2.0)); }),
                    "the model assigns variable 'count', for which a tensor is given"));
-  EXPECT_TRUE(says(errorOf([&] { nn::functional_call(counter, Tensor(1.0f), Tensor(2.0)); }), "value 0 is f32[]"));
-  EXPECT_TRUE(says(errorOf([&] { nn::functional_call(counter, std::vector<Tensor>(3, Tensor(1.0)), Tensor(2.0)); }),
+  EXPECT_TRUE(says(messageOf([&] { nn::functional_call(counter, Tensor(1.0f), Tensor(2.0)); }), "value 0 is f32[]"));
+  EXPECT_TRUE(says(messageOf([&] { nn::functional_call(counter, std::vector<Tensor>(3, Tensor(1.0)), Tensor(2.0)); }),
                    "3 values for a model of 1 variables"));
   uint32_t line = __LINE__ + 1;
-  std::string message = errorOf([&] { nn::functional_call(counter, Tensor(1.0f), Tensor(2.0)); });
+  std::string message = messageOf([&] { nn::functional_call(counter, Tensor(1.0f), Tensor(2.0)); });
   EXPECT_TRUE(says(message, "VmapTest.cpp:" + std::to_string(line))) << message;
 }
 
@@ -470,20 +458,20 @@ TEST(FunctionalCallTest, AVariableGivenTwiceIsRefusedWhereItIsAssigned) {
   } model;
   Variable v(3.0, "v");
   EXPECT_EQ(nn::functional_call(model, std::vector<Variable>{v, v}, Tensor(2.0), false).item<double>(), 6);
-  EXPECT_TRUE(says(errorOf([&] { nn::functional_call(model, std::vector<Variable>{v, v}, Tensor(2.0), true); }),
+  EXPECT_TRUE(says(messageOf([&] { nn::functional_call(model, std::vector<Variable>{v, v}, Tensor(2.0), true); }),
                    "variable 'v' is given twice to a model that assigns variables"));
 }
 
 TEST(StackModulesTest, SaysWhatDoesNotFit) {
-  EXPECT_TRUE(says(errorOf([] { nn::stack_modules(std::vector<Mlp>()); }), "there are no models"));
+  EXPECT_TRUE(says(messageOf([] { nn::stack_modules(std::vector<Mlp>()); }), "there are no models"));
   std::vector<nn::Dense> layers{nn::Dense(3, 4), nn::Dense(3, 5)};
-  EXPECT_TRUE(says(errorOf([&] { nn::stack_modules(layers); }),
+  EXPECT_TRUE(says(messageOf([&] { nn::stack_modules(layers); }),
                    "variable 'weight' of model 1 is f32[3,5], 'weight' of the first f32[3,4]"));
-  EXPECT_TRUE(says(errorOf([&] { nn::stack_modules(std::vector<nn::Dense>(3, nn::Dense(3, 4))); }),
+  EXPECT_TRUE(says(messageOf([&] { nn::stack_modules(std::vector<nn::Dense>(3, nn::Dense(3, 4))); }),
                    "models 0 and 1 are copies of one model, with the same variables"));
   std::vector<Mlp> models{Mlp(1), Mlp(2), Mlp(3)};
   uint32_t line = __LINE__ + 1;
   auto ensemble = nn::stack_modules(models);
-  std::string message = errorOf([&] { ensemble.lanes(zeros({2, 4, 3})); });
+  std::string message = messageOf([&] { ensemble.lanes(zeros({2, 4, 3})); });
   EXPECT_TRUE(says(message, "VmapTest.cpp:" + std::to_string(line))) << message;
 }
