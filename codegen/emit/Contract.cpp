@@ -483,8 +483,7 @@ struct ContractEmitter {
     });
   }
 
-  /// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers: log2(lanes) rounds
-  /// of shuffles that exchange halves at distance 1, 2, 4, ...
+  /// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers.
   void transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width) {
     SmallVector<Value> x(lanes);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
@@ -492,22 +491,7 @@ struct ContractEmitter {
       x[c] = c < count
                  ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane().strideB)), {})
                  : zero;
-    for (int distance = 1; distance < lanes; distance *= 2) {
-      SmallVector<int64_t> low, high;
-      for (int l = 0; l < lanes; ++l) {
-        bool upper = l & distance;
-        low.push_back(upper ? lanes + (l ^ distance) : l);
-        high.push_back(upper ? lanes + l : l ^ distance);
-      }
-      SmallVector<Value> y(lanes);
-      for (int r = 0; r < lanes; ++r) {
-        if (r & distance)
-          continue;
-        y[r] = vector::ShuffleOp::create(b, loc, x[r], x[r | distance], low);
-        y[r | distance] = vector::ShuffleOp::create(b, loc, x[r], x[r | distance], high);
-      }
-      x = y;
-    }
+    e.transpose(x);
     for (int p = 0; p < lanes; ++p)
       storeVector(e.scratchPointer, e.add(inPiece(e.mul(e.add(row, e.index(p)), width)), e.index(v * lanes)), x[p]);
   }

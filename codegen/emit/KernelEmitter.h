@@ -129,6 +129,8 @@ public:
   loop(int64_t from, int64_t to, int64_t step, mlir::ValueRange carried,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
 
+  /// A square of as many vectors as each has lanes, transposed in registers.
+  void transpose(llvm::MutableArrayRef<mlir::Value> rows);
   /// vector<lanes x i1> with the first `count` lanes on; null if all are.
   mlir::Value tailMask(int lanes, int64_t count);
   /// `value` as a vector of `lanes` equal elements; itself if lanes is 0 or it is a vector.
@@ -158,6 +160,12 @@ private:
   void mergeAxes();
   void planChunks();
   void planContract();
+  /// What a map kernel reads along `axis` while its vectors lie along the innermost one.
+  struct Across {
+    size_t axis;
+    llvm::SmallVector<mlir::Value> values;
+  };
+  std::optional<Across> readAcross();
   struct Traced {
     mlir::Value root;
     mlir::AffineMap map; ///< original coordinates of the iteration space -> coordinates of the root

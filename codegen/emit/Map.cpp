@@ -1,6 +1,8 @@
 // Map kernels: every element on its own. Vectors along the innermost axis, several interleaved to hide latency.
 #include "codegen/emit/KernelEmitter.h"
 
+#include "ir/Views.h"
+
 using namespace mlir;
 
 namespace wg::codegen {
@@ -10,10 +12,11 @@ static constexpr int64_t kChunkElements = 16384;
 
 void KernelEmitter::planChunks() {
   if (kernel.getKind() == "map") {
+    std::optional<Across> across = readAcross();
     if (axes.size() == 1)
       chunks = std::max<int64_t>(1, (axes[0].size + kChunkElements - 1) / kChunkElements);
     else if (axes.size() > 1)
-      chunks = axes[0].size;
+      chunks = across && across->axis == 0 ? (axes[0].size + nativeLanes() - 1) / nativeLanes() : axes[0].size;
   } else if (kernel.getKind() == "contract") {
     planContract();
   } else if (!axes.empty() && !axes.front().reduced && axes.size() > 1 && axes.back().reduced) {
@@ -31,6 +34,37 @@ static SmallVector<Point> pointsAlong(KernelEmitter &e, ArrayRef<ir::Coordinate>
     points[u].lanes = lanes;
   }
   return points;
+}
+
+/// A vector of elements that lie apart is as many loads. But where they have neighbours along another axis, as in a
+/// transposed matrix, a block of lanes x lanes points is as many vectors, read along that axis and transposed.
+std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
+  constexpr int64_t kMaxOps = 512; // in a block: bounds code size
+  if (axes.size() < 2)
+    return {};
+  Across across{0, {}};
+  auto include = [&](Value value) {
+    auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
+    if (!access || access->root.getDefiningOp() || access->strides.back() == 0 || access->strides.back() == 1 ||
+        llvm::is_contained(across.values, value))
+      return;
+    for (size_t axis = 0; axis + 1 < axes.size(); ++axis)
+      if (access->strides[axis] == 1 && axes[axis].size > 1 && (across.values.empty() || across.axis == axis)) {
+        across.axis = axis;
+        across.values.push_back(value);
+        return;
+      }
+  };
+  int64_t ops = 0;
+  for (Operation &op : *kernel.getBlock())
+    if (isa<ir::Scalar>(op) || op.hasTrait<OpTrait::IsTerminator>()) {
+      ++ops;
+      for (Value operand : op.getOperands())
+        include(operand);
+    }
+  if (across.values.empty() || ops * nativeLanes() > kMaxOps)
+    return {};
+  return across;
 }
 
 LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
@@ -65,6 +99,43 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       emitPoints(points);
     }
   };
+  // Blocks of `height` <= lanes points along the axis that is read across, from `outer`, by vectors.
+  std::optional<Across> across = readAcross();
+  auto blocks = [&](ArrayRef<ir::Coordinate> outer, int64_t height, int64_t size) {
+    auto block = [&](Value first, int64_t width) {
+      SmallVector<Point> points(height);
+      for (int u = 0; u < height; ++u) {
+        points[u] = pointsAlong(*this, outer, first, lanes, 1)[0];
+        points[u].at[across->axis].base = add(points[u].at[across->axis].base, index(u));
+        points[u].mask = tailMask(lanes, width);
+      }
+      for (Value value : across->values) {
+        Access access = *accessOf(value);
+        Type element = getElementTypeOrSelf(value.getType()), read = element.isInteger(1) ? b.getI8Type() : element;
+        SmallVector<Value> rows;
+        for (int64_t k = 0; k < lanes; ++k) {
+          Point along(outer, lanes, tailMask(lanes, height));
+          along.at[across->axis].laneStride = 1;
+          along.at.push_back({add(first, index(k)), 0});
+          rows.push_back(k < width ? load(along, pointerOf.lookup(access.root), read, access.strides, access.offset)
+                                   : arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, lanes))));
+        }
+        transpose(rows);
+        for (int u = 0; u < height; ++u)
+          if (element.isInteger(1))
+            points[u].values[value] =
+                arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, rows[u],
+                                      arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, lanes))));
+          else
+            points[u].values[value] = rows[u];
+      }
+      for (int64_t from = 0; from < height; from += interleave())
+        emitPoints(MutableArrayRef(points).slice(from, std::min<int64_t>(interleave(), height - from)));
+    };
+    loop(0, size / lanes * lanes, lanes, [&](Value at) { block(at, lanes); });
+    if (size % lanes)
+      block(index(size / lanes * lanes), size % lanes);
+  };
   if (axes.size() == 1 && chunks == 1) {
     inner({}, axes[0].size);
     return success();
@@ -96,9 +167,28 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   }
   // Outer axes one by one; the first is cut into chunks.
   SmallVector<ir::Coordinate> outer;
+  int64_t height = lanes; // of the blocks that are written
   std::function<void(size_t)> nest = [&](size_t d) {
     if (d + 1 == axes.size())
-      return inner(outer, axes[d].size);
+      return across ? blocks(outer, height, axes[d].size) : inner(outer, axes[d].size);
+    if (across && across->axis == d) {
+      int64_t size = axes[d].size, whole = size / lanes, rest = size % lanes;
+      auto block = [&](Value number, int64_t points) {
+        outer.push_back({mul(number, lanes), 0});
+        height = points;
+        nest(d + 1);
+        outer.pop_back();
+      };
+      if (d == 0)
+        loop(begin, arith::MinSIOp::create(b, loc, end, index(whole)), 1, [&](Value at) { block(at, lanes); });
+      else
+        loop(0, whole, 1, [&](Value at) { block(at, lanes); });
+      if (rest && d == 0)
+        onLastChunk(end, whole, [&] { block(index(whole), rest); });
+      else if (rest)
+        block(index(whole), rest);
+      return;
+    }
     auto body = [&](Value at) {
       outer.push_back({at, 0});
       nest(d + 1);
