@@ -61,6 +61,7 @@ struct ContractEmitter {
     element = cast<RankedTensorType>(a.getType()).getElementType();
     lanes = e.target.vectorBytes / (element.getIntOrFloatBitWidth() / 8);
     sortLetters();
+    lanes = std::min(lanes, e.lanesFor(lane().size));
     findStreamed();
   }
 

@@ -187,6 +187,10 @@ int KernelEmitter::nativeLanes() {
   return std::max<int>(2, target.vectorBytes / widest);
 }
 
+int KernelEmitter::lanesFor(int64_t length) {
+  return static_cast<int>(std::min<uint64_t>(nativeLanes(), llvm::PowerOf2Ceil(std::max<int64_t>(2, length))));
+}
+
 /// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8
 /// run side by side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights).
 /// Without such a chain four are enough to hide an addition, if their values fit the registers.

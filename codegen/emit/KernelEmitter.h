@@ -89,6 +89,9 @@ public:
 
   /// Number of lanes for this kernel's vectors: the target's register over its widest element, at least 2.
   int nativeLanes();
+  /// Of vectors along rows of this length: no longer than the row, as a masked store beyond its end keeps the next
+  /// row's loads waiting, as if it wrote there.
+  int lanesFor(int64_t length);
   /// How many points to interleave so that their live values fit the target's registers: 4, 2 or 1.
   int interleave();
 

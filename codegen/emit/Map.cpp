@@ -12,11 +12,11 @@ static constexpr int64_t kChunkElements = 16384;
 
 void KernelEmitter::planChunks() {
   if (kernel.getKind() == "map") {
+    if (axes.empty())
+      return;
     std::optional<Across> across = readAcross();
-    if (axes.size() == 1)
-      chunks = std::max<int64_t>(1, (axes[0].size + kChunkElements - 1) / kChunkElements);
-    else if (axes.size() > 1)
-      chunks = across && across->axis == 0 ? (axes[0].size + nativeLanes() - 1) / nativeLanes() : axes[0].size;
+    int64_t chunk = axes.size() == 1 ? kChunkElements : across && across->axis == 0 ? lanesFor(axes.back().size) : 1;
+    chunks = (axes[0].size + chunk - 1) / chunk;
   } else if (kernel.getKind() == "contract") {
     planContract();
   } else if (!axes.empty() && !axes.front().reduced && axes.size() > 1 && axes.back().reduced) {
@@ -62,7 +62,7 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
       for (Value operand : op.getOperands())
         include(operand);
     }
-  if (across.values.empty() || ops * nativeLanes() > kMaxOps)
+  if (across.values.empty() || ops * lanesFor(axes.back().size) > kMaxOps)
     return {};
   return across;
 }
@@ -80,7 +80,7 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
     emitPoints(point);
     return success();
   }
-  int lanes = nativeLanes();
+  int lanes = lanesFor(axes.back().size);
   // The innermost axis from `from` to `to`, in groups of interleaved vectors, then single vectors, then a masked rest.
   auto inner = [&](ArrayRef<ir::Coordinate> outer, int64_t size) {
     int64_t group = static_cast<int64_t>(interleave()) * lanes;
