@@ -42,6 +42,9 @@ int64_t bytesOf(Type type) { return runtime::extentOf(ir::runtimeTypeOf(type))->
 /// What a kernel must touch or compute before it is worth a thread's waking.
 constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
 
+/// Kernels that one function of straight code calls.
+constexpr size_t kLaunchesOfPart = 64;
+
 constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
 
 class ProgramEmitter {
@@ -246,82 +249,122 @@ private:
     return LLVM::GEPOp::create(b, base.getLoc(), pointerType, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{by});
   }
 
-  /// The entry: loads the pointers, calls the kernels in order, returns the first error.
-  LogicalResult emitEntry(MemoryPlan &plan) {
+  /// A function of straight code `(args, workspace)` that is being written: the entry or a part of it.
+  struct Frame {
+    func::FuncOp function;
+    Value args, workspace;
+    DenseMap<int64_t, Value> loaded; ///< pointers of args, loaded at its start
+    Block *start() { return &function.getBody().front(); }
+  };
+
+  Frame makeFrame(const Twine &name, bool returnsCode) {
     Location loc = function.getLoc();
-    b.setInsertionPoint(function);
-    auto entry = func::FuncOp::create(b, loc, (info.name + "_entry"),
-                                      FunctionType::get(b.getContext(), {pointerType, pointerType}, {b.getI32Type()}));
-    Block *block = entry.addEntryBlock();
-    Value args = block->getArgument(0), workspace = block->getArgument(1);
-    if (failed(emitConstants(plan)))
-      return failure();
+    SmallVector<Type> results;
+    if (returnsCode)
+      results.push_back(b.getI32Type());
+    auto fn = func::FuncOp::create(b, loc, name.str(),
+                                   FunctionType::get(b.getContext(), {pointerType, pointerType}, results));
+    Block *block = fn.addEntryBlock();
     b.setInsertionPointToStart(block);
-    SmallVector<int64_t> slotOfResult;
-    int64_t slot = info.inputs.size();
-    for (int64_t donated : plan.donated)
-      slotOfResult.push_back(donated >= 0 ? -1 : slot++);
-    DenseMap<int64_t, Value> loaded;
-    auto slotPointer = [&](int64_t index) {
-      Value &pointer = loaded[index];
+    return {fn, block->getArgument(0), block->getArgument(1), DenseMap<int64_t, Value>()};
+  }
+
+  Value pointerTo(Frame &frame, Place place) {
+    Location loc = function.getLoc();
+    auto slot = [&](int64_t index) {
+      Value &pointer = frame.loaded[index];
       if (!pointer) {
         OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(block);
-        pointer = LLVM::LoadOp::create(b, loc, pointerType, byteOffset(args, index * 8), 8);
+        b.setInsertionPointToStart(frame.start());
+        pointer = LLVM::LoadOp::create(b, loc, pointerType, byteOffset(frame.args, index * 8), 8);
       }
       return pointer;
     };
-    auto pointerTo = [&](Place place) -> Value {
-      switch (place.kind) {
-      case Place::argument: return slotPointer(place.index);
-      case Place::result: return slotPointer(slotOfResult[place.index]);
-      case Place::arena: return byteOffset(workspace, place.index);
-      case Place::constant: return globalAddress(loc, place.index);
-      }
-      llvm_unreachable("all places are covered");
-    };
-    for (Operation &op : function.getBody().front()) {
-      auto kernel = dyn_cast<ir::KernelOp>(op);
-      if (!kernel)
-        continue;
-      const Emitted &callee = emitted[kernel];
-      SmallVector<Value> operands;
-      for (Value input : kernel.getInputs())
-        operands.push_back(pointerTo(plan.places.lookup(input)));
-      for (Value result : kernel.getResults())
-        operands.push_back(pointerTo(plan.places.lookup(result)));
-      // Without scratch of its own a kernel gets the workspace's header: where a failing
-      // one leaves the values at fault.
-      operands.push_back(byteOffset(workspace, plan.scratch.lookup(kernel)));
-      if (callee.piece) {
-        callShared(callee, operands, kernel.getLoc(), block);
-        continue;
-      }
-      operands.push_back(arith::ConstantIndexOp::create(b, kernel.getLoc(), 0));
-      operands.push_back(arith::ConstantIndexOp::create(b, kernel.getLoc(), callee.chunks));
-      auto call = func::CallOp::create(b, kernel.getLoc(), callee.function, operands);
-      if (callee.canFail) {
-        Value code = call.getResult(0);
-        Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-        Value failed = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, code, zero);
-        Block *next = b.createBlock(&entry.getBody());
-        Block *fail = b.createBlock(&entry.getBody());
-        b.setInsertionPointToStart(fail);
-        func::ReturnOp::create(b, loc, code);
-        b.setInsertionPointAfterValue(failed);
-        cf::CondBranchOp::create(b, loc, failed, fail, ValueRange(), next, ValueRange());
-        b.setInsertionPointToStart(next);
+    switch (place.kind) {
+    case Place::argument: return slot(place.index);
+    case Place::result: return slot(slotOfResult[place.index]);
+    case Place::arena: return byteOffset(frame.workspace, place.index);
+    case Place::constant: return globalAddress(loc, place.index);
+    }
+    llvm_unreachable("all places are covered");
+  }
+
+  /// Leaves the function with `code` if it is an error's.
+  void returnIfError(Frame &frame, Value code) {
+    Location loc = code.getLoc();
+    Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+    Value failed = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, code, zero);
+    Block *next = b.createBlock(&frame.function.getBody()), *fail = b.createBlock(&frame.function.getBody());
+    b.setInsertionPointToStart(fail);
+    func::ReturnOp::create(b, loc, code);
+    b.setInsertionPointAfterValue(failed);
+    cf::CondBranchOp::create(b, loc, failed, fail, ValueRange(), next, ValueRange());
+    b.setInsertionPointToStart(next);
+  }
+
+  void emitLaunch(Frame &frame, ir::KernelOp kernel, MemoryPlan &plan) {
+    Location loc = kernel.getLoc();
+    const Emitted &callee = emitted[kernel];
+    SmallVector<Value> operands;
+    for (Value input : kernel.getInputs())
+      operands.push_back(pointerTo(frame, plan.places.lookup(input)));
+    for (Value result : kernel.getResults())
+      operands.push_back(pointerTo(frame, plan.places.lookup(result)));
+    // Without scratch of its own a kernel gets the workspace's header: where a failing one leaves the values at fault.
+    operands.push_back(byteOffset(frame.workspace, plan.scratch.lookup(kernel)));
+    if (callee.piece)
+      return callShared(callee, operands, loc, frame.start());
+    operands.push_back(arith::ConstantIndexOp::create(b, loc, 0));
+    operands.push_back(arith::ConstantIndexOp::create(b, loc, callee.chunks));
+    auto call = func::CallOp::create(b, loc, callee.function, operands);
+    if (callee.canFail)
+      returnIfError(frame, call.getResult(0));
+  }
+
+  Value code(int32_t number) { return arith::ConstantOp::create(b, function.getLoc(), b.getI32IntegerAttr(number)); }
+
+  /// The entry: loads the pointers, calls the kernels in order, returns the first error. What LLVM does with straight
+  /// code takes time beyond its length, so a long entry is cut into parts.
+  LogicalResult emitEntry(MemoryPlan &plan) {
+    Location loc = function.getLoc();
+    b.setInsertionPoint(function);
+    if (failed(emitConstants(plan)))
+      return failure();
+    int64_t slot = info.inputs.size();
+    for (int64_t donated : plan.donated)
+      slotOfResult.push_back(donated >= 0 ? -1 : slot++);
+    SmallVector<ir::KernelOp> launches(function.getBody().front().getOps<ir::KernelOp>());
+    Frame entry = makeFrame(info.name + "_entry", /*returnsCode=*/true);
+    if (launches.size() <= kLaunchesOfPart) {
+      for (ir::KernelOp kernel : launches)
+        emitLaunch(entry, kernel, plan);
+    } else {
+      for (size_t first = 0; first < launches.size(); first += kLaunchesOfPart) {
+        ArrayRef part = ArrayRef(launches).slice(first, std::min(kLaunchesOfPart, launches.size() - first));
+        bool canFail = llvm::any_of(part, [&](ir::KernelOp kernel) { return emitted[kernel].canFail; });
+        OpBuilder::InsertPoint inEntry = b.saveInsertionPoint();
+        b.setInsertionPoint(entry.function);
+        Frame frame = makeFrame(info.name + "_part" + Twine(first / kLaunchesOfPart), canFail);
+        frame.function.setPrivate();
+        for (ir::KernelOp kernel : part)
+          emitLaunch(frame, kernel, plan);
+        func::ReturnOp::create(b, loc, canFail ? ValueRange(code(0)) : ValueRange());
+        b.restoreInsertionPoint(inEntry);
+        auto call = func::CallOp::create(b, loc, frame.function, ValueRange{entry.args, entry.workspace});
+        if (canFail)
+          returnIfError(entry, call.getResult(0));
       }
     }
     for (const MemoryPlan::Copy &copy : plan.copies) {
       Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(copy.bytes));
-      LLVM::MemcpyOp::create(b, loc, pointerTo(copy.to), pointerTo(copy.from), size, /*isVolatile=*/false);
+      LLVM::MemcpyOp::create(b, loc, pointerTo(entry, copy.to), pointerTo(entry, copy.from), size,
+                             /*isVolatile=*/false);
     }
-    func::ReturnOp::create(b, loc, Value(arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0))));
-    writeInfo(entry);
+    func::ReturnOp::create(b, loc, code(0));
+    writeInfo(entry.function);
     std::string name = info.name;
     function.erase();
-    entry.setName(name);
+    entry.function.setName(name);
     return success();
   }
 
@@ -377,6 +420,7 @@ private:
   llvm::StringMap<Operation *> functionOf; ///< by content, the first kernel of it
   DenseMap<Value, int64_t> bounds;         ///< of indices that a kernel has checked: the smallest
   SmallVector<LLVM::GlobalOp> globals;
+  SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input
   func::FuncOp parallelFor;
 };
 

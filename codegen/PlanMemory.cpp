@@ -3,6 +3,10 @@
 #include "ir/Bridge.h"
 #include "runtime/Extent.h"
 
+#include <map>
+#include <queue>
+#include <set>
+
 using namespace mlir;
 
 namespace wg::codegen {
@@ -55,9 +59,88 @@ bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
   return true;
 }
 
-/// Intervals [first, last] of kernel positions for which blocks of the arena are taken.
-struct Block {
-  int64_t first, last, offset, bytes;
+/// The arena while a program runs: blocks that live until some position, and the gaps between them.
+class Arena {
+public:
+  /// A block from `here` to `last`, in the smallest gap that holds it; positions come in ascending order. Beyond
+  /// kMaxBytes nothing is placed any more; the sum says so.
+  int64_t take(int64_t here, int64_t last, int64_t bytes) {
+    release(here);
+    if (top > runtime::kMaxBytes || bytes > runtime::kMaxBytes) {
+      top = runtime::kMaxBytes + 1;
+      return 0;
+    }
+    bytes = aligned(bytes);
+    int64_t offset = top;
+    if (auto gap = bySize.lower_bound({bytes, 0}); gap != bySize.end()) {
+      offset = gap->second;
+      int64_t left = gap->first - bytes;
+      removeGap(offset);
+      if (left > 0)
+        addGap(offset + bytes, left);
+    } else if (auto end = gaps.empty() ? gaps.end() : std::prev(gaps.end());
+               end != gaps.end() && end->first + end->second == top) {
+      offset = end->first; // it grows
+      removeGap(offset);
+    }
+    top = std::max(top, offset + bytes);
+    living[offset] = {last, bytes};
+    expiries.push({last, offset});
+    return offset;
+  }
+
+  /// Lets the block at `offset` live until `last`.
+  void extend(int64_t offset, int64_t last) {
+    living[offset].last = last;
+    expiries.push({last, offset});
+  }
+
+  int64_t bytes() const { return top; }
+
+private:
+  struct Block {
+    int64_t last, bytes;
+  };
+
+  /// Frees what is read before `here` for the last time.
+  void release(int64_t here) {
+    while (!expiries.empty() && expiries.top().first < here) {
+      auto [last, offset] = expiries.top();
+      expiries.pop();
+      auto block = living.find(offset);
+      if (block == living.end() || block->second.last != last)
+        continue; // it has been extended
+      int64_t bytes = block->second.bytes;
+      living.erase(block);
+      auto next = gaps.lower_bound(offset);
+      if (next != gaps.end() && next->first == offset + bytes) {
+        bytes += next->second;
+        removeGap(next->first);
+      }
+      auto before = gaps.lower_bound(offset);
+      if (before != gaps.begin() && std::prev(before)->first + std::prev(before)->second == offset) {
+        offset = std::prev(before)->first;
+        bytes += std::prev(before)->second;
+        removeGap(offset);
+      }
+      addGap(offset, bytes);
+    }
+  }
+  void addGap(int64_t offset, int64_t bytes) {
+    gaps[offset] = bytes;
+    bySize.insert({bytes, offset});
+  }
+  void removeGap(int64_t offset) {
+    bySize.erase({gaps[offset], offset});
+    gaps.erase(offset);
+  }
+
+  using Expiry = std::pair<int64_t, int64_t>; ///< last position, offset
+  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries;
+  DenseMap<int64_t, Block> living;              ///< by offset
+  std::map<int64_t, int64_t> gaps;              ///< offset -> bytes; no two are neighbours
+  std::set<std::pair<int64_t, int64_t>> bySize; ///< (bytes, offset)
+  int64_t top = kWorkspaceHeader;
 };
 
 class Planner {
@@ -88,6 +171,7 @@ public:
       if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
         plan.places[reshape.getY()] = plan.places.lookup(storageOf(reshape.getY()));
     finishCopies(terminator);
+    plan.workspaceBytes = arena.bytes();
     return std::move(plan);
   }
 
@@ -125,29 +209,6 @@ private:
     }
   }
 
-  int64_t take(int64_t first, int64_t last, int64_t bytes) {
-    // Beyond kMaxBytes nothing is placed any more; the sum says so.
-    if (plan.workspaceBytes > runtime::kMaxBytes || bytes > runtime::kMaxBytes) {
-      plan.workspaceBytes = runtime::kMaxBytes + 1;
-      return 0;
-    }
-    bytes = aligned(bytes);
-    SmallVector<Block> living;
-    for (const Block &block : blocks)
-      if (block.first <= last && first <= block.last)
-        living.push_back(block);
-    llvm::sort(living, [](const Block &a, const Block &b) { return a.offset < b.offset; });
-    int64_t offset = kWorkspaceHeader;
-    for (const Block &block : living) {
-      if (block.offset - offset >= bytes)
-        break;
-      offset = std::max(offset, block.offset + block.bytes);
-    }
-    blocks.push_back({first, last, offset, bytes});
-    plan.workspaceBytes = std::max(plan.workspaceBytes, offset + bytes);
-    return offset;
-  }
-
   /// The place of a value that `kernel` is the last to read and that its result may be written over.
   std::optional<int64_t> takeOver(ir::KernelOp kernel, OpResult result, int64_t here, int64_t last) {
     for (Value input : kernel.getInputs()) {
@@ -158,10 +219,7 @@ private:
           !readsInPlace(kernel, result.getResultNumber(), root))
         continue;
       taken.insert(root);
-      // Whatever was placed until now begins here at the latest, and so beside it.
-      for (Block &block : blocks)
-        if (block.offset == at->second.index && block.last == here)
-          block.last = last;
+      arena.extend(at->second.index, last);
       return at->second.index;
     }
     return std::nullopt;
@@ -181,10 +239,10 @@ private:
           continue;
         int64_t last = std::max(here, lastRead(result)), bytes = bytesOf(result);
         std::optional<int64_t> offset = takeOver(cast<ir::KernelOp>(op), cast<OpResult>(result), here, last);
-        plan.places[result] = {Place::arena, offset ? *offset : take(here, last, bytes)};
+        plan.places[result] = {Place::arena, offset ? *offset : arena.take(here, last, bytes)};
       }
       if (int64_t bytes = scratchBytes.lookup(&op))
-        plan.scratch[&op] = take(here, here, bytes);
+        plan.scratch[&op] = arena.take(here, here, bytes);
     }
   }
 
@@ -201,7 +259,7 @@ private:
       int64_t bytes = bytesOf(operand);
       bool overwritten = from.kind == Place::argument && llvm::is_contained(plan.donated, from.index);
       if (overwritten) {
-        Place temporary{Place::arena, take(end, end, bytes)};
+        Place temporary{Place::arena, arena.take(end, end, bytes)};
         saved.push_back({from, temporary, bytes});
         from = temporary;
       }
@@ -217,7 +275,7 @@ private:
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
   DenseSet<Value> taken; ///< values whose places their last reader's results have
-  SmallVector<Block> blocks;
+  Arena arena;
   int64_t end = 0, lastFailing = -1;
 };
 

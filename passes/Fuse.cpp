@@ -14,11 +14,12 @@
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
 // p, m, v in one loop). Views, splats and one_hot cost nothing: each group gets its own copy. A merge is legal if no
 // path leaves the merged group and comes back. A value read by other groups becomes one more result.
-// Legal because a kernel's meaning is its body. Cost: one search of the group graph a join.
+// Legal because a kernel's meaning is its body. Cost: a bounded search of the group graph a join (MergeGraph).
 // After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).
 #include "ir/Build.h"
 #include "ir/Dialect.h"
 #include "ir/Views.h"
+#include "passes/MergeGraph.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -49,7 +50,7 @@ struct Group {
   SmallVector<int64_t> axes;     ///< reduced ones, if kind is reduce
   SmallVector<int64_t> rowShape; ///< the shape without them
   llvm::SetVector<Operation *> ops;
-  llvm::SetVector<Operation *> reads; ///< ops of other groups, or of none, that these read
+  MergeGraph::Node node;
   bool isFull(Value value) const { return shapeOf(value) == ArrayRef(shape); }
   bool isRow(Value value) const { return kind == Kind::reduce && shapeOf(value) == ArrayRef(rowShape); }
 };
@@ -197,6 +198,11 @@ private:
   void group(Operation *op) {
     if (isCheap(op) || op->hasTrait<OpTrait::IsTerminator>())
       return;
+    SmallVector<MergeGraph::Node> reads;
+    for (Root root : rootsOf(op))
+      if (Operation *producer = root.value.getDefiningOp())
+        reads.push_back(nodeOf.lookup(producer));
+    nodeOf[op] = graph.add(reads);
     if (isa<ir::Structured>(op)) {
       start(op, Kind::single, {});
     } else if (isa<ir::ContractOp>(op)) {
@@ -224,8 +230,8 @@ private:
     group->kind = kind;
     group->shape.assign(shape.begin(), shape.end());
     group->ops.insert(op);
+    group->node = nodeOf.lookup(op); // none for a cheap op that becomes a kernel: groups are whole then
     groupOf[op] = group;
-    noteReads(*group, op);
     return group;
   }
 
@@ -295,7 +301,7 @@ private:
           producers.insert(llvm::upper_bound(producers, producer, [&](Group *a, Group *b) { return byRank(a, b); }),
                            producer);
     for (Group *base : producers) {
-      if (!fits(*base, op) || leavesAndReturns({base}, op))
+      if (!fits(*base, op) || !graph.merge(base->node, nodeOf.lookup(op)))
         continue;
       bool wasMap = base->kind == Kind::map;
       auto reduction = dyn_cast<ir::Reduction>(op);
@@ -303,7 +309,6 @@ private:
         setAxes(*base, reduction.getAxes());
       base->ops.insert(op);
       groupOf[op] = base;
-      noteReads(*base, op);
       for (Group *other : producers)
         if (other != base && !other->ops.empty())
           merge(base, other);
@@ -332,8 +337,6 @@ private:
     } else if (other->kind != Kind::reduce || base->kind != Kind::reduce || !sameSpace || base->axes != other->axes) {
       return;
     }
-    if (leavesAndReturns({base, other}, nullptr))
-      return;
     // Values read across the two must be read in place, or as the row of an element.
     for (Group *reader : {base, other}) {
       Group *writer = reader == base ? other : base;
@@ -349,55 +352,13 @@ private:
             return;
         }
     }
+    if (!graph.merge(base->node, other->node))
+      return;
     for (Operation *op : other->ops) {
       base->ops.insert(op);
       groupOf[op] = base;
     }
-    base->reads.insert(other->reads.begin(), other->reads.end());
-    base->reads.remove_if([&](Operation *op) { return groupOf.lookup(op) == base; });
     other->ops.clear();
-  }
-
-  /// Notes what op reads from outside of its group. Cheap ops are copied into their readers: what
-  /// counts is what they read in the end.
-  void noteReads(Group &group, Operation *op) {
-    for (Root root : rootsOf(op))
-      if (Operation *producer = root.value.getDefiningOp(); producer && groupOf.lookup(producer) != &group)
-        group.reads.insert(producer);
-  }
-
-  /// Whether a path leads from the merged groups (with `extra`) through other ops back into them.
-  bool leavesAndReturns(ArrayRef<Group *> merged, Operation *extra) {
-    auto inside = [&](Operation *op) { return op == extra || llvm::is_contained(merged, groupOf.lookup(op)); };
-    llvm::DenseSet<void *> seen; // groups, and ops without one
-    SmallVector<Operation *> pending;
-    bool returns = false;
-    auto follow = [&](Operation *producer) {
-      if (inside(producer))
-        returns = true;
-      else
-        pending.push_back(producer);
-    };
-    for (Group *group : merged)
-      llvm::for_each(group->reads, follow);
-    if (extra)
-      for (Root root : rootsOf(extra))
-        if (Operation *producer = root.value.getDefiningOp())
-          follow(producer);
-    returns = false; // so far that is the merged groups reading each other
-    while (!pending.empty() && !returns) {
-      Operation *op = pending.pop_back_val();
-      Group *group = groupOf.lookup(op);
-      if (!seen.insert(group ? static_cast<void *>(group) : op).second)
-        continue;
-      if (group)
-        llvm::for_each(group->reads, follow);
-      else
-        for (Root root : rootsOf(op))
-          if (Operation *producer = root.value.getDefiningOp())
-            follow(producer);
-    }
-    return returns;
   }
 
   /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.
@@ -624,7 +585,9 @@ private:
   DenseMap<Operation *, size_t> place;
   SmallVector<std::unique_ptr<Group>> groups;
   DenseMap<Operation *, Group *> groupOf;
-  llvm::DenseSet<Operation *> renamed; ///< reshapes that somebody reads from memory
+  MergeGraph graph;
+  DenseMap<Operation *, MergeGraph::Node> nodeOf; ///< of each op that is not cheap
+  llvm::DenseSet<Operation *> renamed;            ///< reshapes that somebody reads from memory
 };
 
 struct Fuse : impl::FuseBase<Fuse> {
