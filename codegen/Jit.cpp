@@ -1,8 +1,13 @@
 #include "codegen/Jit.h"
 
 #include "codegen/MachineCode.h"
+#include "runtime/ThreadPool.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ExecutionEngine/JITSymbol.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -13,6 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 using namespace llvm;
 using namespace llvm::orc;
@@ -78,8 +84,8 @@ struct Stopwatch {
 };
 } // namespace
 
-/// Links one object; only `names` are looked up, and only the closed table and `symbols` are visible to it.
-static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, const Target &target,
+/// Links objects; only `names` are looked up, and only the closed table and `symbols` are visible to it.
+static Error link(LinkedModule &result, std::vector<std::unique_ptr<MemoryBuffer>> objects, const Target &target,
                   ArrayRef<Symbol> symbols, ArrayRef<std::string> names, std::string &reported) {
   JITTargetMachineBuilder machine{Triple(target.triple)};
   machine.setCPU(target.cpu).setRelocationModel(Reloc::PIC_);
@@ -108,8 +114,9 @@ static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, co
     return error;
   JITDylib &code = result.linker->getMainJITDylib();
   code.addToLinkOrder(table);
-  if (Error error = result.linker->addObjectFile(code, std::move(object)))
-    return error;
+  for (std::unique_ptr<MemoryBuffer> &object : objects)
+    if (Error error = result.linker->addObjectFile(code, std::move(object)))
+      return error;
   SymbolLookupSet wanted;
   for (const std::string &name : names)
     wanted.add(session.intern(name));
@@ -123,34 +130,117 @@ static Error link(LinkedModule &result, std::unique_ptr<MemoryBuffer> object, co
   return Error::success();
 }
 
+/// What is worth a worker: a module of its own costs about 0.5 ms, and as much is spent on 50 ops.
+static constexpr int64_t kOpsOfPart = 1000;
+
+/// The functions of a module, dealt out to modules of about equal size: each holds its own and declares what these
+/// call. Constants are in the first. Nothing where one module does.
+static std::vector<mlir::OwningOpRef<mlir::ModuleOp>> split(mlir::ModuleOp module) {
+  std::vector<std::pair<int64_t, mlir::LLVM::LLVMFuncOp>> functions;
+  int64_t total = 0;
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    if (function.isExternal())
+      continue;
+    int64_t ops = 0;
+    function.walk([&](mlir::Operation *) { ++ops; });
+    functions.emplace_back(ops, function);
+    total += ops;
+  }
+  int64_t count = std::min({int64_t(runtime::numThreads()), total / kOpsOfPart, int64_t(functions.size())});
+  if (count < 2)
+    return {};
+  std::vector<size_t> order(functions.size());
+  std::iota(order.begin(), order.end(), 0);
+  sort(order,
+       [&](size_t a, size_t b) { return std::pair(-functions[a].first, a) < std::pair(-functions[b].first, b); });
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> parts;
+  std::vector<int64_t> sizes(count, 0);
+  std::vector<DenseSet<mlir::StringAttr>> defined(count);
+  mlir::OpBuilder b(module.getContext());
+  for (int64_t i = 0; i < count; ++i) {
+    parts.push_back(mlir::ModuleOp::create(module.getLoc()));
+    (*parts.back())->setAttrs(module->getAttrs());
+  }
+  auto add = [&](size_t part, mlir::Operation *op) {
+    b.setInsertionPointToEnd(parts[part]->getBody());
+    return b.insert(op);
+  };
+  for (size_t next : order) {
+    auto [ops, function] = functions[next];
+    size_t part = std::min_element(sizes.begin(), sizes.end()) - sizes.begin();
+    sizes[part] += ops;
+    defined[part].insert(function.getSymNameAttr());
+    cast<mlir::LLVM::LLVMFuncOp>(add(part, function->clone())).setLinkage(mlir::LLVM::Linkage::External);
+  }
+  for (int64_t part = 0; part < count; ++part) {
+    DenseSet<mlir::StringAttr> named;
+    (*parts[part])->walk([&](mlir::Operation *op) {
+      for (mlir::NamedAttribute attribute : op->getAttrs())
+        attribute.getValue().walk([&](mlir::FlatSymbolRefAttr symbol) { named.insert(symbol.getAttr()); });
+    });
+    for (mlir::Operation &op : *module.getBody()) {
+      auto name = op.getAttrOfType<mlir::StringAttr>(mlir::SymbolTable::getSymbolAttrName());
+      if (!name || defined[part].contains(name))
+        continue;
+      auto global = dyn_cast<mlir::LLVM::GlobalOp>(op);
+      if (!named.contains(name) && !(global && part == 0))
+        continue;
+      if (global) {
+        auto copy = cast<mlir::LLVM::GlobalOp>(add(part, global->clone()));
+        copy.setLinkage(mlir::LLVM::Linkage::External);
+        if (part != 0)
+          copy.removeValueAttr();
+      } else if (auto function = dyn_cast<mlir::LLVM::LLVMFuncOp>(op)) {
+        auto copy = cast<mlir::LLVM::LLVMFuncOp>(add(part, function->cloneWithoutRegions()));
+        copy.setLinkage(mlir::LLVM::Linkage::External);
+      }
+    }
+  }
+  return parts;
+}
+
 runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Target &target, ArrayRef<Symbol> symbols,
                                                 JitTimes *times) {
   Stopwatch watch;
   JitTimes spent;
-  LLVMContext context;
-  auto allowed = [&](StringRef name) {
-    return isLibrarySymbol(name) || any_of(symbols, [&](const Symbol &symbol) { return name == symbol.name; });
-  };
-  auto ir = translate(module, target, context, allowed);
-  if (!ir.ok())
-    return ir.take();
   std::vector<std::string> names;
-  for (const Function &function : **ir)
-    if (!function.isDeclaration() && function.hasExternalLinkage())
-      names.push_back(function.getName().str());
+  StringSet<> own;
+  for (mlir::Operation &op : *module.getBody())
+    if (auto name = op.getAttrOfType<mlir::StringAttr>(mlir::SymbolTable::getSymbolAttrName())) {
+      auto function = dyn_cast<mlir::LLVM::LLVMFuncOp>(op);
+      if (!function || !function.isExternal())
+        own.insert(name.getValue());
+      if (function && !function.isExternal() && function.getLinkage() == mlir::LLVM::Linkage::External)
+        names.push_back(name.str());
+    }
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> parts = split(module);
+  size_t count = std::max<size_t>(1, parts.size());
+  auto allowed = [&](StringRef name) {
+    return isLibrarySymbol(name) || any_of(symbols, [&](const Symbol &symbol) { return name == symbol.name; }) ||
+           (!parts.empty() && own.contains(name));
+  };
+  std::vector<SmallVector<char, 0>> codes(count);
+  std::vector<runtime::Status> statuses(count);
   spent.translate = watch.lap();
-
-  SmallVector<char, 0> code;
-  if (runtime::Status status = generate(**ir, target, /*assembly=*/false, code); !status.ok())
-    return status.take();
+  runtime::parallelFor(static_cast<int64_t>(count), [&](int64_t i) {
+    LLVMContext context;
+    auto ir = translate(parts.empty() ? module : *parts[i], target, context, allowed);
+    statuses[i] = ir.ok() ? generate(**ir, target, /*assembly=*/false, codes[i]) : runtime::Status(ir.take());
+  });
+  for (runtime::Status &status : statuses)
+    if (!status.ok())
+      return status.take();
   spent.codegen = watch.lap();
 
   auto result = std::make_unique<LinkedModule>();
-  result->bytes = code.size();
+  std::vector<std::unique_ptr<MemoryBuffer>> objects;
+  for (auto &code : codes) {
+    result->bytes += code.size();
+    objects.push_back(
+        std::make_unique<SmallVectorMemoryBuffer>(std::move(code), "wengert.o", /*RequiresNullTerminator=*/false));
+  }
   std::string reported;
-  auto object =
-      std::make_unique<SmallVectorMemoryBuffer>(std::move(code), "wengert.o", /*RequiresNullTerminator=*/false);
-  if (Error error = link(*result, std::move(object), target, symbols, names, reported)) {
+  if (Error error = link(*result, std::move(objects), target, symbols, names, reported)) {
     std::string message = reported + toString(std::move(error));
     // The linker's session may still report while it is torn down.
     if (result->linker)

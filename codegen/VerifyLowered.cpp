@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -164,9 +165,10 @@ LogicalResult checkAttributes(Operation *op) {
     return failure();
   if (auto local = dyn_cast<LLVM::AllocaOp>(op)) {
     APInt count;
-    if (!isPointer(local.getElemType()) || !matchPattern(local.getArraySize(), m_ConstantInt(&count)) ||
-        count.getActiveBits() > 20)
-      return op->emitOpError("holds pointers, at most 2^20 of them");
+    bool isNumber = isa<FloatType>(local.getElemType());
+    if (!(isPointer(local.getElemType()) || isNumber) || !matchPattern(local.getArraySize(), m_ConstantInt(&count)) ||
+        count.getActiveBits() > (isNumber ? 13 : 20))
+      return op->emitOpError("holds pointers, at most 2^20 of them, or floats, less than 2^13");
   }
   return success();
 }
@@ -240,11 +242,24 @@ std::optional<int64_t> constantOffset(Operation *user) {
   return std::nullopt;
 }
 
-/// The entry loads the pointers of `args` that its description has, those of all results among them, and
-/// addresses its workspace alone.
+/// The entry and its parts, functions that it calls with its own two pointers, load the pointers of `args` that its
+/// description has, those of all results among them, and address its workspace alone.
 LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
   int64_t inputs = info.inputs.size(), slots = inputs + llvm::count(info.donated, -1);
   llvm::SmallVector<bool> loaded(slots, false);
+  llvm::SetVector<Operation *> frames;
+  frames.insert(entry);
+  SymbolTable symbols(entry->getParentOfType<ModuleOp>());
+  auto isPart = [&](Operation *user) {
+    auto call = dyn_cast<func::CallOp>(user);
+    auto caller = user->getParentOfType<func::FuncOp>();
+    auto part = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    if (!part || part.isDeclaration() || part.getFunctionType().getInputs() != entry.getFunctionType().getInputs() ||
+        !llvm::equal(call.getOperands(), caller.getArguments()))
+      return false;
+    frames.insert(part);
+    return true;
+  };
   auto load = [&](Operation *user, int64_t offset) -> LogicalResult {
     auto pointer = dyn_cast<LLVM::LoadOp>(user);
     if (!pointer || !isPointer(pointer.getType()) || offset % 8 != 0 || offset < 0 || offset / 8 >= slots)
@@ -253,26 +268,31 @@ LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
     loaded[offset / 8] = true;
     return success();
   };
-  for (Operation *user : entry.getArgument(0).getUsers()) {
-    std::optional<int64_t> offset = constantOffset(user);
-    if (!offset) {
-      if (failed(load(user, 0)))
-        return failure();
-      continue;
+  for (size_t next = 0; next < frames.size(); ++next) {
+    auto frame = cast<func::FuncOp>(frames[next]);
+    for (Operation *user : frame.getArgument(0).getUsers()) {
+      if (isPart(user))
+        continue;
+      std::optional<int64_t> offset = constantOffset(user);
+      if (!offset) {
+        if (failed(load(user, 0)))
+          return failure();
+        continue;
+      }
+      for (Operation *reader : user->getResult(0).getUsers())
+        if (failed(load(reader, *offset)))
+          return failure();
     }
-    for (Operation *reader : user->getResult(0).getUsers())
-      if (failed(load(reader, *offset)))
-        return failure();
+    for (Operation *user : frame.getArgument(1).getUsers())
+      if (isa<LLVM::GEPOp>(user))
+        if (std::optional<int64_t> offset = constantOffset(user);
+            !offset || *offset < 0 || *offset >= info.workspaceBytes)
+          return user->emitOpError("addresses the workspace at byte ")
+                 << offset.value_or(-1) << " of " << info.workspaceBytes;
   }
   for (int64_t slot = inputs; slot < slots; ++slot)
     if (!loaded[slot])
       return entry.emitOpError("never loads pointer ") << slot << " of args, which its description gives to a result";
-  for (Operation *user : entry.getArgument(1).getUsers())
-    if (isa<LLVM::GEPOp>(user))
-      if (std::optional<int64_t> offset = constantOffset(user);
-          !offset || *offset < 0 || *offset >= info.workspaceBytes)
-        return user->emitOpError("addresses the workspace at byte ")
-               << offset.value_or(-1) << " of " << info.workspaceBytes;
   return success();
 }
 

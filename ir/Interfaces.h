@@ -61,6 +61,8 @@ struct ElementAccess {
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>
+class IsTranscendental : public mlir::OpTrait::TraitBase<ConcreteType, IsTranscendental> {};
+template <class ConcreteType>
 class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType, StatesWhyNotDifferentiable> {};
 
 } // namespace wg::ir

@@ -161,6 +161,11 @@ class WG_StatesWhy<string why> : NativeOpTrait<"StatesWhyNotDifferentiable", [],
   let cppNamespace = "::wg::ir";
 }
 
+/// Its `scalar` is a polynomial or a call of libm: about twenty operations in a chain, which compiled code interleaves.
+def WG_Transcendental : NativeOpTrait<"IsTranscendental"> {
+  let cppNamespace = "::wg::ir";
+}
+
 /// States why no gradient passes through an op: `WG_NotDifferentiable<"is constant wherever it is differentiable">`.
 class WG_NotDifferentiable<string why> : TraitList<[WG_NotDifferentiableInterface, WG_StatesWhy<why>]>;
 

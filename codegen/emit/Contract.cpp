@@ -27,6 +27,9 @@ namespace wg::codegen {
 
 namespace {
 
+/// Operations of all points of a tile that are written out one after the other.
+constexpr int64_t kMaxOpsOfTile = 512;
+
 /// One letter, or several that every tensor steps through as one.
 struct Letter {
   int64_t size;
@@ -50,6 +53,7 @@ struct ContractEmitter {
   int64_t strideM = 0;
   SmallVector<Value>
       streamed;      ///< operands of the epilogue that are read at c's place and that the first cache cannot hold
+  Value tileOnStack; ///< accumulators of a tile whose epilogue is a loop
   Value pieceOffset; ///< of this piece's panel in the scratch, if panels are shared among threads
 
   explicit ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
@@ -335,6 +339,8 @@ struct ContractEmitter {
       return whole < letter.size ? addBlock(letter.size - whole, e.index(whole), totals) : totals;
     };
     SmallVector<Value> acc = sum(0, offsetA, panelOffset, start);
+    if (static_cast<int64_t>(acc.size()) * e.opsOfPoint() > kMaxOpsOfTile)
+      return finishInLoop(acc, i, count, j, masks, origin);
     // The epilogue sees the product as a value that is already computed.
     SmallVector<Point> points;
     for (int r = 0; r < count; ++r)
@@ -355,6 +361,45 @@ struct ContractEmitter {
         for (Point &point : group)
           e.store(point, output);
     }
+  }
+
+  /// A long epilogue is written once and not for each accumulator: these go to the stack, and a loop takes them from
+  /// there, a few rows at a time.
+  void finishInLoop(ArrayRef<Value> acc, Value i, int count, Value j, ArrayRef<Value> masks, Point &origin) {
+    int vectors = static_cast<int>(masks.size()),
+        rows = std::max(1, std::min({count, e.interleave() / vectors, 4 / vectors}));
+    while (count % rows != 0)
+      --rows;
+    if (!tileOnStack) {
+      OpBuilder::InsertionGuard guard(b);
+      Block &entry = b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front();
+      b.setInsertionPointToStart(&entry);
+      Value size =
+          LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(rowsOfTile(1)) * panelVectors() * lanes));
+      tileOnStack = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), element, size,
+                                           e.target.vectorBytes);
+    }
+    for (auto [slot, value] : llvm::enumerate(acc))
+      storeVector(tileOnStack, e.index(static_cast<int64_t>(slot) * lanes), value);
+    SmallVector<Value> values = llvm::to_vector(e.kernel.getYield().getValues());
+    e.loop(0, count, rows, [&](Value first) {
+      SmallVector<Point> points;
+      for (int r = 0; r < rows; ++r)
+        for (int v = 0; v < vectors; ++v) {
+          Value row = e.add(first, e.index(r));
+          Point point(origin.at, lanes, masks[v]);
+          if (i)
+            place(point, m.back(), e.add(i, row), 0);
+          place(point, lane(), e.add(j, e.index(v * lanes)), 1);
+          Value slot = e.add(e.mul(row, int64_t(vectors) * lanes), e.index(v * lanes));
+          point.values[op.getC()] = loadVector(tileOnStack, slot, {});
+          points.push_back(std::move(point));
+        }
+      e.evalAll(points, values);
+      for (unsigned output = 0; output < values.size(); ++output)
+        for (Point &point : points)
+          e.store(point, output);
+    });
   }
 
   /// Terms that one accumulator takes before it is added to the total: about the root of their

@@ -191,21 +191,26 @@ int KernelEmitter::lanesFor(int64_t length) {
   return static_cast<int>(std::min<uint64_t>(nativeLanes(), llvm::PowerOf2Ceil(std::max<int64_t>(2, length))));
 }
 
+static int64_t countTranscendental(ir::KernelOp kernel) {
+  return llvm::count_if(*kernel.getBlock(), [](Operation &op) { return op.hasTrait<ir::IsTranscendental>(); });
+}
+
+int64_t KernelEmitter::opsOfPoint() {
+  return llvm::count_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Scalar>(op); }) +
+         20 * countTranscendental(kernel);
+}
+
 /// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8
 /// run side by side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights).
 /// Without such a chain four are enough to hide an addition, if their values fit the registers.
 int KernelEmitter::interleave() {
   constexpr int64_t kMaxOps = 1300; // in one iteration of the loop: bounds code size
-  int64_t ops = 0, chained = 0;
+  int64_t chained = countTranscendental(kernel);
   int live = 0, most = 1;
   DenseMap<Value, int> uses;
   for (Operation &op : *kernel.getBlock()) {
     if (ir::viewMapOf(&op) || isa<ir::ConstantOp>(op))
       continue;
-    ++ops;
-    chained +=
-        isa<ir::ExpOp, ir::TanhOp, ir::LogOp, ir::SigmoidOp, ir::ErfOp, ir::Log1pOp, ir::Expm1Op, ir::SinOp, ir::CosOp>(
-            op);
     for (Value operand : op.getOperands())
       if (operand.getDefiningOp() && --uses[operand] == 0)
         --live;
@@ -216,7 +221,7 @@ int KernelEmitter::interleave() {
     most = std::max(most, live);
   }
   int wanted = chained > 1 ? target.numVectorRegisters / 4 : std::min(4, target.numVectorRegisters / (most + 1));
-  while (wanted > 1 && wanted * (ops + 20 * chained) > kMaxOps)
+  while (wanted > 1 && wanted * opsOfPoint() > kMaxOps)
     wanted /= 2;
   return wanted >= 8 ? 8 : wanted >= 4 ? 4 : wanted >= 2 ? 2 : 1;
 }

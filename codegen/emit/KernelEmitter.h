@@ -92,6 +92,8 @@ public:
   /// Of vectors along rows of this length: no longer than the row, as a masked store beyond its end keeps the next
   /// row's loads waiting, as if it wrote there.
   int lanesFor(int64_t length);
+  /// Scalar operations of one point, where a transcendental function is twenty.
+  int64_t opsOfPoint();
   /// How many points to interleave so that their live values fit the target's registers: 4, 2 or 1.
   int interleave();
 

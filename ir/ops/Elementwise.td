@@ -20,25 +20,25 @@ def WG_SignOp : WG_UnaryNumberOp<"sign", "y = sign(x)", [WG_NotDifferentiable<"i
   let samples = ["f64[5] = [-2.5, -0.0, 0.0, 0.5, 3]"];
 }
 
-def WG_ExpOp : WG_UnaryOp<"exp", "y = exp(x)"> {
+def WG_ExpOp : WG_UnaryOp<"exp", "y = exp(x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{Exponential; overflows to inf and underflows gradually. Shapes: x float[...] -> y float[...].}];
   let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
-def WG_Expm1Op : WG_UnaryOp<"expm1", "y = exp(x) - 1"> {
+def WG_Expm1Op : WG_UnaryOp<"expm1", "y = exp(x) - 1", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{exp(x) - 1 without cancellation near 0. Shapes: x float[...] -> y float[...].}];
   let agreement = "3, 3 ulp of the element";
   let samples = ["f64[2,3] in [-2, 2]", "f64[3] = [-1e-9, 1e-9, 1e-5]"];
 }
 
-def WG_LogOp : WG_UnaryOp<"log", "y = log(x)"> {
+def WG_LogOp : WG_UnaryOp<"log", "y = log(x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{Natural logarithm; -inf at 0, NaN below. Shapes: x float[...] -> y float[...].}];
   let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [0.1, 3]"];
 }
 
-def WG_Log1pOp : WG_UnaryOp<"log1p", "y = log(1 + x)"> {
+def WG_Log1pOp : WG_UnaryOp<"log1p", "y = log(1 + x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{log(1 + x) without cancellation near 0; -inf at -1, NaN below. Shapes: x float[...] -> y float[...].}];
   let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [-0.9, 3]", "f64[3] = [-1e-9, 1e-9, 1e-5]"];
@@ -54,7 +54,7 @@ def WG_RsqrtOp : WG_UnaryOp<"rsqrt", "y = 1 / sqrt(x)"> {
   let samples = ["f64[2,3] in [0.1, 4]"];
 }
 
-def WG_TanhOp : WG_UnaryOp<"tanh", "y = tanh(x)"> {
+def WG_TanhOp : WG_UnaryOp<"tanh", "y = tanh(x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{
     Hyperbolic tangent of every element; saturates to -1 or 1, never overflows.
     Shapes: x float[...] -> y float[...]. Example: `%y = wg.tanh %x : tensor<2x3xf32>`
@@ -63,13 +63,13 @@ def WG_TanhOp : WG_UnaryOp<"tanh", "y = tanh(x)"> {
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
-def WG_SigmoidOp : WG_UnaryOp<"sigmoid", "y = 1 / (1 + exp(-x))"> {
+def WG_SigmoidOp : WG_UnaryOp<"sigmoid", "y = 1 / (1 + exp(-x))", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{Logistic function; saturates to 0 or 1, never overflows. Shapes: x float[...] -> y float[...].}];
   let agreement = "3, 3 ulp of the element";
   let samples = ["f64[2,3] in [-4, 4]"];
 }
 
-def WG_SoftplusOp : WG_UnaryOp<"softplus", "y = log(1 + exp(x))"> {
+def WG_SoftplusOp : WG_UnaryOp<"softplus", "y = log(1 + exp(x))", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{
     Softplus, the smooth rectifier: neither side overflows. Its slope is sigmoid(x). Shapes: x float[...] -> y float[...].
   }];
@@ -87,19 +87,19 @@ def WG_ReluOp : WG_UnaryOp<"relu", "y = max(x, 0)"> {
   let samples = ["f64[2,3] in [-3, 3]"];
 }
 
-def WG_SinOp : WG_UnaryOp<"sin", "y = sin(x)"> {
+def WG_SinOp : WG_UnaryOp<"sin", "y = sin(x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{Sine; NaN of an infinity. Shapes: x float[...] in radians -> y float[...].}];
   let agreement = "0, 3 ulp of the element";
   let samples = ["f64[2,3] in [-7, 7]"];
 }
 
-def WG_CosOp : WG_UnaryOp<"cos", "y = cos(x)"> {
+def WG_CosOp : WG_UnaryOp<"cos", "y = cos(x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{Cosine; NaN of an infinity. Shapes: x float[...] in radians -> y float[...].}];
   let agreement = "0, 3 ulp of the element";
   let samples = ["f64[2,3] in [-7, 7]"];
 }
 
-def WG_ErfOp : WG_UnaryOp<"erf", "y = erf(x)"> {
+def WG_ErfOp : WG_UnaryOp<"erf", "y = erf(x)", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x. Shapes: x float[...] -> y float[...].}];
   let agreement = "0, 2 ulp of the element";
   let samples = ["f64[2,3] in [-3, 3]"];
@@ -178,7 +178,7 @@ def WG_RemainderOp : WG_BinaryOp<"remainder", "c = a - b * floor(a / b)"> {
   let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [0.6, 2]", "i32[6] = [-7, 7, -7, 7, 5, -2147483648]; i32[6] = [2, -2, -2, 2, 0, -1]"];
 }
 
-def WG_PowOp : WG_BinaryOp<"pow", "c = a ^ b"> {
+def WG_PowOp : WG_BinaryOp<"pow", "c = a ^ b", [WG_HasSlopes, WG_Transcendental]> {
   let description = [{
     Power, IEEE: pow(x, 0) = 1, pow(1, y) = 1, a negative base with a fractional exponent is NaN. Integers with a negative
     exponent: 1 -> 1, -1 -> 1 or -1, 0 -> the highest, others 0. Derivatives: to a, 0 where b = 0; to b, 0 where a = 0 and b >= 0,

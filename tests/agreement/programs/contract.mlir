@@ -74,3 +74,48 @@ func.func @columns_of_two_axes(%a: tensor<5x7xf32>, %b: tensor<7x3x19xf32>, %c: 
   %t = wg.mul %s, %dd : tensor<5x3x19xf32>
   return %t : tensor<5x3x19xf32>
 }
+func.func @long_epilogue_m37_n53(%a: tensor<37x9xf32>, %b: tensor<9x53xf32>, %z: tensor<37x53xf32>) -> (tensor<37x53xf32>, tensor<37x53xf32>) {
+  %p = wg.contract "mk,kn->mn" %a, %b : tensor<37x9xf32>, tensor<9x53xf32> -> tensor<37x53xf32>
+  %s = wg.sin %p : tensor<37x53xf32>
+  %q = wg.mul %s, %z : tensor<37x53xf32>
+  %t = wg.tanh %q : tensor<37x53xf32>
+  %u = wg.exp %t : tensor<37x53xf32>
+  %v = wg.add %u, %p : tensor<37x53xf32>
+  return %v, %t : tensor<37x53xf32>, tensor<37x53xf32>
+}
+func.func @long_epilogue_m5_n20(%a: tensor<5x4xf64>, %b: tensor<4x20xf64>, %z: tensor<5x20xf64>) -> (tensor<5x20xf64>, tensor<5x20xf64>) {
+  %p = wg.contract "mk,kn->mn" %a, %b : tensor<5x4xf64>, tensor<4x20xf64> -> tensor<5x20xf64>
+  %s = wg.sin %p : tensor<5x20xf64>
+  %q = wg.mul %s, %z : tensor<5x20xf64>
+  %t = wg.tanh %q : tensor<5x20xf64>
+  %u = wg.exp %t : tensor<5x20xf64>
+  %v = wg.add %u, %p : tensor<5x20xf64>
+  return %v, %t : tensor<5x20xf64>, tensor<5x20xf64>
+}
+func.func @long_epilogue_batched(%a: tensor<3x26x5xf32>, %b: tensor<3x5x70xf32>, %z: tensor<3x26x70xf32>) -> (tensor<3x26x70xf32>, tensor<3x26x70xf32>) {
+  %p = wg.contract "bmk,bkn->bmn" %a, %b : tensor<3x26x5xf32>, tensor<3x5x70xf32> -> tensor<3x26x70xf32>
+  %s = wg.sin %p : tensor<3x26x70xf32>
+  %q = wg.mul %s, %z : tensor<3x26x70xf32>
+  %t = wg.tanh %q : tensor<3x26x70xf32>
+  %u = wg.exp %t : tensor<3x26x70xf32>
+  %v = wg.add %u, %p : tensor<3x26x70xf32>
+  return %v, %t : tensor<3x26x70xf32>, tensor<3x26x70xf32>
+}
+func.func @long_epilogue_two_rows(%a: tensor<3x7x4xf64>, %b: tensor<4x11xf64>, %z: tensor<3x7x11xf64>) -> (tensor<3x7x11xf64>, tensor<3x7x11xf64>) {
+  %p = wg.contract "abk,kn->abn" %a, %b : tensor<3x7x4xf64>, tensor<4x11xf64> -> tensor<3x7x11xf64>
+  %s = wg.sin %p : tensor<3x7x11xf64>
+  %q = wg.mul %s, %z : tensor<3x7x11xf64>
+  %t = wg.tanh %q : tensor<3x7x11xf64>
+  %u = wg.exp %t : tensor<3x7x11xf64>
+  %v = wg.add %u, %p : tensor<3x7x11xf64>
+  return %v, %t : tensor<3x7x11xf64>, tensor<3x7x11xf64>
+}
+func.func @long_epilogue_long_sum(%a: tensor<26x200xf32>, %b: tensor<200x40xf32>, %z: tensor<26x40xf32>) -> (tensor<26x40xf32>, tensor<26x40xf32>) {
+  %p = wg.contract "mk,kn->mn" %a, %b : tensor<26x200xf32>, tensor<200x40xf32> -> tensor<26x40xf32>
+  %s = wg.sin %p : tensor<26x40xf32>
+  %q = wg.mul %s, %z : tensor<26x40xf32>
+  %t = wg.tanh %q : tensor<26x40xf32>
+  %u = wg.exp %t : tensor<26x40xf32>
+  %v = wg.add %u, %p : tensor<26x40xf32>
+  return %v, %t : tensor<26x40xf32>, tensor<26x40xf32>
+}
