@@ -1,4 +1,5 @@
-// Are a step's figures right? Its losses or sums beside those of expected.jsonl, within the tolerances of peers/STEPS.md.
+// Are a step's figures right? Its losses or sums beside those of expected.jsonl, within the tolerances of
+// peers/STEPS.md.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, k by hand: fused loops in AVX-512, each product
-// by the best of our own packed kernel, libxsmm and oneDNN where they were found. One thread.
+// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, k by hand: fused loops in AVX-512, each
+// product by the best of our own packed kernel, libxsmm and oneDNN where they were found. One thread.
 // `hand STEP [--budget SECONDS]` prints one line of JSON: losses (or sums) and times.
 //
 // Losses and sums are those of IEEE arithmetic. While a step is timed, subnormals are zeros: thousands of steps on one
@@ -30,8 +30,8 @@ using V = __m512;
 
 // ---- Memory: aligned, on huge pages where large ---------------------------------------------------------------------
 
-/// Zeros that are never given back, on 64 bytes. What a step reads together lies on the same huge pages, one line apart,
-/// so that no two arrays begin at the same place of their 4 KiB.
+/// Zeros that are never given back, on 64 bytes. What a step reads together lies on the same huge pages, one line
+/// apart, so that no two arrays begin at the same place of their 4 KiB.
 static float *floats(size_t count) {
   static char *next = nullptr, *end = nullptr;
   constexpr size_t kHuge = size_t(2) << 20;
