@@ -173,7 +173,7 @@ Figures randomProgram(int64_t ops) {
     }
     return values.back();
   };
-  return stagesOf(program, bench::numbers({16, 16}));
+  return stagesOf(program, random_normal(random::key(1), {16, 16}));
 }
 
 /// Sums along one axis, then the other, in turn: no two of them can be one loop.
@@ -184,14 +184,14 @@ Figures reduceChain(int64_t ops) {
       y = tanh(y - mean(y, i % 2, true));
     return y;
   };
-  return stagesOf(program, bench::numbers({16, 16}));
+  return stagesOf(program, random_normal(random::key(1), {16, 16}));
 }
 
 /// One step of SGD on `count` variables.
 Figures manyVariables(int64_t count) {
   std::vector<Variable> variables;
   for (int64_t i = 0; i < count; ++i)
-    variables.emplace_back(full({32}, static_cast<double>(i % 7)));
+    variables.emplace_back(full({32}, static_cast<float>(i % 7)));
   optim::SGD sgd(0.01);
   auto step = wg::function("step", [&](const Tensor &target) {
     GradientTape tape;
@@ -234,7 +234,7 @@ constexpr int64_t kRows = 65536, kColumns = 16;
 Figures concatOf(int64_t pieces) {
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < pieces; ++i)
-    parts.push_back(full({kRows / pieces, kColumns}, static_cast<double>(i)));
+    parts.push_back(full({kRows / pieces, kColumns}, static_cast<float>(i)));
   auto f = wg::function("concat", [](const std::vector<Tensor> &parts) { return concat(parts); });
   double start = now();
   f.trace(parts);
@@ -468,6 +468,7 @@ int main(int argc, char **argv) {
     };
     if (!failure.empty()) {
       failed = true;
+      std::replace(failure.begin(), failure.end(), '\n', ' ');
       fmt::print("| {} | FAILED: {} |\n", each.title, failure);
     } else if (late) {
       row(each.goals.contains("first call") ? "first call" : "seconds", fmt::format("> {:g} s", limit), {});
