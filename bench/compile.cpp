@@ -49,6 +49,11 @@ double codeBytes(const ConcreteFunction &concrete) {
       bytes += static_cast<double>(time.ops);
   return bytes;
 }
+/// The stages that take most.
+void addStages(const ConcreteFunction &concrete, Figures &figures) {
+  for (const char *stage : {"trace", "simplified", "fused", "lowered", "llvm", "assembly"})
+    figures.emplace_back(std::string("of it ") + stage, secondsOf(concrete, stage));
+}
 /// Kernels that run, and functions that were compiled for them.
 void countKernels(const ConcreteFunction &concrete, Figures &figures) {
   std::vector<KernelInfo> kernels = concrete.kernels();
@@ -128,7 +133,7 @@ Figures lstm(int64_t steps) {
   step(x, labels);
   Figures figures = {{"first call", now() - start}};
   ConcreteFunction concrete = step.trace(x, labels);
-  figures.emplace_back("of it trace", secondsOf(concrete, "trace"));
+  addStages(concrete, figures);
   countKernels(concrete, figures);
   figures.emplace_back("a call", callSeconds([&] { step(x, labels); }));
   return figures;
@@ -139,10 +144,7 @@ Figures stagesOf(const std::function<Tensor(const Tensor &)> &program, const Ten
   double start = now();
   ConcreteFunction concrete = f.trace(x);
   Figures figures = {{"seconds", now() - start}};
-  for (const StageTime &stage : concrete.timings())
-    if (stage.stage == "trace" || stage.stage == "simplified" || stage.stage == "fused" || stage.stage == "lowered" ||
-        stage.stage == "assembly")
-      figures.emplace_back("of it " + stage.stage, stage.seconds);
+  addStages(concrete, figures);
   countKernels(concrete, figures);
   return figures;
 }
@@ -205,7 +207,9 @@ Figures manyVariables(int64_t count) {
   double start = now();
   step(target);
   Figures figures = {{"first call", now() - start}};
-  countKernels(step.trace(target), figures);
+  ConcreteFunction concrete = step.trace(target);
+  addStages(concrete, figures);
+  countKernels(concrete, figures);
   figures.emplace_back("a call", callSeconds([&] { step(target); }));
   return figures;
 }
