@@ -2,6 +2,7 @@
 // losses (or sums) of expected.jsonl, then it is timed in turn with the same step by hand (hand.cpp), and, with
 // --python, with JAX, TensorFlow and PyTorch.
 //   steps [STEP...] [--budget SECONDS] [--runs 5] [--threads 1] [--python PATH] [--no-eager]
+#include "Expected.h"
 #include "Problem.h"
 
 #include <wengert/wengert.h>
@@ -154,53 +155,24 @@ Case logisticStep(double lr) {
 struct StepInfo {
   const char *name;
   double lr;                        ///< of the check; 0: a gradient
-  std::vector<double> tolerance;    ///< relative, of the first losses; the last one for all that follow
   std::function<Case(double)> make; ///< with a learning rate
 };
 
 const std::vector<StepInfo> &steps() {
   static const std::vector<StepInfo> all = {
-      {"a", 0.05, {1e-5}, lineStep},
-      {"b", 0.001, {1e-5}, [](double lr) { return networkStep({784, 128, 10}, 64, lr); }},
-      {"c",
-       0.001,
-       {1e-5, 1e-5, 1e-5, 1e-5, 2e-3},
-       [](double lr) { return networkStep({784, 1024, 1024, 10}, 256, lr); }},
-      {"f", 0, {1e-5}, [](double) { return chainGradient(4194304); }},
-      {"f_small", 0, {1e-5}, [](double) { return chainGradient(4096); }},
-      {"g", 0, {1e-6}, [](double) { return squareGradient(); }},
-      {"k", 0.001, {1e-6}, adamStep},
-      {"l", 0.1, {1e-5}, logisticStep},
+      {"a", 0.05, lineStep},
+      {"b", 0.001, [](double lr) { return networkStep({784, 128, 10}, 64, lr); }},
+      {"c", 0.001, [](double lr) { return networkStep({784, 1024, 1024, 10}, 256, lr); }},
+      {"f", 0, [](double) { return chainGradient(4194304); }},
+      {"f_small", 0, [](double) { return chainGradient(4096); }},
+      {"g", 0, [](double) { return squareGradient(); }},
+      {"k", 0.001, adamStep},
+      {"l", 0.1, logisticStep},
   };
   return all;
 }
 
 // ---- Checks ---------------------------------------------------------------------------------------------------------
-
-std::map<std::string, Json> expected() {
-  std::map<std::string, Json> rows;
-  std::ifstream file(WENGERT_BENCH_DIR "/expected.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    Json row = Json::parse(line);
-    rows[row["step"]] = row;
-  }
-  return rows;
-}
-
-/// The first figure that is off, or nothing.
-std::string compare(const StepInfo &step, const std::vector<double> &got, const Json &row) {
-  std::vector<double> want =
-      row.contains("losses") ? row["losses"].get<std::vector<double>>() : row["sums"][0].get<std::vector<double>>();
-  double scale = row.contains("sums") ? want[1] : 0; // a sum of gradients is compared with the sum of their sizes
-  for (size_t i = 0; i < want.size(); ++i) {
-    double tolerance = step.tolerance[std::min(i, step.tolerance.size() - 1)],
-           off = std::fabs(got[i] - want[i]) / (scale ? scale : std::fabs(want[i]));
-    if (!(off <= tolerance))
-      return fmt::format("figure {} is {:.9g}, expected {:.9g}: off by {:.1e}, allowed {:.0e}", i, got[i], want[i], off,
-                         tolerance);
-  }
-  return "";
-}
 
 std::vector<double> figures(const StepInfo &step, bool compiled) {
   Case c = step.make(step.lr);
@@ -327,7 +299,7 @@ int main(int argc, char **argv) {
   set_num_threads(threads);
   std::filesystem::path self = std::filesystem::canonical("/proc/self/exe"), hand = self.parent_path() / "hand";
   bool byHand = std::filesystem::exists(hand);
-  std::map<std::string, Json> want = expected();
+  std::map<std::string, Json> want = bench::expected();
   std::vector<std::pair<std::string, std::string>> peers;
   if (!python.empty())
     for (auto [module, program, mode] : {std::tuple{"jax", "jax_steps.py", "jit"},
@@ -347,8 +319,9 @@ int main(int argc, char **argv) {
     row.step = step.name;
     std::cerr << step.name << " " << std::flush;
     try {
-      row.failure = compare(step, figures(step, true), want[step.name]);
-      if (row.failure.empty() && eager && !(row.failure = compare(step, figures(step, false), want[step.name])).empty())
+      row.failure = bench::compare(step.name, figures(step, true), want[step.name]);
+      if (row.failure.empty() && eager &&
+          !(row.failure = bench::compare(step.name, figures(step, false), want[step.name])).empty())
         row.failure = "eager: " + row.failure;
       if (row.failure.empty()) {
         Case timed = step.make(step.lr ? bench::kTimingRate : 0);
@@ -361,9 +334,9 @@ int main(int argc, char **argv) {
           times.push_back(bench::measure([&] { (*timed.compiled)(timed.inputs); }, budget).median);
           if (limit) {
             if (!run)
-              if (std::string off =
-                      compare(step, (*limit)[limit->contains("losses") ? "losses" : "sums"].get<std::vector<double>>(),
-                              want[step.name]);
+              if (std::string off = bench::compare(
+                      step.name, (*limit)[limit->contains("losses") ? "losses" : "sums"].get<std::vector<double>>(),
+                      want[step.name]);
                   !off.empty())
                 throw Error({.message = "by hand: " + off});
             row.product = (*limit)["product"];
