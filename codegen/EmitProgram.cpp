@@ -253,7 +253,6 @@ private:
   struct Frame {
     func::FuncOp function;
     Value args, workspace;
-    DenseMap<int64_t, Value> loaded; ///< pointers of args, loaded at its start
     Block *start() { return &function.getBody().front(); }
   };
 
@@ -266,19 +265,13 @@ private:
                                    FunctionType::get(b.getContext(), {pointerType, pointerType}, results));
     Block *block = fn.addEntryBlock();
     b.setInsertionPointToStart(block);
-    return {fn, block->getArgument(0), block->getArgument(1), DenseMap<int64_t, Value>()};
+    return {fn, block->getArgument(0), block->getArgument(1)};
   }
 
   Value pointerTo(Frame &frame, Place place) {
     Location loc = function.getLoc();
-    auto slot = [&](int64_t index) {
-      Value &pointer = frame.loaded[index];
-      if (!pointer) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(frame.start());
-        pointer = LLVM::LoadOp::create(b, loc, pointerType, byteOffset(frame.args, index * 8), 8);
-      }
-      return pointer;
+    auto slot = [&](int64_t index) { // loaded where it is used: between calls LLVM schedules few instructions
+      return LLVM::LoadOp::create(b, loc, pointerType, byteOffset(frame.args, index * 8), 8);
     };
     switch (place.kind) {
     case Place::argument: return slot(place.index);

@@ -63,17 +63,18 @@ namespace {
 class Locks {
 public:
   explicit Locks(size_t most) : list_(most) {}
-  void add(VariableState *variable, bool exclusive) {
-    for (auto &[known, isExclusive] : held())
-      if (known == variable) {
-        isExclusive |= exclusive;
-        return;
-      }
-    list_[count_++] = {variable, exclusive};
-  }
+  void add(VariableState *variable, bool exclusive) { list_[count_++] = {variable, exclusive}; }
   void lock() {
     std::sort(list_.begin(), list_.begin() + count_,
               [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
+    // A variable that is there twice is locked once.
+    size_t distinct = 0;
+    for (const Held &next : held())
+      if (distinct > 0 && list_[distinct - 1].variable == next.variable)
+        list_[distinct - 1].exclusive |= next.exclusive;
+      else
+        list_[distinct++] = next;
+    count_ = distinct;
     for (auto &[variable, exclusive] : held())
       exclusive ? variable->mutex.lock() : variable->mutex.lock_shared();
     locked_ = true;
@@ -117,8 +118,7 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
       const std::shared_ptr<VariableState> &variable = variableBehind(variableOf(concrete.inputs[i], leaves));
       if (variable->birth) [[unlikely]]
         raiseOutOfScope(*variable, where);
-      locks.add(variable.get(),
-                std::find(concrete.assigned.begin(), concrete.assigned.end(), i) != concrete.assigned.end());
+      locks.add(variable.get(), std::binary_search(concrete.assigned.begin(), concrete.assigned.end(), i));
     }
   if (variables)
     locks.lock();

@@ -160,7 +160,7 @@ public:
   Where calledAt;
   std::unique_ptr<Code> code;
   std::vector<TraceInput> inputs;
-  std::vector<uint32_t> assigned; ///< inputs that are variables with a new value, in the order of their results
+  std::vector<uint32_t> assigned; ///< inputs that are variables with a new value, ascending, as their results are
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
   std::vector<std::shared_ptr<VariableState>> variables;
