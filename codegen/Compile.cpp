@@ -218,6 +218,8 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
     keep(stage);
     if (stage == Stage::lowered)
       info = readEntryInfo(module, name);
+    if (options.reached)
+      options.reached(stage, executable->stages.empty() ? 0 : executable->stages.back().ops);
   };
   if (failed(runPipeline(module, name, from, Stage::llvm, options.target, &executable->stages, &executable->kernels,
                          each)))

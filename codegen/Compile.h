@@ -16,6 +16,8 @@ struct CompileOptions {
   /// Take a module at stage lowered too. Its text is machine code with its author's rights: compiling and running it
   /// is running a program of theirs.
   bool trustLowered = false;
+  /// Told each stage that is reached, and how many ops the program has there. Outlives the call.
+  llvm::function_ref<void(Stage stage, int64_t ops)> reached = {};
 };
 
 /// What an error's text shows in place of each `{}`; a failing entry leaves it at the start of its workspace.

@@ -2,6 +2,7 @@
 #include "frontend/Function.h"
 
 #include "codegen/Compile.h"
+#include "frontend/CompileHint.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -126,7 +127,10 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
     if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types, names_)))
       raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   }
-  runtime::Result<std::shared_ptr<const codegen::Executable>> executable = codegen::compile(module.release(), entry_);
+  CompileHint hint(entry_, where);
+  auto reached = [&](codegen::Stage stage, int64_t ops) { hint.reached(stage, ops); };
+  runtime::Result<std::shared_ptr<const codegen::Executable>> executable =
+      codegen::compile(module.release(), entry_, {.reached = reached});
   if (!executable.ok())
     raise(executable.take(), where);
   auto code = std::make_shared<const Compiled>(Compiled{*executable});

@@ -1,0 +1,36 @@
+// A compile that takes long says so, on standard error alone.
+#include "tests/frontend/Support.h"
+
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace wg;
+using wg::tests::matrix;
+using wg::tests::says;
+
+// Read once, at the first compile: every one takes longer than no time.
+static const int kSet = setenv("WENGERT_HINT_SECONDS", "0", 1);
+
+TEST(CompileHintTest, SaysWhatIsCompiledForWhichCallAndWhereItIs) {
+  ASSERT_EQ(kSet, 0);
+  auto f = wg::function("layers", [](const Tensor &x, const Tensor &w) {
+    Tensor h = x;
+    for (int i = 1; i < 40; ++i)
+      h = sin(matmul(h, w) * double(i)); // each a kernel of its own
+    return h;
+  });
+  Tensor x = matrix(5, 7), w = matrix(7, 7);
+  testing::internal::CaptureStderr();
+  uint32_t line = __LINE__ + 1;
+  f(x, w);
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(says(text, "wengert: 'layers' (")) << text;
+  EXPECT_TRUE(says(text, "CompileHintTest.cpp:" + std::to_string(line))) << text;
+  EXPECT_TRUE(says(text, "has been compiled for 0.0 s; it goes from ")) << text;
+  testing::internal::CaptureStderr();
+  f(x, w);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
