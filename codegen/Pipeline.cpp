@@ -141,7 +141,7 @@ static LogicalResult fuseAgain(func::FuncOp function) {
     func::ReturnOp::create(b, loc, results);
     LogicalResult fused = checkCompilable(alone);
     if (succeeded(fused))
-      fused = runPasses(alone, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
+      fused = runPasses(alone, passes::addFuse);
     if (succeeded(fused)) {
       auto one = dyn_cast<ir::KernelOp>(block->front());
       bool stays = one && one.getKind() == kernel.getKind() && &*std::next(block->begin()) == block->getTerminator() &&
@@ -203,7 +203,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
         if (succeeded(result))
           result = checkCompilable(function);
         if (succeeded(result))
-          result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createFuse()); });
+          result = runPasses(function, passes::addFuse);
         break;
       case Stage::lowered: {
         // The last place that knows tensors: memory is planned and loops are written.

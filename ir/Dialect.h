@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Interfaces.h"
+#include "runtime/Letters.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

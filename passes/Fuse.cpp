@@ -99,7 +99,6 @@ public:
   explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()) {}
 
   void run() {
-    expandThinContractions();
     for (auto [i, op] : llvm::enumerate(block))
       place[&op] = i;
     for (Operation &op : block)
@@ -109,90 +108,6 @@ public:
   }
 
 private:
-  /// Products without rows or without columns, and those whose innermost result axis is a batch, are sums of products:
-  /// memory bound, and the reduce emitter's work. An axis of size 1 is none.
-  void expandThinContractions() {
-    for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>())) {
-      OpBuilder builder(op);
-      Location loc = op.getLoc();
-      DenseMap<char, int64_t> sizes;
-      auto wide = [&](Value x, StringRef letters) {
-        std::string kept;
-        for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x))) {
-          sizes[letter] = size;
-          if (size != 1)
-            kept += letter;
-        }
-        return kept;
-      };
-      std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()),
-                  c = wide(op.getC(), op.lettersOfC());
-      auto contains = [](StringRef letters, char l) { return letters.contains(l); };
-      auto has = [&](StringRef in, StringRef notIn) {
-        return llvm::any_of(in, [&](char l) { return contains(c, l) && !contains(notIn, l); });
-      };
-      bool batchInnermost = !c.empty() && contains(a, c.back()) && contains(b, c.back());
-      if (has(a, b) && has(b, a) && !batchInnermost)
-        continue;
-      // The iteration space lies as the operand that has every letter, else as c and then the summed letters.
-      std::string space;
-      auto hasAll = [&](StringRef letters) {
-        return llvm::all_of(a + b, [&](char l) { return contains(letters, l); });
-      };
-      if (hasAll(a)) {
-        space = a;
-      } else if (hasAll(b)) {
-        space = b;
-      } else {
-        space = c;
-        for (char l : a)
-          if (!contains(c, l))
-            space += l;
-      }
-      auto shapeBy = [&](StringRef letters) {
-        SmallVector<int64_t> shape;
-        for (char l : letters)
-          shape.push_back(sizes.lookup(l));
-        return shape;
-      };
-      auto reshaped = [&](Value x, ArrayRef<int64_t> shape) -> Value {
-        return shapeOf(x) == shape ? x : Value(ir::ReshapeOp::create(builder, loc, x, shape, ValueRange()));
-      };
-      SmallVector<int64_t> full = shapeBy(space);
-      if (!ir::isValueType(op.getC().getType().clone(full)))
-        continue; // more axes or bytes than a tensor has
-      auto spread = [&](Value x, StringRef letters) -> Value {
-        x = reshaped(x, shapeBy(letters));
-        SmallVector<int64_t> permutation, dims;
-        for (auto [d, l] : llvm::enumerate(space))
-          if (size_t at = letters.find(l); at != StringRef::npos) {
-            permutation.push_back(at);
-            dims.push_back(d);
-          }
-        if (!llvm::is_sorted(permutation))
-          x = ir::TransposeOp::create(builder, loc, x, permutation);
-        if (shapeOf(x) == ArrayRef(full))
-          return x;
-        return ir::BroadcastOp::create(builder, loc, x, full, dims, ValueRange());
-      };
-      Value product = ir::MulOp::create(builder, loc, spread(op.getA(), a), spread(op.getB(), b));
-      SmallVector<int64_t> axes, permutation;
-      std::string left;
-      for (auto [d, l] : llvm::enumerate(space))
-        if (!contains(c, l))
-          axes.push_back(d);
-        else
-          left += l;
-      Value sum = axes.empty() ? product : Value(ir::ReduceSumOp::create(builder, loc, product, axes));
-      for (char l : c)
-        permutation.push_back(left.find(l));
-      if (!llvm::is_sorted(permutation))
-        sum = ir::TransposeOp::create(builder, loc, sum, permutation);
-      op.getC().replaceAllUsesWith(reshaped(sum, shapeOf(op.getC())));
-      op.erase();
-    }
-  }
-
   // ---- Grouping -----------------------------------------------------------------------------------------------------
 
   void group(Operation *op) {

@@ -19,12 +19,20 @@ void addSimplify(OpPassManager &functions) {
   functions.addPass(createCSEPass());
 }
 
+/// Products first: those that become sums of products join their neighbours, and a transpose that is left explicit is a
+/// view to its readers.
+void addFuse(OpPassManager &functions) {
+  functions.addPass(createArrangeProducts());
+  functions.addPass(createFuse());
+}
+
 void registerPasses() {
   registerPass([] { return createInferShapes(); });
   registerPass([] { return createDropDeadGradients(); });
   registerPass([] { return createEndGradients(); });
   registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
+  registerPass([] { return createArrangeProducts(); });
   registerPass([] { return createFuse(); });
   PassPipelineRegistration<>(
       "wg-simplify", "What the stage simplified runs: end gradients, open kernels, canonicalise, fold constants, merge",

@@ -16,6 +16,9 @@ namespace wg::passes {
 /// What the stage *simplified* and `wengert-opt --wg-simplify` run on each function. No gradient is taken afterwards.
 void addSimplify(mlir::OpPassManager &functions);
 
+/// What makes the kernels of the stage *fused*: products are arranged, then ops are grouped.
+void addFuse(mlir::OpPassManager &functions);
+
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.
 mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types,

@@ -1,8 +1,9 @@
 // Contract kernels: c = sum over k of a * b, and what follows elementwise, tile by tile from registers.
 //
-// The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b); neighbours that
-// every tensor steps through as one axis are merged. n is the side whose innermost letter is c's innermost, so that c
-// is stored in vectors; a and b change roles where that is needed. Then, per batch and per panel of n:
+// The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b) by runtime/Letters;
+// neighbours that every tensor steps through as one axis are merged. Vectors lie along c's innermost letter, so that c
+// is stored in vectors. That is a letter of batch, and then a and b are read in vectors too and a tile is rows of m by
+// columns of n; or one of n, where a and b change roles if that is needed. Then, per batch and per panel of n:
 //
 //   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share
 //                                   cache sets (and once, before all panels, a[k, tile of m] where a lies that way)
@@ -30,12 +31,7 @@ namespace {
 /// Operations of all points of a tile that are written out one after the other.
 constexpr int64_t kMaxOpsOfTile = 512;
 
-/// One letter, or several that every tensor steps through as one.
-struct Letter {
-  int64_t size;
-  int64_t strideA = 0, strideB = 0; ///< in elements; 0 if the tensor lacks the letter
-  SmallVector<unsigned> axesOfC;    ///< c's axes that it stands for, outermost first
-};
+using runtime::Letter;
 
 } // namespace
 
@@ -45,7 +41,9 @@ struct ContractEmitter {
   Location loc;
   ir::ContractOp op;
   Value a, bOperand;
-  SmallVector<Letter> batch, m, n, k;
+  std::vector<Letter> batch, m, n, k; ///< without the lanes' letter
+  Letter lane;                        ///< c's innermost letter: vectors lie along it
+  bool alongBatch = false;            ///< whether it is a letter of batch, so that a and b are read in vectors
   Type element;
   int lanes;
   Value baseA;                   ///< of a, or of its packed tiles
@@ -65,73 +63,82 @@ struct ContractEmitter {
     element = cast<RankedTensorType>(a.getType()).getElementType();
     lanes = e.target.vectorBytes / (element.getIntOrFloatBitWidth() / 8);
     sortLetters();
-    lanes = std::min(lanes, e.lanesFor(lane().size));
+    lanes = std::min(lanes, e.lanesFor(lane.size));
     findStreamed();
   }
 
-  /// Classifies and merges the letters; exchanges a and b if c's innermost letter is one of a's.
+  /// Classifies and merges the letters; exchanges a and b if c's innermost letter is one of a's alone.
   void sortLetters() {
-    StringRef inA = op.lettersOfA(), inB = op.lettersOfB(), inC = op.lettersOfC();
-    if (!inC.empty() && !inB.contains(inC.back())) {
+    runtime::Letters letters = op.letters();
+    for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
+      dropUnits(*group);
+    auto endsC = [](const std::vector<Letter> &group) { return !group.empty() && group.back().c == 1; };
+    if (endsC(letters.m)) {
+      letters.exchange();
       std::swap(a, bOperand);
-      std::swap(inA, inB);
     }
-    SmallVector<int64_t> stridesA = rowMajorStrides(shapeOf(a)), stridesB = rowMajorStrides(shapeOf(bOperand));
-    auto add = [&](SmallVector<Letter> &group, char name, bool merge) {
-      Letter letter{1, 0, 0, {}};
-      size_t pa = inA.find(name), pb = inB.find(name), pc = inC.find(name);
-      if (pa != StringRef::npos) {
-        letter.size = shapeOf(a)[pa];
-        letter.strideA = stridesA[pa];
-      }
-      if (pb != StringRef::npos) {
-        letter.size = shapeOf(bOperand)[pb];
-        letter.strideB = stridesB[pb];
-      }
-      if (pc != StringRef::npos)
-        letter.axesOfC.push_back(pc);
-      if (merge && !group.empty()) {
-        Letter &last = group.back();
-        bool neighboursInC = last.axesOfC.empty() || (pc != StringRef::npos && last.axesOfC.back() + 1 == pc);
-        if (last.strideA == letter.strideA * letter.size && last.strideB == letter.strideB * letter.size &&
-            neighboursInC) {
-          last.size *= letter.size;
-          last.strideA = letter.strideA;
-          last.strideB = letter.strideB;
-          last.axesOfC.append(letter.axesOfC);
-          return;
-        }
-      }
-      group.push_back(letter);
-    };
-    // A vector that crosses from one column of a merged n into the next has no coordinates that an epilogue could use.
+    batch = std::move(letters.batch), m = std::move(letters.m), n = std::move(letters.n), k = std::move(letters.k);
+    alongBatch = endsC(batch);
+    // A vector that crosses from one column of a merged letter into the next has no coordinates that an epilogue could
+    // use.
     bool hasEpilogue =
         std::next(op->getIterator()) != e.kernel.getYield()->getIterator() || &e.kernel.getBlock()->front() != op;
-    for (char name : inC) {
-      bool isA = inA.contains(name), isB = inB.contains(name);
-      add(isA && isB ? batch : isA ? m : n, name, isA || !hasEpilogue);
-    }
-    for (char name : inA)
-      if (!inC.contains(name))
-        add(k, name, true);
+    std::vector<Letter> &inner = alongBatch ? batch : n;
+    auto takeLane = [&] {
+      if (!inner.empty()) {
+        lane = inner.back();
+        inner.pop_back();
+      }
+    };
+    if (hasEpilogue)
+      takeLane();
+    for (std::vector<Letter> *group : {&batch, &m, &n, &k})
+      mergeNeighbours(*group);
+    if (!hasEpilogue)
+      takeLane();
+    longestLast(m, rowsOfTile(2));
+    if (alongBatch)
+      longestLast(n, panelVectors());
+    // Blocks of b are packed along a letter in which b is contiguous.
+    if (!alongBatch && lane.b != 1)
+      if (auto dense = llvm::find_if(k, [](const Letter &letter) { return letter.b == 1; }); dense != k.end())
+        std::rotate(dense, dense + 1, k.end());
   }
 
-  /// Vectors across a panel. Where the epilogue streams operands, rows of four (256 bytes) suit the memory
-  /// better than tiles of twelve rows.
-  int panelVectors() const { return streamed.empty() ? 2 : 4; }
-  int vectorsOfTile(int64_t columns) const {
+  /// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
+  static void longestLast(std::vector<Letter> &group, int64_t wanted) {
+    if (group.size() < 2 || group.back().size >= wanted)
+      return;
+    auto longest =
+        std::max_element(group.begin(), group.end(), [](const Letter &x, const Letter &y) { return x.size < y.size; });
+    std::rotate(longest, longest + 1, group.end());
+  }
+
+  /// c's axes that a letter stands for, outermost first.
+  SmallVector<unsigned> axesOfC(const Letter &letter) {
+    SmallVector<unsigned> axes;
+    for (char name : letter.names)
+      if (size_t axis = op.lettersOfC().find(name); axis != StringRef::npos)
+        axes.push_back(axis);
+    return axes;
+  }
+
+  /// Vectors across a panel, or columns of a tile where vectors lie along a batch. Where the epilogue streams operands,
+  /// rows of four (256 bytes) suit the memory better than tiles of twelve rows.
+  int panelVectors() { return streamed.empty() && !alongBatch && !writesMuch() ? 2 : 4; }
+  /// A short sum is bound by the stores of c, of which longer rows suit the memory as well.
+  bool writesMuch() {
+    return sizeK() <= 64 && ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes() > (int64_t(1) << 20);
+  }
+  /// Lanes of c that a panel has.
+  int64_t panelWidth() { return static_cast<int64_t>(alongBatch && !n.empty() ? 1 : panelVectors()) * lanes; }
+  int vectorsOfTile(int64_t columns) {
     return static_cast<int>(std::min<int64_t>(panelVectors(), (columns + lanes - 1) / lanes));
   }
   /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
   int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
 
-  const Letter &lane() const { return n.back(); }
-  int64_t sizeK() const {
-    int64_t size = 1;
-    for (const Letter &letter : k)
-      size *= letter.size;
-    return size;
-  }
+  int64_t sizeK() const { return sizeOf(k); }
   int64_t rows() const { return m.empty() ? 1 : m.back().size; }
 
   int64_t elementBytes() const { return element.getIntOrFloatBitWidth() / 8; }
@@ -139,19 +146,20 @@ struct ContractEmitter {
   bool thrashes(int64_t stride) const { return stride * elementBytes() % 2048 == 0 && sizeK() >= 64; }
 
   /// Whether a panel of b is copied before use.
-  bool packsB() const {
-    if (lane().strideB != 1)
-      return lane().size > 1;
-    bool large =
-        sizeK() * lane().size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().strideB));
+  bool packsB() {
+    if (alongBatch)
+      return false;
+    if (lane.b != 1)
+      return lane.size > 1;
+    bool large = sizeK() * lane.size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().b));
     return large && rows() >= 4 * rowsOfTile(panelVectors());
   }
   /// Whether a is copied tile by tile: each tile is read once a panel.
-  bool packsA() const {
-    return m.size() == 1 && k.size() == 1 && m[0].strideA == 1 && thrashes(k[0].strideA) && lane().size >= 8 * lanes;
+  bool packsA() {
+    return !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(k[0].a) && lane.size >= 8 * lanes;
   }
-  int64_t panelElements() const { return packsB() ? sizeK() * panelVectors() * lanes : 0; }
-  int64_t scratchBytes() const {
+  int64_t panelElements() { return packsB() ? sizeK() * panelVectors() * lanes : 0; }
+  int64_t scratchBytes() {
     int64_t tiles = packsA() ? (rows() + rowsOfTile(panelVectors()) - 1) / rowsOfTile(panelVectors()) : 0;
     // Where the sum is beyond 64 bits, so is the workspace: the memory plan refuses it.
     int64_t panels = runtime::saturatingMul(panelElements(), e.numPieces()),
@@ -163,17 +171,20 @@ struct ContractEmitter {
 
   /// Coordinates of c's axes of a letter at `at`, the innermost with a lane stride.
   void place(Point &point, const Letter &letter, Value at, int64_t laneStride) {
-    if (letter.axesOfC.size() == 1) {
-      point.at[letter.axesOfC[0]] = {at, laneStride};
+    SmallVector<unsigned> axes = axesOfC(letter);
+    if (axes.empty()) // c is one element
+      return;
+    if (axes.size() == 1) {
+      point.at[axes[0]] = {at, laneStride};
       return;
     }
     // A merged letter: the axes' coordinates are quotients and remainders.
     Value rest = at;
-    for (unsigned axis : llvm::reverse(letter.axesOfC)) {
+    for (unsigned axis : llvm::reverse(axes)) {
       int64_t size = e.axes[axis].size;
-      bool outermost = axis == letter.axesOfC.front();
+      bool outermost = axis == axes.front();
       Value coordinate = outermost ? rest : Value(arith::RemUIOp::create(b, loc, rest, e.index(size)));
-      point.at[axis] = {coordinate, axis == letter.axesOfC.back() ? laneStride : 0};
+      point.at[axis] = {coordinate, axis == axes.back() ? laneStride : 0};
       if (!outermost)
         rest = arith::DivUIOp::create(b, loc, rest, e.index(size));
     }
@@ -197,6 +208,10 @@ struct ContractEmitter {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
     return LLVM::MaskedLoadOp::create(b, loc, vectorType(), pointer, mask, zero, alignment());
   }
+  /// Elements that are `step` apart.
+  Value loadLanes(Value base, Value offset, int64_t step, Value mask) {
+    return e.load(Point(ir::Coordinate{offset, step}, lanes, mask), base, element, int64_t(1), 0);
+  }
   void storeVector(Value base, Value offset, Value value) {
     LLVM::StoreOp::create(b, loc, value, pointerAt(base, offset), alignment());
   }
@@ -209,8 +224,7 @@ struct ContractEmitter {
     const Letter &letter = group.front();
     e.loop(0, letter.size, 1, [&](Value i) {
       place(point, letter, i, 0);
-      nest(group.drop_front(), e.add(offsetA, e.mul(i, letter.strideA)), e.add(offsetB, e.mul(i, letter.strideB)),
-           point, body);
+      nest(group.drop_front(), e.add(offsetA, e.mul(i, letter.a)), e.add(offsetB, e.mul(i, letter.b)), point, body);
     });
   }
 
@@ -219,81 +233,107 @@ struct ContractEmitter {
     origin.at.assign(e.axes.size(), {e.index(0), 0});
     baseA = e.pointerOf.lookup(a);
     for (const Letter &letter : k)
-      stridesA.push_back(letter.strideA);
-    strideM = m.empty() ? 0 : m.back().strideA;
+      stridesA.push_back(letter.a);
+    strideM = m.empty() ? 0 : m.back().a;
     nest(batch, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
       if (packsA())
         offsetA = packA(offsetA);
-      nest(ArrayRef(n).drop_back(), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
-        int64_t width = panelVectors() * lanes, size = lane().size, whole = size / width;
-        auto last = [&](Value j) {
-          panel(offsetA, offsetB, j, vectorsOfTile(size - whole * width), size - whole * width, origin);
-        };
-        if (e.chunks == 1) {
-          e.loop(0, whole * width, width, [&](Value j) { panel(offsetA, offsetB, j, panelVectors(), width, origin); });
-          if (whole * width < size)
-            last(e.index(whole * width));
-          return;
-        }
-        // Panels are shared among threads; each piece packs into its own part of the scratch.
-        if (packsB())
-          pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
-        e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole)), 1, [&](Value panelIndex) {
-          panel(offsetA, offsetB, e.mul(panelIndex, width), panelVectors(), width, origin);
-        });
-        if (whole * width < size)
-          e.onLastChunk(end, whole, [&] { last(e.index(whole * width)); });
-      });
+      nest(alongBatch ? ArrayRef<Letter>() : ArrayRef<Letter>(n), offsetA, offsetB, origin,
+           [&](Value offsetA, Value offsetB) {
+             int64_t width = panelWidth(), size = lane.size, whole = size / width * width;
+             auto last = [&] { panel(offsetA, offsetB, e.index(whole), size - whole, origin); };
+             if (e.chunks == 1) {
+               e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, width, origin); });
+               if (whole < size)
+                 last();
+               return;
+             }
+             // Panels are shared among threads; each piece packs into its own part of the scratch.
+             if (packsB())
+               pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
+             e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
+                    [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), width, origin); });
+             if (whole < size)
+               e.onLastChunk(end, whole / width, last);
+           });
     });
     return success();
   }
 
-  /// All rows of one panel: columns [j, j + columns) of c, `vectors` vectors wide.
-  void panel(Value offsetA, Value offsetB, Value j, int vectors, int64_t columns, Point &origin) {
-    Value base = e.pointerOf.lookup(bOperand);
-    Value panelOffset = e.add(offsetB, e.mul(j, lane().strideB));
-    SmallVector<int64_t> panelStrides; // of b within the panel, one per letter of k
+  /// Tiles of rows of m by the vectors of a panel: what all tiles of one panel share.
+  struct Panel {
+    Value base, offset;           ///< b, or its copy
+    SmallVector<int64_t> strides; ///< of it, one a letter of k
+    int64_t step;                 ///< from one vector of it to the next
+    Value j;                      ///< the first lane
+    Value column;                 ///< of n's last letter, which the vectors count where they lie along a batch
+    SmallVector<Value> masks, loadMasks;
+  };
+
+  /// All rows of one panel: `count` lanes of c from j on.
+  void panel(Value offsetA, Value offsetB, Value j, int64_t count, Point &origin) {
+    Panel panel{e.pointerOf.lookup(bOperand), e.add(offsetB, e.mul(j, lane.b)), {}, lanes, j, {}, {}, {}};
+    offsetA = e.add(offsetA, e.mul(j, lane.a));
     for (const Letter &letter : k)
-      panelStrides.push_back(letter.strideB);
+      panel.strides.push_back(letter.b);
+    if (alongBatch && !n.empty()) {
+      // One vector of lanes; columns of n beside each other.
+      const Letter &letter = n.back();
+      panel.step = letter.b;
+      Value mask = e.tailMask(lanes, count);
+      nest(ArrayRef(n).drop_back(), offsetA, panel.offset, origin, [&](Value offsetA, Value offsetB) {
+        int64_t width = std::clamp<int64_t>(letter.size, 1, panelVectors()), whole = letter.size / width * width;
+        auto columns = [&](Value q, int64_t vectors) {
+          Panel part = panel;
+          part.offset = e.add(offsetB, e.mul(q, letter.b));
+          part.column = q;
+          part.masks.assign(vectors, mask);
+          part.loadMasks = part.masks;
+          rowTiles(offsetA, part, origin);
+        };
+        e.loop(0, whole, width, [&](Value q) { columns(q, width); });
+        if (whole < letter.size)
+          columns(e.index(whole), letter.size - whole);
+      });
+      return;
+    }
+    int vectors = vectorsOfTile(count);
     bool packed = packsB();
     if (packed) {
-      pack(base, panelOffset, vectors, columns);
-      base = e.scratchPointer;
-      panelOffset = pieceOffset ? pieceOffset : e.index(0);
+      pack(panel.base, panel.offset, vectors, count);
+      panel.base = e.scratchPointer;
+      panel.offset = pieceOffset ? pieceOffset : e.index(0);
       int64_t stride = static_cast<int64_t>(vectors) * lanes;
       for (int i = static_cast<int>(k.size()) - 1; i >= 0; --i) {
-        panelStrides[i] = stride;
+        panel.strides[i] = stride;
         stride *= k[i].size;
       }
     }
-    SmallVector<Value> masks;
     for (int v = 0; v < vectors; ++v)
-      masks.push_back(e.tailMask(lanes, columns - static_cast<int64_t>(v) * lanes));
-    SmallVector<Value> loadMasks = packed ? SmallVector<Value>(vectors) : masks;
-    auto rowTiles = [&](Value offsetA) {
-      if (m.empty())
-        return tile(offsetA, base, panelOffset, panelStrides, {}, 1, j, masks, loadMasks, origin);
-      const Letter &letter = m.back();
-      int height = packsA() ? rowsOfTile(panelVectors()) : rowsOfTile(vectors);
-      int64_t whole = letter.size / height * height;
-      auto emitTile = [&](Value i, int count) {
-        tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.strideA)), base, panelOffset, panelStrides, i, count,
-             j, masks, loadMasks, origin);
-      };
-      e.loop(0, whole, height, [&](Value i) { emitTile(i, height); });
-      if (whole < letter.size)
-        emitTile(e.index(whole), static_cast<int>(letter.size - whole));
-    };
+      panel.masks.push_back(e.tailMask(lanes, count - static_cast<int64_t>(v) * lanes));
+    panel.loadMasks = packed ? SmallVector<Value>(vectors) : panel.masks;
+    rowTiles(offsetA, panel, origin);
+  }
+
+  void rowTiles(Value offsetA, const Panel &panel, Point &origin) {
     if (m.empty())
-      rowTiles(offsetA);
-    else
-      nest(ArrayRef(m).drop_back(), offsetA, e.index(0), origin, [&](Value offsetA, Value) { rowTiles(offsetA); });
+      return tile(offsetA, panel, {}, 1, origin);
+    const Letter &letter = m.back();
+    int height = packsA() ? rowsOfTile(panelVectors()) : rowsOfTile(static_cast<int>(panel.masks.size()));
+    int64_t whole = letter.size / height * height;
+    auto emitTile = [&](Value offsetA, Value i, int count) {
+      tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.a)), panel, i, count, origin);
+    };
+    nest(ArrayRef(m).drop_back(), offsetA, e.index(0), origin, [&](Value offsetA, Value) {
+      e.loop(0, whole, height, [&](Value i) { emitTile(offsetA, i, height); });
+      if (whole < letter.size)
+        emitTile(offsetA, e.index(whole), static_cast<int>(letter.size - whole));
+    });
   }
 
   /// Accumulates over k, then the epilogue: `count` rows from i, one accumulator a row and vector.
-  void tile(Value offsetA, Value base, Value panelOffset, ArrayRef<int64_t> panelStrides, Value i, int count, Value j,
-            ArrayRef<Value> masks, ArrayRef<Value> loadMasks, Point &origin) {
-    int vectors = static_cast<int>(masks.size());
+  void tile(Value offsetA, const Panel &panel, Value i, int count, Point &origin) {
+    int vectors = static_cast<int>(panel.masks.size());
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
     SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
     bool fetches = i && canFetch();
@@ -301,12 +341,20 @@ struct ContractEmitter {
                                                                                   ValueRange acc) {
       if (depth == k.size()) {
         SmallVector<Value> next, columnsOfB;
-        for (int v = 0; v < vectors; ++v)
-          columnsOfB.push_back(loadVector(base, e.add(atB, e.index(v * lanes)), loadMasks[v]));
+        for (int v = 0; v < vectors; ++v) {
+          Value at = e.add(atB, e.index(v * panel.step));
+          columnsOfB.push_back(alongBatch ? loadLanes(panel.base, at, lane.b, panel.masks[v])
+                                          : loadVector(panel.base, at, panel.loadMasks[v]));
+        }
         for (int r = 0; r < count; ++r) {
-          Value scalar = e.splat(loadScalar(baseA, e.add(atA, e.index(r * strideM))), lanes);
-          for (int v = 0; v < vectors; ++v)
-            next.push_back(fma(scalar, columnsOfB[v], acc[r * vectors + v]));
+          Value rowOfA, at = e.add(atA, e.index(r * strideM));
+          for (int v = 0; v < vectors; ++v) {
+            if (!alongBatch && v == 0)
+              rowOfA = e.splat(loadScalar(baseA, at), lanes);
+            else if (alongBatch && (v == 0 || !panel.column))
+              rowOfA = loadLanes(baseA, e.add(at, e.index(v * lanes * lane.a)), lane.a, panel.masks[v]);
+            next.push_back(fma(rowOfA, columnsOfB[v], acc[r * vectors + v]));
+          }
         }
         return next;
       }
@@ -314,8 +362,8 @@ struct ContractEmitter {
       auto terms = [&](int64_t size, Value fromA, Value fromB, ValueRange first) {
         return e.loop(0, size, 1, first, [&](Value p, ValueRange carried) {
           if (fetches)
-            fetch(p, i, j, count, vectors);
-          return sum(depth + 1, e.add(fromA, e.mul(p, stridesA[depth])), e.add(fromB, e.mul(p, panelStrides[depth])),
+            fetch(p, i, panel.j, count, vectors);
+          return sum(depth + 1, e.add(fromA, e.mul(p, stridesA[depth])), e.add(fromB, e.mul(p, panel.strides[depth])),
                      carried);
         });
       };
@@ -329,7 +377,7 @@ struct ContractEmitter {
       int64_t whole = letter.size / block * block;
       auto addBlock = [&](int64_t size, Value p, ValueRange totals) {
         SmallVector<Value> part =
-            terms(size, e.add(atA, e.mul(p, stridesA[depth])), e.add(atB, e.mul(p, panelStrides[depth])), start);
+            terms(size, e.add(atA, e.mul(p, stridesA[depth])), e.add(atB, e.mul(p, panel.strides[depth])), start);
         for (auto [value, total] : llvm::zip_equal(part, totals))
           value = arith::AddFOp::create(b, loc, total, value);
         return part;
@@ -338,67 +386,58 @@ struct ContractEmitter {
           e.loop(0, whole, block, acc, [&](Value p, ValueRange carried) { return addBlock(block, p, carried); });
       return whole < letter.size ? addBlock(letter.size - whole, e.index(whole), totals) : totals;
     };
-    SmallVector<Value> acc = sum(0, offsetA, panelOffset, start);
+    SmallVector<Value> acc = sum(0, offsetA, panel.offset, start);
     if (static_cast<int64_t>(acc.size()) * e.opsOfPoint() > kMaxOpsOfTile)
-      return finishInLoop(acc, i, count, j, masks, origin);
-    // The epilogue sees the product as a value that is already computed.
-    SmallVector<Point> points;
+      return finishInLoop(acc, panel, i, count, origin);
+    // Only a few points at a time, so that what the epilogue holds fits beside the accumulators that wait.
     for (int r = 0; r < count; ++r)
-      for (int v = 0; v < vectors; ++v) {
-        Point point(origin.at, lanes, masks[v]);
+      finish(panel, i, e.index(r), 1, origin, [&](int, int v) { return acc[r * vectors + v]; });
+  }
+
+  /// The epilogue of `rows` rows of a tile from its row `first` on, all at a time.
+  void finish(const Panel &panel, Value i, Value first, int rows, Point &origin,
+              llvm::function_ref<Value(int row, int vector)> accumulator) {
+    SmallVector<Point> points;
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < static_cast<int>(panel.masks.size()); ++v) {
+        Point point(origin.at, lanes, panel.masks[v]);
         if (i)
-          place(point, m.back(), e.add(i, e.index(r)), 0);
-        place(point, lane(), e.add(j, e.index(v * lanes)), 1);
-        point.values[op.getC()] = acc[r * vectors + v];
+          place(point, m.back(), e.add(i, e.add(first, e.index(r))), 0);
+        if (panel.column)
+          place(point, n.back(), e.add(panel.column, e.index(v)), 0);
+        place(point, lane, panel.column ? panel.j : e.add(panel.j, e.index(v * lanes)), 1);
+        // The epilogue sees the product as a value that is already computed.
+        point.values[op.getC()] = accumulator(r, v);
         points.push_back(std::move(point));
       }
-    // Only a few points at a time, so that what the epilogue holds fits beside the accumulators that wait.
     SmallVector<Value> values = llvm::to_vector(e.kernel.getYield().getValues());
-    for (size_t first = 0; first < points.size(); first += vectors) {
-      MutableArrayRef<Point> group = MutableArrayRef(points).slice(first, vectors);
-      e.evalAll(group, values);
-      for (unsigned output = 0; output < values.size(); ++output)
-        for (Point &point : group)
-          e.store(point, output);
-    }
+    e.evalAll(points, values);
+    for (unsigned output = 0; output < values.size(); ++output)
+      for (Point &point : points)
+        e.store(point, output);
   }
 
   /// A long epilogue is written once and not for each accumulator: these go to the stack, and a loop takes them from
   /// there, a few rows at a time.
-  void finishInLoop(ArrayRef<Value> acc, Value i, int count, Value j, ArrayRef<Value> masks, Point &origin) {
-    int vectors = static_cast<int>(masks.size()),
-        rows = std::max(1, std::min({count, e.interleave() / vectors, 4 / vectors}));
+  void finishInLoop(ArrayRef<Value> acc, const Panel &panel, Value i, int count, Point &origin) {
+    int vectors = static_cast<int>(panel.masks.size()),
+        rows = std::clamp(std::min(e.interleave(), 4) / vectors, 1, count);
     while (count % rows != 0)
       --rows;
     if (!tileOnStack) {
       OpBuilder::InsertionGuard guard(b);
-      Block &entry = b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front();
-      b.setInsertionPointToStart(&entry);
-      Value size =
-          LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(rowsOfTile(1)) * panelVectors() * lanes));
+      b.setInsertionPointToStart(&b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front());
+      Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(rowsOfTile(1)) * lanes));
       tileOnStack = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), element, size,
                                            e.target.vectorBytes);
     }
     for (auto [slot, value] : llvm::enumerate(acc))
       storeVector(tileOnStack, e.index(static_cast<int64_t>(slot) * lanes), value);
-    SmallVector<Value> values = llvm::to_vector(e.kernel.getYield().getValues());
     e.loop(0, count, rows, [&](Value first) {
-      SmallVector<Point> points;
-      for (int r = 0; r < rows; ++r)
-        for (int v = 0; v < vectors; ++v) {
-          Value row = e.add(first, e.index(r));
-          Point point(origin.at, lanes, masks[v]);
-          if (i)
-            place(point, m.back(), e.add(i, row), 0);
-          place(point, lane(), e.add(j, e.index(v * lanes)), 1);
-          Value slot = e.add(e.mul(row, int64_t(vectors) * lanes), e.index(v * lanes));
-          point.values[op.getC()] = loadVector(tileOnStack, slot, {});
-          points.push_back(std::move(point));
-        }
-      e.evalAll(points, values);
-      for (unsigned output = 0; output < values.size(); ++output)
-        for (Point &point : points)
-          e.store(point, output);
+      finish(panel, i, first, rows, origin, [&](int r, int v) {
+        Value slot = e.mul(e.add(first, e.index(r)), int64_t(vectors) * lanes);
+        return loadVector(tileOnStack, e.add(slot, e.index(v * lanes)), {});
+      });
     });
   }
 
@@ -428,8 +467,8 @@ struct ContractEmitter {
 
   /// A plain product with such operands, and a sum long enough to hide a fetch.
   bool canFetch() {
-    bool plain = batch.empty() && n.size() == 1 && m.size() == 1 && k.size() == 1 && n[0].axesOfC.size() == 1 &&
-                 m[0].axesOfC.size() == 1;
+    bool plain = batch.empty() && n.empty() && !alongBatch && m.size() == 1 && k.size() == 1 &&
+                 axesOfC(lane).size() == 1 && m[0].names.size() == 1;
     return plain && k[0].size >= 32 && !streamed.empty();
   }
 
@@ -438,8 +477,7 @@ struct ContractEmitter {
   void fetch(Value p, Value i, Value j, int count, int vectors) {
     int64_t roundsOfRow = llvm::Log2_64(std::max<int64_t>(1, std::min<int64_t>(k[0].size, 1024) / count));
     Value row = e.add(i, roundsOfRow > 0 ? Value(arith::ShRUIOp::create(b, loc, p, e.index(roundsOfRow))) : p);
-    SmallVector<int64_t> stridesC = rowMajorStrides(shapeOf(op.getC()));
-    Value at = e.add(e.mul(row, stridesC[m[0].axesOfC[0]]), e.mul(j, stridesC[n[0].axesOfC[0]]));
+    Value at = e.add(e.mul(row, m[0].c), e.mul(j, lane.c));
     for (Value operand : streamed)
       for (int64_t column = 0; column < static_cast<int64_t>(vectors) * lanes; column += 64 / elementBytes())
         LLVM::Prefetch::create(b, loc, pointerAt(e.pointerOf.lookup(operand), e.add(at, e.index(column))), /*rw=*/0,
@@ -460,7 +498,7 @@ struct ContractEmitter {
     auto copyTile = [&](Value i, int count) {
       auto type = VectorType::get({count}, element);
       e.loop(0, k[0].size, 1, [&](Value p) {
-        Value from = e.add(e.add(offsetA, i), e.mul(p, k[0].strideA));
+        Value from = e.add(e.add(offsetA, i), e.mul(p, k[0].a));
         Value x = LLVM::LoadOp::create(b, loc, type, pointerAt(source, from), alignment());
         Value to = e.add(e.add(first, e.mul(i, sizeK())), e.mul(p, height));
         LLVM::StoreOp::create(b, loc, x, pointerAt(e.scratchPointer, to), alignment());
@@ -482,23 +520,23 @@ struct ContractEmitter {
   /// scratch[k][vectors * lanes] = b[k, panel]; columns out of range are zero.
   void pack(Value base, Value panelOffset, int vectors, int64_t columns) {
     int64_t width = static_cast<int64_t>(vectors) * lanes;
-    const Letter inner = k.empty() ? Letter{1, 0, 0, {}} : k.back();
+    const Letter inner = k.empty() ? Letter{} : k.back();
     std::function<void(size_t, Value, Value)> outer = [&](size_t depth, Value from, Value row) {
       if (depth + 1 < k.size()) {
         e.loop(0, k[depth].size, 1, [&](Value p) {
-          outer(depth + 1, e.add(from, e.mul(p, k[depth].strideB)), e.mul(e.add(row, p), k[depth + 1].size));
+          outer(depth + 1, e.add(from, e.mul(p, k[depth].b)), e.mul(e.add(row, p), k[depth + 1].size));
         });
         return;
       }
-      if (lane().strideB == 1)
-        return copyRows(base, from, row, 0, inner.size, inner.strideB, vectors, columns, width);
-      int64_t whole = inner.strideB == 1 ? inner.size / lanes * lanes : 0;
+      if (lane.b == 1)
+        return copyRows(base, from, row, 0, inner.size, inner.b, vectors, columns, width);
+      int64_t whole = inner.b == 1 ? inner.size / lanes * lanes : 0;
       e.loop(0, whole, lanes, [&](Value p) {
         for (int v = 0; v < vectors; ++v)
           transposeBlock(base, e.add(from, p), e.add(row, p), v,
                          std::min<int64_t>(lanes, columns - static_cast<int64_t>(v) * lanes), width);
       });
-      gatherRows(base, from, row, whole, inner.size, inner.strideB, vectors, columns, width);
+      gatherRows(base, from, row, whole, inner.size, inner.b, vectors, columns, width);
     };
     outer(0, panelOffset, e.index(0));
   }
@@ -523,7 +561,7 @@ struct ContractEmitter {
         storeVector(e.scratchPointer, e.add(rowTo, e.index((vectors - 1) * lanes)),
                     arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
       e.loop(0, columns, 1, [&](Value c) {
-        Value x = loadScalar(base, e.add(rowFrom, e.mul(c, lane().strideB)));
+        Value x = loadScalar(base, e.add(rowFrom, e.mul(c, lane.b)));
         LLVM::StoreOp::create(b, loc, x, pointerAt(e.scratchPointer, e.add(rowTo, c)), alignment());
       });
     });
@@ -534,9 +572,8 @@ struct ContractEmitter {
     SmallVector<Value> x(lanes);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
     for (int c = 0; c < lanes; ++c)
-      x[c] = c < count
-                 ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane().strideB)), {})
-                 : zero;
+      x[c] =
+          c < count ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane.b)), {}) : zero;
     e.transpose(x);
     for (int p = 0; p < lanes; ++p)
       storeVector(e.scratchPointer, e.add(inPiece(e.mul(e.add(row, e.index(p)), width)), e.index(v * lanes)), x[p]);
@@ -545,10 +582,9 @@ struct ContractEmitter {
 
 void KernelEmitter::planContract() {
   ContractEmitter contract(*this);
-  // Panels of n; a product with batches, further letters of n or a packed a is one piece.
-  if (contract.batch.empty() && contract.n.size() == 1 && !contract.packsA())
-    chunks = std::max<int64_t>(1, (contract.lane().size + contract.panelVectors() * contract.lanes - 1) /
-                                      (contract.panelVectors() * contract.lanes));
+  // Panels; a product with further batches or letters of n outside of them, or with a packed a, is one piece.
+  if (contract.batch.empty() && (contract.alongBatch || contract.n.empty()) && !contract.packsA())
+    chunks = std::max<int64_t>(1, (contract.lane.size + contract.panelWidth() - 1) / contract.panelWidth());
   scratch = contract.scratchBytes();
 }
 

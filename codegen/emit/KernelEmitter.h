@@ -171,6 +171,7 @@ private:
     llvm::SmallVector<mlir::Value> values;
   };
   std::optional<Across> readAcross();
+  void orderAxes();
   struct Traced {
     mlir::Value root;
     mlir::AffineMap map; ///< original coordinates of the iteration space -> coordinates of the root

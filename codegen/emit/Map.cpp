@@ -3,6 +3,8 @@
 
 #include "ir/Views.h"
 
+#include "llvm/ADT/SmallVectorExtras.h"
+
 using namespace mlir;
 
 namespace wg::codegen {
@@ -14,6 +16,7 @@ void KernelEmitter::planChunks() {
   if (kernel.getKind() == "map") {
     if (axes.empty())
       return;
+    orderAxes();
     std::optional<Across> across = readAcross();
     int64_t chunk = axes.size() == 1 ? kChunkElements : across && across->axis == 0 ? lanesFor(axes.back().size) : 1;
     chunks = (axes[0].size + chunk - 1) / chunk;
@@ -65,6 +68,24 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
   if (across.values.empty() || ops * lanesFor(axes.back().size) > kMaxOps)
     return {};
   return across;
+}
+
+/// Where rows are long enough to be written whole, loops outside of them may be in any order: that in which what is
+/// read across them is walked as it lies, so that a cache line that a block has read a part of is read again soon.
+void KernelEmitter::orderAxes() {
+  constexpr int64_t kRowBytes = 256;
+  std::optional<Across> across = readAcross();
+  if (!across || axes.back().size * target.vectorBytes < kRowBytes * lanesFor(axes.back().size) ||
+      llvm::any_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }))
+    return;
+  SmallVector<int64_t> strides = accessOf(across->values.front())->strides;
+  SmallVector<size_t> order = llvm::to_vector(llvm::seq(axes.size() - 1));
+  // An axis that does not move the operand reads all of it again: inside of the others.
+  llvm::sort(order, [&](size_t x, size_t y) { return std::pair(-strides[x], x) < std::pair(-strides[y], y); });
+  SmallVector<Axis> sorted = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
+  sorted.push_back(axes.back());
+  axes = sorted;
+  accesses.clear();
 }
 
 LogicalResult KernelEmitter::emitMap(Value begin, Value end) {

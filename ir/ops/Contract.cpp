@@ -5,12 +5,16 @@ using namespace mlir;
 
 namespace wg::ir {
 
-StringRef ContractOp::lettersOfA() { return getEquation().split("->").first.split(',').first; }
-StringRef ContractOp::lettersOfB() { return getEquation().split("->").first.split(',').second; }
-StringRef ContractOp::lettersOfC() { return getEquation().split("->").second; }
+StringRef ContractOp::lettersOfA() { return runtime::partsOf(getEquation()).a; }
+StringRef ContractOp::lettersOfB() { return runtime::partsOf(getEquation()).b; }
+StringRef ContractOp::lettersOfC() { return runtime::partsOf(getEquation()).c; }
+
+runtime::Letters ContractOp::letters() {
+  return {runtime::partsOf(getEquation()), getA().getType().getShape(), getB().getType().getShape()};
+}
 
 /// `ab,bc->ac` of its three parts.
-static std::string equationOf(StringRef a, StringRef b, StringRef c) { return (a + "," + b + "->" + c).str(); }
+static std::string equationOf(StringRef a, StringRef b, StringRef c) { return runtime::Equation{a, b, c}.text(); }
 
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
@@ -34,7 +38,8 @@ FailureOr<Expr> ContractOp::batch(const Lanes &x) {
 
 //===- Canonicalisation -------------------------------------------------------------------------------------===//
 
-/// contract of transposed operands = contract of the operands, the letters permuted.
+/// contract of transposed operands = contract of the operands, the letters permuted. The order in which a program was
+/// written is lost: the order that is best for its kernel is chosen from all, by wg-arrange-products.
 static LogicalResult absorbTransposes(ContractOp op, PatternRewriter &rewriter) {
   auto absorb = [](Value &x, std::string &letters) {
     auto transposed = x.getDefiningOp<TransposeOp>();

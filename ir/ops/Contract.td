@@ -22,6 +22,8 @@ def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters
     ::llvm::StringRef lettersOfA();
     ::llvm::StringRef lettersOfB();
     ::llvm::StringRef lettersOfC();
+    /// The letters by groups, with sizes and steps; a and b are of static shape.
+    ::wg::runtime::Letters letters();
   }];
   let agreement = "4, 4 ulp of the absolute terms";
   let samples = ["f64[3,4] in [-1, 1]; f64[4,5] in [-1, 1] | equation = mk,kn->mn", "f64[4,3] in [-1, 1]; f64[4,5] in [-1, 1] | equation = km,kn->mn",

@@ -443,7 +443,7 @@ static LogicalResult absorbIntoContract(TransposeOp op, PatternRewriter &rewrite
   std::string letters;
   for (int64_t axis : op.getPermutation())
     letters += contract.lettersOfC()[axis];
-  std::string equation = (contract.lettersOfA() + "," + contract.lettersOfB() + "->" + letters).str();
+  std::string equation = runtime::Equation{contract.lettersOfA(), contract.lettersOfB(), letters}.text();
   rewriter.replaceOpWithNewOp<ContractOp>(op, op.getType(), contract.getA(), contract.getB(), equation);
   return success();
 }

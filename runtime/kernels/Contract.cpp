@@ -1,8 +1,9 @@
 // Every product: c = sum of a * b over the letters that c lacks.
 //
-// A letter is of one of four groups: batch (in a, b and c), m (in a and c), n (in b and c), k (in a and b). Where each
-// tensor holds its groups side by side and in one order, it is a batch of plain matrices as it lies, perhaps
-// transposed; else a copy is brought into that form. The matrices go to Eigen's blocked product; thin ones to loops.
+// Where each tensor holds its groups of letters (runtime/Letters.h) side by side and in one order, it is a batch of
+// plain matrices as it lies, perhaps transposed; else a copy is brought into that form. The matrices go to Eigen's
+// blocked product; thin ones to loops.
+#include "runtime/Letters.h"
 #include "runtime/kernels/Kernels.h"
 
 #include <array>
@@ -11,42 +12,12 @@
 
 namespace wg::runtime {
 
-// ---- The equation ---------------------------------------------------------------------------------------------------
-namespace {
-struct Equation {
-  std::string_view a, b, c;
-};
-} // namespace
-
 static constexpr auto npos = std::string_view::npos;
-static bool has(std::string_view letters, char letter) { return letters.find(letter) != npos; }
 static std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
-/// Splits `mk,kn->mn`. Failure if it is not of that form or breaks a rule about letters.
-static Result<Equation> parse(std::string_view text) {
-  size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == npos || arrow == npos || comma > arrow)
-    return valueError(say("equation ", quoted(text), " is not of the form \"mk,kn->mn\""));
-  Equation eq{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2)};
-  for (std::string_view letters : {eq.a, eq.b, eq.c})
-    for (size_t i = 0; i < letters.size(); ++i) {
-      char letter = letters[i];
-      if (!((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')))
-        return valueError(say("equation ", quoted(text), ": ", quoted({&letter, 1}), " is not a letter"));
-      if (letters.find(letter, i + 1) != npos)
-        return valueError(
-            say("equation ", quoted(text), ": letter ", std::string(1, letter), " appears twice in one tensor"));
-      if (has(eq.a, letter) + has(eq.b, letter) + has(eq.c, letter) < 2)
-        return valueError(
-            say("equation ", quoted(text), ": letter ", std::string(1, letter), " appears in one tensor only"),
-            "sum over it first: reduce_sum(x, axes)");
-    }
-  return eq;
-}
 
 static Status contractRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &a = operands[0], &b = operands[1];
-  Result<Equation> parsed = parse(attrs.string(0));
+  Result<Equation> parsed = parseEquation(attrs.string(0));
   if (!parsed.ok())
     return parsed.take();
   const Equation &eq = *parsed;
@@ -203,14 +174,6 @@ template <class T> static void product(Sizes s, bool aT, const T *a, bool bT, co
 }
 
 // ---- From letters to matrices ---------------------------------------------------------------------------------------
-static std::string select(std::string_view letters, auto wanted) {
-  std::string out;
-  for (char letter : letters)
-    if (wanted(letter))
-      out += letter;
-  return out;
-}
-
 /// The tensor with its axes in the order of `to`; itself if they are.
 static Array arranged(const Array &x, std::string_view from, std::string_view to) {
   if (from == to)
@@ -228,26 +191,14 @@ static Array arranged(const Array &x, std::string_view from, std::string_view to
 }
 
 static Status contractKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
-  Result<Equation> parsed = parse(attrs.string(0));
-  if (!parsed.ok())
-    return parsed.take();
-  const Equation &eq = *parsed;
-  // Orders within the groups: as in the result, and for k as in a.
-  std::string batch = select(eq.c, [&](char l) { return has(eq.a, l) && has(eq.b, l); });
-  std::string m = select(eq.c, [&](char l) { return !has(eq.b, l); }),
-              n = select(eq.c, [&](char l) { return !has(eq.a, l); });
-  std::string k = select(eq.a, [&](char l) { return !has(eq.c, l); });
+  Equation eq = partsOf(attrs.string(0));
+  Letters letters(eq, operands[0].shape(), operands[1].shape());
+  std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   bool aT = eq.a == batch + k + m && !m.empty() && !k.empty(), bT = eq.b == batch + n + k && !n.empty() && !k.empty();
   Array a = arranged(operands[0], eq.a, aT ? batch + k + m : batch + m + k);
   Array b = arranged(operands[1], eq.b, bT ? batch + n + k : batch + k + n);
-  auto sizeOfLetters = [&](const std::string &letters) {
-    int64_t size = 1;
-    for (char letter : letters)
-      size *= has(eq.a, letter) ? operands[0].shape()[eq.a.find(letter)] : operands[1].shape()[eq.b.find(letter)];
-    return size;
-  };
-  Sizes s{sizeOfLetters(m), sizeOfLetters(n), sizeOfLetters(k)};
-  int64_t batches = sizeOfLetters(batch);
+  Sizes s{sizeOf(letters.m), sizeOf(letters.n), sizeOf(letters.k)};
+  int64_t batches = sizeOf(letters.batch);
   bool swapped = eq.c == batch + n + m && !m.empty() && !n.empty(); // c^T = b^T a^T
   Array c = results[0];
   std::string order = swapped ? batch + n + m : batch + m + n;

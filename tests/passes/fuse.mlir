@@ -82,17 +82,6 @@ func.func @no_cycle(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   return %c : tensor<4x4xf32>
 }
 
-// A product with a vector is a sum of products.
-// CHECK-LABEL: func.func @thin
-func.func @thin(%a: tensor<4x6xf32>, %x: tensor<6xf32>) -> tensor<4xf32> {
-  // CHECK: wg.kernel reduce
-  // CHECK:   wg.broadcast
-  // CHECK:   wg.mul
-  // CHECK:   wg.reduce_sum
-  %p = wg.contract "mk,k->m" %a, %x : tensor<4x6xf32>, tensor<6xf32> -> tensor<4xf32>
-  return %p : tensor<4xf32>
-}
-
 // A value that one op reads element by element and another from memory is both: %h is copied for the addition and an input of the product.
 // CHECK-LABEL: func.func @read_both_ways
 //  CHECK-SAME:   (%[[X:.*]]: tensor<5x1x7xf32>, %[[W:.*]]: tensor<7x7xf32>)

@@ -1,0 +1,114 @@
+// RUN: wengert-opt %s --wg-arrange-products | FileCheck %s
+// RUN: wengert-opt %s --wg-arrange-products --wg-fuse | FileCheck %s --check-prefix=FUSED
+
+// A product with a vector is a sum of products, and a kernel of kind reduce.
+// CHECK-LABEL: func.func @thin
+// FUSED-LABEL: func.func @thin
+func.func @thin(%a: tensor<4x6xf32>, %x: tensor<6xf32>) -> tensor<4xf32> {
+  // CHECK:       wg.broadcast
+  // CHECK-NEXT:  wg.mul
+  // CHECK-NEXT:  wg.reduce_sum
+  // FUSED:       wg.kernel reduce
+  // FUSED:         wg.broadcast
+  // FUSED:         wg.mul
+  // FUSED:         wg.reduce_sum
+  %p = wg.contract "mk,k->m" %a, %x : tensor<4x6xf32>, tensor<6xf32> -> tensor<4xf32>
+  return %p : tensor<4xf32>
+}
+
+// A plain product stays, however its operands lie.
+// CHECK-LABEL: func.func @plain
+func.func @plain(%a: tensor<300x200xf32>, %b: tensor<400x200xf32>, %c: tensor<300x400xf32>) -> (tensor<300x400xf32>, tensor<400x200xf32>) {
+  // CHECK-NEXT: wg.contract "mk,nk->mn"
+  // CHECK-NEXT: wg.contract "kn,km->nm"
+  // CHECK-NEXT: return
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<300x200xf32>, tensor<400x200xf32> -> tensor<300x400xf32>
+  %q = wg.contract "kn,km->nm" %c, %a : tensor<300x400xf32>, tensor<300x200xf32> -> tensor<400x200xf32>
+  return %p, %q : tensor<300x400xf32>, tensor<400x200xf32>
+}
+
+// A batch that the result has innermost, and no operand does, is outermost in the product; the result is transposed.
+// CHECK-LABEL: func.func @batch_innermost
+func.func @batch_innermost(%a: tensor<10000x25x32xf32>, %b: tensor<10000x25x32xf32>) -> tensor<32x32x25xf32> {
+  // CHECK: %[[P:.*]] = wg.contract "{{.*}}->k{{ij|ji}}"
+  // CHECK: %[[T:.*]] = wg.transpose %[[P]]
+  // CHECK: return %[[T]]
+  %p = wg.contract "nki,nkj->ijk" %a, %b : tensor<10000x25x32xf32>, tensor<10000x25x32xf32> -> tensor<32x32x25xf32>
+  return %p : tensor<32x32x25xf32>
+}
+
+// A batch that all three have innermost stays there: vectors lie along it.
+// CHECK-LABEL: func.func @along_the_batch
+func.func @along_the_batch(%a: tensor<8x8x512xf32>, %b: tensor<8x8x512xf32>) -> tensor<8x8x512xf32> {
+  // CHECK-NEXT: wg.contract "ikb,kjb->ijb"
+  // CHECK-NEXT: return
+  %p = wg.contract "ikb,kjb->ijb" %a, %b : tensor<8x8x512xf32>, tensor<8x8x512xf32> -> tensor<8x8x512xf32>
+  return %p : tensor<8x8x512xf32>
+}
+
+// Two products that want one operand in the same order share its copy.
+// CHECK-LABEL: func.func @one_copy
+func.func @one_copy(%a: tensor<128x128x512xf32>, %b: tensor<512x128x128xf32>, %c: tensor<512x128x128xf32>) -> (tensor<512x128x128xf32>, tensor<512x128x128xf32>) {
+  // CHECK:     %[[T:.*]] = wg.transpose
+  // CHECK:     wg.contract {{.*}} %[[T]], %{{.*}}
+  // CHECK-NOT: wg.transpose
+  // CHECK:     wg.contract {{.*}} %[[T]], %{{.*}}
+  // CHECK-NOT: wg.transpose
+  // CHECK:     return
+  %p = wg.contract "ikb,bkj->bij" %a, %b : tensor<128x128x512xf32>, tensor<512x128x128xf32> -> tensor<512x128x128xf32>
+  %q = wg.contract "ikb,bkj->bij" %a, %c : tensor<128x128x512xf32>, tensor<512x128x128xf32> -> tensor<512x128x128xf32>
+  return %p, %q : tensor<512x128x128xf32>, tensor<512x128x128xf32>
+}
+
+// Elementwise products of two orders: one of them is copied, and no vector gathers.
+// CHECK-LABEL: func.func @batch_in_two_orders
+func.func @batch_in_two_orders(%a: tensor<300x7x400xf32>, %b: tensor<400x7x300xf32>) -> tensor<300x400xf32> {
+  // CHECK: wg.transpose
+  // CHECK: wg.contract
+  %p = wg.contract "ikj,jki->ij" %a, %b : tensor<300x7x400xf32>, tensor<400x7x300xf32> -> tensor<300x400xf32>
+  return %p : tensor<300x400xf32>
+}
+
+// Sizes 1 are no letters, and a size 0 leaves nothing to arrange.
+// CHECK-LABEL: func.func @units
+func.func @units(%a: tensor<1x300x200xf32>, %b: tensor<200x1x400xf32>, %e: tensor<4x0xf32>, %f: tensor<0x5xf32>) -> (tensor<300x400x1xf32>, tensor<4x5xf32>) {
+  // CHECK-NEXT: wg.contract "umk,kun->mnu"
+  // CHECK-NEXT: wg.contract "mk,kn->mn"
+  // CHECK-NEXT: return
+  %p = wg.contract "umk,kun->mnu" %a, %b : tensor<1x300x200xf32>, tensor<200x1x400xf32> -> tensor<300x400x1xf32>
+  %q = wg.contract "mk,kn->mn" %e, %f : tensor<4x0xf32>, tensor<0x5xf32> -> tensor<4x5xf32>
+  return %p, %q : tensor<300x400x1xf32>, tensor<4x5xf32>
+}
+
+// The gradient of what was broadcast along n: the sum over n is of %y, before the product.
+// CHECK-LABEL: func.func @sum_over_rows
+//  CHECK-SAME:   (%[[Q:.*]]: tensor<25x32x32xf32>, %[[Y:.*]]: tensor<10000x25x32xf32>)
+func.func @sum_over_rows(%q: tensor<25x32x32xf32>, %y: tensor<10000x25x32xf32>) -> tensor<25x32xf32> {
+  // CHECK-NEXT: %[[S:.*]] = wg.reduce_sum %[[Y]] axes [0] : tensor<10000x25x32xf32> -> tensor<25x32xf32>
+  // CHECK-NOT:  tensor<10000
+  // CHECK:      return
+  %p = wg.contract "kij,nki->nkj" %q, %y : tensor<25x32x32xf32>, tensor<10000x25x32xf32> -> tensor<10000x25x32xf32>
+  %s = wg.reduce_sum %p axes [0] : tensor<10000x25x32xf32> -> tensor<25x32xf32>
+  return %s : tensor<25x32xf32>
+}
+
+// A sum over a batch is one more letter that the result lacks.
+// CHECK-LABEL: func.func @sum_over_batch
+func.func @sum_over_batch(%a: tensor<6x30x20xf32>, %b: tensor<6x20x40xf32>) -> tensor<30x40xf32> {
+  // CHECK-NEXT: wg.contract "bmk,bkn->mn"
+  // CHECK-NEXT: return
+  %p = wg.contract "bmk,bkn->bmn" %a, %b : tensor<6x30x20xf32>, tensor<6x20x40xf32> -> tensor<6x30x40xf32>
+  %s = wg.reduce_sum %p axes [0] : tensor<6x30x40xf32> -> tensor<30x40xf32>
+  return %s : tensor<30x40xf32>
+}
+
+// A product that is read elsewhere too is there anyway.
+// CHECK-LABEL: func.func @sum_and_product
+func.func @sum_and_product(%a: tensor<30x20xf32>, %b: tensor<20x40xf32>) -> (tensor<30x40xf32>, tensor<40xf32>) {
+  // CHECK-NEXT: wg.contract "mk,kn->mn"
+  // CHECK-NEXT: wg.reduce_sum
+  // CHECK-NEXT: return
+  %p = wg.contract "mk,kn->mn" %a, %b : tensor<30x20xf32>, tensor<20x40xf32> -> tensor<30x40xf32>
+  %s = wg.reduce_sum %p axes [0] : tensor<30x40xf32> -> tensor<40xf32>
+  return %p, %s : tensor<30x40xf32>, tensor<40xf32>
+}
