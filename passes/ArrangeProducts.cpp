@@ -162,7 +162,7 @@ constexpr double kLine = 64;   ///< bytes of a cache line, and of a vector
 constexpr double kCache = 1e6; ///< bytes that a core has close by
 
 /// Cycles to move so many bytes once, of a tensor or of several.
-double cyclesOf(double bytes) { return bytes / (bytes <= kCache ? 32 : bytes <= 32 * kCache ? 20 : 3); }
+double cyclesOf(double bytes) { return bytes / (bytes <= kCache ? 32 : bytes <= 32 * kCache ? 20 : 6); }
 
 /// A product's letters in the orders of a, b and c. Letters of size 1 are in none.
 struct Order {
@@ -265,17 +265,19 @@ public:
     // batch each load is a line of its own, of which the tiles of one vector of lanes read all again.
     double load = 0.5, lines = (rowsM + rowsN) * terms * kLine;
     if (alongBatch)
-      load = lines <= kCache / 32 ? 1 : lines <= kCache / 2 ? 2 : 6;
+      load = (lines <= kCache / 32 ? 1 : lines <= kCache / 2 ? 2 : 6) + (double(lane.size) < lanes ? 1 : 0);
     double step =
         std::max({rows * columns * 0.5, (rows + columns) * load, 4 * terms / (terms + 32)}); // of one term of a tile
-    double cycles = tiles * (terms * step + rows * columns + 6);
+    double cycles = tiles * (terms * step + rows * columns * 0.5 + 2);
     if (!alongBatch && lane.b != 1) // b is packed: in blocks where it is contiguous along k, else by the element
       cycles += elements(b) * (llvm::any_of(letters.k, [](const Letter &letter) { return letter.b == 1; })
                                    ? 0.4 * vectors * lanes / double(lane.size)
                                    : 2);
     cycles += apart(a, letters.batch, &Letter::a, rowsM * terms) +
               apart(b, letters.batch, &Letter::b, rowsN * double(lane.size) * terms);
-    return std::max(cycles, cyclesOf((elements(a) + elements(b) + elements(order.c)) * elementBytes));
+    // Loads wait while there is arithmetic to do, but not for all of it.
+    double moved = cyclesOf((elements(a) + elements(b) + elements(order.c)) * elementBytes);
+    return std::max(cycles, moved) + std::min(cycles, moved) / 2;
   }
 
   /// A sum of products, which walks the operand that has every letter as it lies, and reads the other one beside it.
@@ -329,7 +331,7 @@ Order cheapest(ir::ContractOp op, const Costs &costs) {
   auto names = [](ArrayRef<Letter> group) { return namesOf(group); };
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better.
   bool isThin = letters.m.empty() || letters.n.empty();
-  double before = isThin ? costs.sum(start) : costs.product(start), best = before * 0.85 - 500;
+  double before = isThin ? costs.sum(start) : costs.product(start), best = before * 0.9 - 500;
   Order order = start;
   for (const std::string &batch : ordersOf(names(letters.batch), {start.c, start.a, start.b}))
     for (const std::string &m : ordersOf(names(letters.m), {start.c, start.a}))
