@@ -65,16 +65,11 @@ public:
   explicit Locks(size_t most) : list_(most) {}
   void add(VariableState *variable, bool exclusive) { list_[count_++] = {variable, exclusive}; }
   void lock() {
-    std::sort(list_.begin(), list_.begin() + count_,
-              [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
-    // A variable that is there twice is locked once.
-    size_t distinct = 0;
-    for (const Held &next : held())
-      if (distinct > 0 && list_[distinct - 1].variable == next.variable)
-        list_[distinct - 1].exclusive |= next.exclusive;
-      else
-        list_[distinct++] = next;
-    count_ = distinct;
+    bool isOrdered = true; // as most are
+    for (size_t i = 1; i < count_; ++i)
+      isOrdered &= list_[i - 1].variable->id < list_[i].variable->id;
+    if (!isOrdered)
+      order();
     for (auto &[variable, exclusive] : held())
       exclusive ? variable->mutex.lock() : variable->mutex.lock_shared();
     locked_ = true;
@@ -90,6 +85,18 @@ private:
     VariableState *variable;
     bool exclusive;
   };
+  void order() {
+    std::sort(list_.begin(), list_.begin() + count_,
+              [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
+    // A variable that is there twice is locked once.
+    size_t distinct = 0;
+    for (const Held &next : held())
+      if (distinct > 0 && list_[distinct - 1].variable == next.variable)
+        list_[distinct - 1].exclusive |= next.exclusive;
+      else
+        list_[distinct++] = next;
+    count_ = distinct;
+  }
   std::span<Held> held() { return {list_.begin(), count_}; }
   StackArray<Held, 40> list_;
   size_t count_ = 0;

@@ -27,9 +27,9 @@ TEST(CompileHintTest, SaysWhatIsCompiledForWhichCallAndWhereItIs) {
   uint32_t line = __LINE__ + 1;
   f(x, w);
   std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(says(text, "wengert: 'layers' (")) << text;
+  EXPECT_TRUE(says(text, "wengert: compiling 'layers' (")) << text;
   EXPECT_TRUE(says(text, "CompileHintTest.cpp:" + std::to_string(line))) << text;
-  EXPECT_TRUE(says(text, "has been compiled for 0.0 s; it goes from ")) << text;
+  EXPECT_TRUE(says(text, " has taken 0.0 s; it is at stage ")) << text;
   testing::internal::CaptureStderr();
   f(x, w);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
