@@ -146,7 +146,11 @@ static std::vector<mlir::OwningOpRef<mlir::ModuleOp>> split(mlir::ModuleOp modul
     functions.emplace_back(ops, function);
     total += ops;
   }
-  int64_t count = std::min({int64_t(runtime::numThreads()), total / kOpsOfPart, int64_t(functions.size())});
+  // Asked in this order: what is small starts no threads.
+  int64_t count = std::min(total / kOpsOfPart, int64_t(functions.size()));
+  if (count < 2 || !module.getContext()->isMultithreadingEnabled())
+    return {};
+  count = std::min(count, int64_t(runtime::numThreads()));
   if (count < 2)
     return {};
   std::vector<size_t> order(functions.size());
@@ -221,12 +225,16 @@ runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Tar
   };
   std::vector<SmallVector<char, 0>> codes(count);
   std::vector<runtime::Status> statuses(count);
-  spent.translate = watch.lap();
-  runtime::parallelFor(static_cast<int64_t>(count), [&](int64_t i) {
+  spent.split = watch.lap();
+  auto compilePart = [&](int64_t i) {
     LLVMContext context;
     auto ir = translate(parts.empty() ? module : *parts[i], target, context, allowed);
     statuses[i] = ir.ok() ? generate(**ir, target, /*assembly=*/false, codes[i]) : runtime::Status(ir.take());
-  });
+  };
+  if (count == 1)
+    compilePart(0);
+  else
+    runtime::parallelFor(static_cast<int64_t>(count), compilePart);
   for (runtime::Status &status : statuses)
     if (!status.ok())
       return status.take();

@@ -19,9 +19,9 @@ struct Symbol {
 
 /// Milliseconds spent in each part of a compilation.
 struct JitTimes {
-  double translate = 0; ///< llvm dialect -> LLVM IR
-  double codegen = 0;   ///< LLVM IR -> machine code
-  double link = 0;      ///< machine code -> addresses
+  double split = 0;   ///< one module of the llvm dialect -> one for each worker
+  double codegen = 0; ///< llvm dialect -> LLVM IR -> machine code
+  double link = 0;    ///< machine code -> addresses
 };
 
 /// Compiled code; frees it when destroyed, so it must outlive every call into it. Immutable: any thread may use it.

@@ -178,6 +178,9 @@ public:
 private:
   /// The last position at which the memory of `value` is read; copies at the end count as `end`.
   int64_t lastRead(Value value) {
+    auto [known, isNew] = lastReads.try_emplace(value, -1);
+    if (!isNew)
+      return known->second;
     int64_t last = -1;
     SmallVector<Value> waiting{value}; // with its reshapes, of which there may be many in a row
     while (!waiting.empty())
@@ -187,6 +190,7 @@ private:
         else
           last = std::max(last, user->hasTrait<OpTrait::IsTerminator>() ? end : positions.lookup(user));
       }
+    lastReads[value] = last;
     return last;
   }
 
@@ -274,6 +278,7 @@ private:
   llvm::function_ref<bool(Operation *)> canFail;
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
+  DenseMap<Value, int64_t> lastReads;
   DenseSet<Value> taken; ///< values whose places their last reader's results have
   Arena arena;
   int64_t end = 0, lastFailing = -1;

@@ -70,14 +70,14 @@ public:
       isOrdered &= list_[i - 1].variable->id < list_[i].variable->id;
     if (!isOrdered)
       order();
-    for (auto &[variable, exclusive] : held())
+    for (auto &[variable, exclusive] : held()) {
       exclusive ? variable->mutex.lock() : variable->mutex.lock_shared();
-    locked_ = true;
+      ++locked_; // if the next one throws, these are given back
+    }
   }
   ~Locks() {
-    if (locked_)
-      for (auto &[variable, exclusive] : held())
-        exclusive ? variable->mutex.unlock() : variable->mutex.unlock_shared();
+    for (auto &[variable, exclusive] : held().first(locked_))
+      exclusive ? variable->mutex.unlock() : variable->mutex.unlock_shared();
   }
 
 private:
@@ -100,7 +100,7 @@ private:
   std::span<Held> held() { return {list_.begin(), count_}; }
   StackArray<Held, 40> list_;
   size_t count_ = 0;
-  bool locked_ = false;
+  size_t locked_ = 0;
 };
 
 } // namespace

@@ -29,8 +29,10 @@ void CompileHint::reached(codegen::Stage stage, int64_t ops) {
   if (seconds_ < 0)
     return;
   double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  double ahead = stage == codegen::Stage::llvm ? static_cast<double>(ops) * kSecondsOfOp / runtime::numThreads() : 0;
-  if (passed + ahead < seconds_)
+  double ahead = stage == codegen::Stage::llvm ? static_cast<double>(ops) * kSecondsOfOp : 0;
+  if (passed + ahead >= seconds_ && ahead > 0) // else nobody is asked how many threads there are, and none starts
+    ahead /= runtime::numThreads();
+  if (!(passed + ahead >= seconds_))
     return;
   seconds_ = std::max(2.0, 2 * (passed + ahead));
   std::string place = toString(where_);

@@ -18,8 +18,8 @@
 // or the tensor as it is, and the cheapest by an estimate of cycles is written, with transposes to it and from it. They
 // are explicit: one of an operand is a copy in blocks, one of the result a view to an elementwise reader.
 // Legal because a sum of products is the same in any order of its letters, but for rounding. Simplification folds
-// transposes into products and so leaves the choice to this pass, which ends what simplification began; the pass itself
-// finds nothing better in what it wrote. Cost: at most some hundred estimates a product.
+// transposes into products and so leaves the choice to this pass, which ends what simplification began. Cost: at most
+// some thousand estimates a product.
 #include "ir/Build.h"
 #include "ir/Dialect.h"
 #include "passes/Passes.h"
@@ -238,8 +238,8 @@ public:
       mergeNeighbours(*group);
     bool alongBatch = endsC(letters.batch);
     std::vector<Letter> &inner = alongBatch ? letters.batch : letters.n;
-    if (inner.empty())
-      return 0;
+    if (inner.empty()) // a single element, which a sum of products computes in vectors
+      return std::numeric_limits<double>::infinity();
     Letter lane = inner.back();
     inner.pop_back();
     double lanes = kLine / elementBytes, vectors = std::ceil(double(lane.size) / lanes);

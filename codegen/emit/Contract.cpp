@@ -145,9 +145,11 @@ struct ContractEmitter {
   /// Rows at such a distance share a few cache sets, and each lies on a page of its own.
   bool thrashes(int64_t stride) const { return stride * elementBytes() % 2048 == 0 && sizeK() >= 64; }
 
+  bool isEmpty() { return ShapedType::getNumElements(shapeOf(op.getC())) == 0; }
+
   /// Whether a panel of b is copied before use.
   bool packsB() {
-    if (alongBatch)
+    if (alongBatch || isEmpty())
       return false;
     if (lane.b != 1)
       return lane.size > 1;
@@ -156,7 +158,8 @@ struct ContractEmitter {
   }
   /// Whether a is copied tile by tile: each tile is read once a panel.
   bool packsA() {
-    return !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(k[0].a) && lane.size >= 8 * lanes;
+    return !alongBatch && !isEmpty() && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(k[0].a) &&
+           lane.size >= 8 * lanes;
   }
   int64_t panelElements() { return packsB() ? sizeK() * panelVectors() * lanes : 0; }
   int64_t scratchBytes() {
@@ -272,7 +275,9 @@ struct ContractEmitter {
 
   /// All rows of one panel: `count` lanes of c from j on.
   void panel(Value offsetA, Value offsetB, Value j, int64_t count, Point &origin) {
-    Panel panel{e.pointerOf.lookup(bOperand), e.add(offsetB, e.mul(j, lane.b)), {}, lanes, j, {}, {}, {}};
+    Panel panel{e.pointerOf.lookup(bOperand), e.add(offsetB, e.mul(j, lane.b)), {}, lanes * lane.b, j, {}, {}, {}};
+    if (!alongBatch)
+      panel.step = lanes;
     offsetA = e.add(offsetA, e.mul(j, lane.a));
     for (const Letter &letter : k)
       panel.strides.push_back(letter.b);

@@ -448,6 +448,21 @@ static LogicalResult absorbIntoContract(TransposeOp op, PatternRewriter &rewrite
   return success();
 }
 
+/// concat of very many = concat of concats: what LLVM does with the loops of one grows faster than their number.
+static LogicalResult concatInParts(ConcatOp op, PatternRewriter &rewriter) {
+  constexpr size_t kMost = 1024;
+  size_t count = op.getXs().size();
+  if (count <= kMost)
+    return failure();
+  SmallVector<Value> parts;
+  for (size_t first = 0; first < count; first += kMost)
+    parts.push_back(
+        ConcatOp::create(rewriter, op.getLoc(), op.getXs().slice(first, std::min(kMost, count - first)), op.getAxis()));
+  rewriter.replaceOpWithNewOp<ConcatOp>(op, op.getType(), parts, op.getAxis());
+  return success();
+}
+
+void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(concatInParts); }
 void BroadcastOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(joinBroadcasts);
 }

@@ -130,6 +130,7 @@ def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other 
   let arguments = (ins Variadic<WG_Tensor>:$xs, I64Attr:$axis);
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$xs `axis` $axis attr-dict `:` type($xs) `->` type($y)";
+  let hasCanonicalizer = 1;
   let publicFunction = 0;
   let samples = ["f64[2,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0", "f64[2,1] in [-2, 2]; f64[2,2] in [-2, 2]; f64[2,1] in [-2, 2] | axis = 1"];
 }

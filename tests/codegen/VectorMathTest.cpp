@@ -157,7 +157,7 @@ TEST(VectorMathTest, PrintsNanosecondsPerElement) {
     JitTimes times;
     auto module = compiled(text, target, &times);
     ASSERT_TRUE(module);
-    std::printf("  %zu functions: translate %.1f, codegen %.1f, link %.1f ms\n", std::size(kFunctions), times.translate,
+    std::printf("  %zu functions: split %.1f, codegen %.1f, link %.1f ms\n", std::size(kFunctions), times.split,
                 times.codegen, times.link);
     const int n = 2048;
     std::vector<double> x(n, 0.5), y(n);
