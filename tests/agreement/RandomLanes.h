@@ -15,4 +15,10 @@ enum class Engine { interpreter, both };
 void checkLanes(const RandomProgram &program, const Emitted &emitted, const std::vector<runtime::Array> &inputs,
                 Engine engine);
 
+/// The size of number whose rounding is as large as what the results make of the rounding of each op: where they cancel
+/// or saturate, as 1 - tanh(x)^2 does, more than their own. At least `atLeast` and the largest result, and at most 256
+/// times these.
+double scaleOf(mlir::ModuleOp module, const std::string &function, const std::vector<runtime::Array> &inputs,
+               double atLeast);
+
 } // namespace wg::tests
