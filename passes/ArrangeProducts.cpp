@@ -110,8 +110,8 @@ void writeAsSum(ir::ContractOp op) {
 
 // ---- Products that are summed ---------------------------------------------------------------------------------------
 
-/// The sum of a product as a product of sums, if nobody else reads the product: fewer multiplications, and no larger
-/// value than the operands. A difference has left its sign between the two.
+/// The sum of a product as a product of sums, if nobody else reads the product: fewer multiplications, and nothing of
+/// the product's size. A difference has left its sign between the two.
 void sumBefore(ir::ReduceSumOp sum) {
   Value x = sum.getX();
   auto neg = x.getDefiningOp<ir::NegOp>();

@@ -274,26 +274,6 @@ Value KernelEmitter::tailMask(int lanes, int64_t count) {
   return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, on));
 }
 
-void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
-  // log2(lanes) rounds exchange halves at distance 1, 2, 4, ...
-  int lanes = static_cast<int>(rows.size());
-  for (int distance = 1; distance < lanes; distance *= 2) {
-    SmallVector<int64_t> low, high;
-    for (int l = 0; l < lanes; ++l) {
-      bool upper = l & distance;
-      low.push_back(upper ? lanes + (l ^ distance) : l);
-      high.push_back(upper ? lanes + l : l ^ distance);
-    }
-    for (int r = 0; r < lanes; ++r) {
-      if (r & distance)
-        continue;
-      Value x = rows[r], y = rows[r | distance];
-      rows[r] = vector::ShuffleOp::create(b, loc, x, y, low);
-      rows[r | distance] = vector::ShuffleOp::create(b, loc, x, y, high);
-    }
-  }
-}
-
 void KernelEmitter::loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
   auto forOp = scf::ForOp::create(b, loc, from, to, index(step));
   OpBuilder::InsertionGuard guard(b);

@@ -3,6 +3,8 @@
 
 #include "ir/Views.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 #include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
@@ -86,6 +88,26 @@ void KernelEmitter::orderAxes() {
   sorted.push_back(axes.back());
   axes = sorted;
   accesses.clear();
+}
+
+void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
+  // log2(lanes) rounds exchange halves at distance 1, 2, 4, ...
+  int lanes = static_cast<int>(rows.size());
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    SmallVector<int64_t> low, high;
+    for (int l = 0; l < lanes; ++l) {
+      bool upper = l & distance;
+      low.push_back(upper ? lanes + (l ^ distance) : l);
+      high.push_back(upper ? lanes + l : l ^ distance);
+    }
+    for (int r = 0; r < lanes; ++r) {
+      if (r & distance)
+        continue;
+      Value x = rows[r], y = rows[r | distance];
+      rows[r] = vector::ShuffleOp::create(b, loc, x, y, low);
+      rows[r | distance] = vector::ShuffleOp::create(b, loc, x, y, high);
+    }
+  }
 }
 
 LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
