@@ -4,6 +4,7 @@
 //   compile [CASE...] [--max-ops N] [--limit SECONDS]
 #include "Problem.h"
 #include "Skeleton.h"
+#include "Timing.h"
 
 #include <wengert/wengert.h>
 
@@ -389,11 +390,6 @@ std::optional<Json> ask(const std::vector<std::string> &command, double limit) {
   return Json(WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : "printed nothing");
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 std::string show(const std::string &name, double value) {
   bool count = name.find("kernels") != std::string::npos || name.find("bytes") != std::string::npos;
   return name == "ratio" ? fmt::format("{:.2f}", value) : count ? fmt::format("{:.0f}", value) : bench::showTime(value);
@@ -478,9 +474,9 @@ int main(int argc, char **argv) {
       row(each.goals.contains("first call") ? "first call" : "seconds", fmt::format("> {:g} s", limit), {});
     } else {
       for (const std::string &name : names)
-        row(name, show(name, median(values[name])), median(values[name]));
+        row(name, show(name, bench::median(values[name])), bench::median(values[name]));
       if (each.group == "concat") {
-        double call = median(values["a call"]);
+        double call = bench::median(values["a call"]);
         if (each.ops == 2)
           pair = call;
         else if (pair > 0)

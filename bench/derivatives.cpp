@@ -1,6 +1,7 @@
 // What derivatives cost beside the function: a Jacobian of 28 columns and 1,600 rows of a chain of rotations, a Hessian
 // of 30 x 30, and steps of an embedding by the rows that it gathered. Ratios are medians of alternating rounds.
 #include "Skeleton.h"
+#include "Timing.h"
 
 #include <wengert/wengert.h>
 
@@ -15,33 +16,20 @@
 using namespace wg;
 using bench::numbers, bench::skeleton, bench::skin;
 
-/// Seconds of one call, over about `budget` seconds.
-static double timeOf(const std::function<void()> &f, double budget = 0.05) {
-  using Clock = std::chrono::steady_clock;
-  f();
-  int64_t calls = 0;
-  auto begin = Clock::now();
-  double seconds = 0;
-  for (; seconds < budget; seconds = std::chrono::duration<double>(Clock::now() - begin).count(), ++calls)
-    f();
-  return seconds / static_cast<double>(calls);
-}
-static double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 /// Times `each` in turn, and prints them with the ratio of each to the first.
 static void compare(const std::string &title, const std::vector<std::pair<std::string, std::function<void()>>> &each) {
   std::vector<std::vector<double>> times(each.size()), ratios(each.size());
+  for (const auto &[name, f] : each)
+    f(); // compiles
   for (int round = 0; round < 7; ++round)
     for (size_t i = 0; i < each.size(); ++i) {
-      times[i].push_back(timeOf(each[i].second));
+      times[i].push_back(bench::secondsOf(each[i].second, 0.05));
       ratios[i].push_back(times[i].back() / times[0].back());
     }
   fmt::print("{}\n", title);
   for (size_t i = 0; i < each.size(); ++i)
-    fmt::print("  {:<44} {:>10.1f} us  {:>7.2f}\n", each[i].first, median(times[i]) * 1e6, median(ratios[i]));
+    fmt::print("  {:<44} {:>10.1f} us  {:>7.2f}\n", each[i].first, bench::median(times[i]) * 1e6,
+               bench::median(ratios[i]));
 }
 
 static void jacobians(const std::string &title, Tensor (*function)(const Tensor &)) {

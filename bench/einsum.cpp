@@ -2,6 +2,8 @@
 // is, eager, and beside the fastest order of the same result's letters with one transpose behind it. Also every order
 // of one equation: `einsum "nki,nkj->ijk" n=10000 k=25 i=32 j=32`. Times are the least of alternating
 // rounds, as what else the machine does only adds to them; one thread.
+#include "Timing.h"
+
 #include <wengert/wengert.h>
 
 #include <fmt/core.h>
@@ -45,16 +47,6 @@ struct Equation {
   }
 };
 
-double secondsOf(const std::function<Tensor()> &f) {
-  using Clock = std::chrono::steady_clock;
-  int64_t calls = 0;
-  double seconds = 0;
-  for (auto begin = Clock::now(); seconds < 0.004; ++calls) {
-    f();
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-  return seconds / static_cast<double>(calls);
-}
 /// The least of some rounds in which each runs in turn.
 std::vector<double> timesOf(const std::vector<std::function<Tensor()>> &each, int rounds = 7) {
   std::vector<double> times(each.size(), std::numeric_limits<double>::infinity());
@@ -62,7 +54,7 @@ std::vector<double> timesOf(const std::vector<std::function<Tensor()>> &each, in
     f();
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < each.size(); ++i)
-      times[i] = std::min(times[i], secondsOf(each[i]));
+      times[i] = std::min(times[i], bench::secondsOf(each[i], 0.004));
   return times;
 }
 

@@ -1,6 +1,8 @@
 // What the gradient of a Gaussian mixture's log-likelihood costs beside the likelihood: the objective of ADBench
 // (Srajer, Kukelova and Fitzgibbon 2018), with full covariances and a Wishart prior. Goal: 3.5. Ratios are medians of
 // alternating rounds, compiled, f64, one thread.
+#include "Timing.h"
+
 #include <wengert/wengert.h>
 
 #include <fmt/core.h>
@@ -57,21 +59,6 @@ struct Problem {
   }
 };
 
-double secondsOf(const std::function<void()> &f) {
-  using Clock = std::chrono::steady_clock;
-  int64_t calls = 0;
-  double seconds = 0;
-  for (auto begin = Clock::now(); seconds < 0.03; ++calls) {
-    f();
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-  return seconds / static_cast<double>(calls);
-}
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
@@ -101,12 +88,12 @@ int main(int argc, char **argv) {
         first(), second();
         std::vector<double> primals, gradients, ratios;
         for (int round = 0; round < 7; ++round) {
-          primals.push_back(secondsOf(first));
-          gradients.push_back(secondsOf(second));
+          primals.push_back(bench::secondsOf(first, 0.03));
+          gradients.push_back(bench::secondsOf(second, 0.03));
           ratios.push_back(gradients.back() / primals.back());
         }
-        fmt::print("{:>6} {:>3} {:>3} {:>12.1f} {:>12.1f} {:>7.2f}\n", n, d, k, median(primals) * 1e6,
-                   median(gradients) * 1e6, median(ratios));
+        fmt::print("{:>6} {:>3} {:>3} {:>12.1f} {:>12.1f} {:>7.2f}\n", n, d, k, bench::median(primals) * 1e6,
+                   bench::median(gradients) * 1e6, bench::median(ratios));
         std::fflush(stdout);
         if (report)
           fmt::print("{}\n{}\n{}\n{}\n", primal.trace(alphas, means, icf).text(Stage::fused), primal.report(),

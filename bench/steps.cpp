@@ -4,6 +4,7 @@
 //   steps [STEP...] [--budget SECONDS] [--runs 5] [--threads 1] [--python PATH] [--no-eager]
 #include "Expected.h"
 #include "Problem.h"
+#include "Timing.h"
 
 #include <wengert/wengert.h>
 
@@ -237,11 +238,6 @@ int firstResult(const StepInfo &step) {
   return 0;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 struct Row {
   std::string step, failure, product;
   double eager = 0, compiled = 0, hand = 0, ratio = 0;
@@ -344,9 +340,9 @@ int main(int argc, char **argv) {
             ratios.push_back(times.back() / limits.back());
           }
         }
-        row.compiled = median(times);
+        row.compiled = bench::median(times);
         if (!ratios.empty())
-          row.hand = median(limits), row.ratio = median(ratios);
+          row.hand = bench::median(limits), row.ratio = bench::median(ratios);
         if (eager)
           row.eager = bench::measure([&] { timed.eager(timed.inputs); }, budget).median;
         if (std::optional<Json> first = ask(fmt::format("{} --first {}", self.string(), step.name)))
