@@ -18,6 +18,10 @@ wg_tablegen(mlir-tblgen ir/Interfaces.td ir/Interfaces.h.inc -gen-op-interface-d
 wg_tablegen(mlir-tblgen ir/Interfaces.td ir/Interfaces.cpp.inc -gen-op-interface-defs)
 wg_tablegen(mlir-tblgen ir/Ops.td ir/Dialect.h.inc -gen-dialect-decls -dialect=wg)
 wg_tablegen(mlir-tblgen ir/Ops.td ir/Dialect.cpp.inc -gen-dialect-defs -dialect=wg)
+foreach(kind enum attrdef)
+  wg_tablegen(mlir-tblgen ir/Ops.td ir/Kernel_${kind}.h.inc -gen-${kind}-decls)
+  wg_tablegen(mlir-tblgen ir/Ops.td ir/Kernel_${kind}.cpp.inc -gen-${kind}-defs)
+endforeach()
 # Four shards: ir/CMakeLists.txt compiles each in a file of its own.
 wg_tablegen(mlir-tblgen ir/Ops.td ir/Ops.h.inc -gen-op-decls -op-shard-count=4)
 wg_tablegen(mlir-tblgen ir/Ops.td ir/Ops.cpp.inc -gen-op-defs -op-shard-count=4)

@@ -71,7 +71,7 @@ public:
         return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
       }
     }
-    MemoryPlan plan = planMemory(function, scratch, [&](Operation *kernel) { return emitted.lookup(kernel).canFail; });
+    MemoryPlan plan = planMemory(function, scratch);
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
     if (info.workspaceBytes > runtime::kMaxBytes)
@@ -84,7 +84,7 @@ private:
   struct Emitted {
     func::FuncOp function;
     int64_t chunks;
-    bool canFail;
+    bool mayFail;
     func::FuncOp piece; ///< runs piece i for wg_parallel_for; null if the kernel is not shared
     int64_t pieces;
   };
@@ -100,9 +100,8 @@ private:
     SmallVector<Type> inputs(pointers, pointerType);
     inputs.append(2, b.getIndexType());
     KernelEmitter emitter(kernel, target, b);
-    emitter.isChecked = isChecked(kernel);
     // One that can fail names its own place; others are what they compute, and equal ones are one function.
-    std::string content = emitter.canFail() ? std::string() : contentOf(kernel);
+    std::string content = emitter.mayFail() ? std::string() : contentOf(kernel);
     if (auto known = functionOf.find(content); !content.empty() && known != functionOf.end()) {
       Emitted same = emitted.lookup(known->second);
       if (emitter.scratchBytes() > 0)
@@ -112,9 +111,9 @@ private:
       return success();
     }
     SmallVector<Type> results;
-    if (emitter.canFail())
+    if (emitter.mayFail())
       results.push_back(b.getI32Type());
-    std::string name = (info.name + "_k" + Twine(emitted.size()) + "_" + kernel.getKind()).str();
+    std::string name = (info.name + "_k" + Twine(emitted.size()) + "_" + stringifyKernelKind(kernel.getKind())).str();
     OpBuilder::InsertionGuard guard(b);
     auto fn = func::FuncOp::create(b, loc, name, FunctionType::get(b.getContext(), inputs, results));
     fn.setPrivate();
@@ -125,8 +124,8 @@ private:
     emitter.errorPlaces = &info.errorPlaces;
     if (failed(emitter.emit(arguments.take_front(pointers), arguments[pointers], arguments[pointers + 1])))
       return failure();
-    func::ReturnOp::create(b, loc, emitter.canFail() ? ValueRange(emitter.failure) : ValueRange());
-    if (kernel.getKind() != "reduce") // those decide it themselves
+    func::ReturnOp::create(b, loc, emitter.mayFail() ? ValueRange(emitter.failure) : ValueRange());
+    if (kernel.getKind() != ir::KernelKind::reduce) // those decide it themselves
       allowContraction(fn);
     cleanUp(fn);
     if (emitter.scratchBytes() > 0)
@@ -135,8 +134,8 @@ private:
     if (!content.empty())
       functionOf[content] = kernel;
     Emitted &e = emitted[kernel];
-    e = {fn, emitter.numChunks(), emitter.canFail(), {}, emitter.numPieces()};
-    if (threads && e.pieces > 1 && !e.canFail &&
+    e = {fn, emitter.numChunks(), emitter.mayFail(), {}, emitter.numPieces()};
+    if (threads && e.pieces > 1 && !e.mayFail &&
         (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
       e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
     return success();
@@ -148,20 +147,6 @@ private:
     llvm::raw_string_ostream out(text);
     kernel->print(out, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(INT64_MAX).enableDebugInfo(false));
     return text;
-  }
-
-  /// Whether a kernel's indices were checked by one before it; they are from here on.
-  bool isChecked(ir::KernelOp kernel) {
-    auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
-    std::optional<ir::IndexBound> bound = op ? op.indexBound() : std::nullopt;
-    auto inside = bound ? dyn_cast<BlockArgument>(op->getOperand(bound->operand)) : BlockArgument();
-    if (!inside)
-      return false;
-    Value indices = storageOf(kernel.getInputs()[inside.getArgNumber()]);
-    auto [at, isNew] = bounds.try_emplace(indices, bound->size);
-    bool known = !isNew && at->second <= bound->size;
-    at->second = std::min(at->second, bound->size);
-    return known;
   }
 
   /// `(context, i)`: runs the i-th piece; the context holds the kernel's pointers.
@@ -214,7 +199,7 @@ private:
   void report(ir::KernelOp kernel, StringRef name) {
     KernelReport r;
     r.name = name.str();
-    r.kind = kernel.getKind().str();
+    r.kind = stringifyKernelKind(kernel.getKind()).str();
     r.where = ir::whereOf(kernel.getLoc());
     for (Value input : kernel.getInputs())
       r.bytes = runtime::saturatingAdd(r.bytes, bytesOf(input.getType()));
@@ -310,7 +295,7 @@ private:
     operands.push_back(arith::ConstantIndexOp::create(b, loc, 0));
     operands.push_back(arith::ConstantIndexOp::create(b, loc, callee.chunks));
     auto call = func::CallOp::create(b, loc, callee.function, operands);
-    if (callee.canFail)
+    if (callee.mayFail)
       returnIfError(frame, call.getResult(0));
   }
 
@@ -334,17 +319,17 @@ private:
     } else {
       for (size_t first = 0; first < launches.size(); first += kLaunchesOfPart) {
         ArrayRef part = ArrayRef(launches).slice(first, std::min(kLaunchesOfPart, launches.size() - first));
-        bool canFail = llvm::any_of(part, [&](ir::KernelOp kernel) { return emitted[kernel].canFail; });
+        bool mayFail = llvm::any_of(part, [&](ir::KernelOp kernel) { return emitted[kernel].mayFail; });
         OpBuilder::InsertPoint inEntry = b.saveInsertionPoint();
         b.setInsertionPoint(entry.function);
-        Frame frame = makeFrame(info.name + "_part" + Twine(first / kLaunchesOfPart), canFail);
+        Frame frame = makeFrame(info.name + "_part" + Twine(first / kLaunchesOfPart), mayFail);
         frame.function.setPrivate();
         for (ir::KernelOp kernel : part)
           emitLaunch(frame, kernel, plan);
-        func::ReturnOp::create(b, loc, canFail ? ValueRange(code(0)) : ValueRange());
+        func::ReturnOp::create(b, loc, mayFail ? ValueRange(code(0)) : ValueRange());
         b.restoreInsertionPoint(inEntry);
         auto call = func::CallOp::create(b, loc, frame.function, ValueRange{entry.args, entry.workspace});
-        if (canFail)
+        if (mayFail)
           returnIfError(entry, call.getResult(0));
       }
     }
@@ -411,7 +396,6 @@ private:
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
   llvm::StringMap<Operation *> functionOf; ///< by content, the first kernel of it
-  DenseMap<Value, int64_t> bounds;         ///< of indices that a kernel has checked: the smallest
   SmallVector<LLVM::GlobalOp> globals;
   SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input
   func::FuncOp parallelFor;

@@ -2,6 +2,7 @@
 
 #include "codegen/LowerToLLVM.h"
 #include "ir/Calls.h"
+#include "ir/Kernels.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -165,6 +166,9 @@ static LogicalResult fuseAgain(func::FuncOp function) {
     if (failed(fused))
       return failure();
   }
+  for (auto kernel : function.getOps<ir::KernelOp>()) // whatever the text says of them
+    kernel.describe();
+  ir::decideWhoChecks(function);
   return success();
 }
 

@@ -1,6 +1,7 @@
 #include "codegen/PlanMemory.h"
 
 #include "ir/Bridge.h"
+#include "ir/Views.h"
 #include "runtime/Extent.h"
 
 #include <map>
@@ -19,43 +20,11 @@ int64_t bytesOf(Value value) { return runtime::extentOf(ir::runtimeTypeOf(value.
 /// Of at most 2^62 bytes.
 int64_t aligned(int64_t bytes) { return std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment); }
 
-/// Whether `kernel` may write its result `index` over `argument`, which it also reads: every read is of the element
-/// that the same point writes, and comes before the write.
-bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
-  Value yielded = kernel.getYield().getValues()[index];
-  for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
-    if (storageOf(input) != argument)
-      continue;
-    BlockArgument inside = kernel.getBlock()->getArgument(i);
-    if (inside.getType() != yielded.getType())
+/// Whether result `index` of `kernel` may lie in the memory of `argument`, which it reads.
+bool mayOverwrite(ir::KernelOp kernel, unsigned index, Value argument) {
+  for (auto [i, input] : llvm::enumerate(kernel.getInputs()))
+    if (ir::storageOf(input) == argument && !kernel.getLoopsAttr().mayOverwrite(index, i))
       return false;
-    if (kernel.getKind() == "single") {
-      auto op = cast<ir::Structured>(&kernel.getBlock()->front());
-      if (!inside.hasOneUse() || inside.use_begin()->getOwner() != op ||
-          inside.use_begin()->getOperandNumber() != op.overwritten())
-        return false;
-      continue;
-    }
-    // A value of another shape than the space is computed more than once.
-    if (kernel.getKind() == "map" &&
-        cast<ShapedType>(yielded.getType()).getShape() != ArrayRef<int64_t>(kernel.getSpace().sizes))
-      return false;
-    for (OpOperand &use : inside.getUses()) {
-      Operation *user = use.getOwner();
-      if (user == kernel.getYield() && use.getOperandNumber() != index)
-        return false; // it may be stored after this result
-      if (user != kernel.getYield() && !isa<ir::Scalar>(user))
-        return false; // a view, a product, a reduction: it reads other elements too
-      if (kernel.getKind() == "reduce") {
-        // Rows are written after everything that reads them; whole elements, of whatever dtype, may
-        // be read again in a later phase.
-        auto reduction = llvm::find_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Reduction>(op); });
-        if (cast<ShapedType>(reduction->getOperand(0).getType()).getShape() ==
-            cast<ShapedType>(yielded.getType()).getShape())
-          return false;
-      }
-    }
-  }
   return true;
 }
 
@@ -145,16 +114,15 @@ private:
 
 class Planner {
 public:
-  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes,
-          llvm::function_ref<bool(Operation *)> canFail)
-      : function(function), scratchBytes(scratchBytes), canFail(canFail) {}
+  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes)
+      : function(function), scratchBytes(scratchBytes) {}
 
   MemoryPlan run() {
     mlir::Block &body = function.getBody().front();
     Operation *terminator = body.getTerminator();
     int64_t position = 0;
     for (Operation &op : body) {
-      if (isa<ir::KernelOp>(op) && canFail(&op))
+      if (auto kernel = dyn_cast<ir::KernelOp>(op); kernel && kernel.getLoopsAttr().getMayFail())
         lastFailing = position;
       positions[&op] = position++;
     }
@@ -169,7 +137,7 @@ public:
     placeArena(body);
     for (Operation &op : body)
       if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
-        plan.places[reshape.getY()] = plan.places.lookup(storageOf(reshape.getY()));
+        plan.places[reshape.getY()] = plan.places.lookup(ir::storageOf(reshape.getY()));
     finishCopies(terminator);
     plan.workspaceBytes = arena.bytes();
     return std::move(plan);
@@ -196,7 +164,7 @@ private:
 
   void placeResults(Operation *terminator) {
     for (auto [r, operand] : llvm::enumerate(terminator->getOperands())) {
-      Value root = storageOf(operand);
+      Value root = ir::storageOf(operand);
       auto kernel = root.getDefiningOp<ir::KernelOp>();
       if (!kernel || plan.places.count(root))
         continue;
@@ -208,7 +176,7 @@ private:
       Value argument = function.getArgument(donated);
       // One that can fail has not written anything then.
       if (positions.lookup(kernel) >= lastFailing && lastRead(argument) <= positions.lookup(kernel) &&
-          readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
+          mayOverwrite(kernel, cast<OpResult>(root).getResultNumber(), argument))
         plan.places[root] = {Place::argument, donated};
     }
   }
@@ -216,11 +184,11 @@ private:
   /// The place of a value that `kernel` is the last to read and that its result may be written over.
   std::optional<int64_t> takeOver(ir::KernelOp kernel, OpResult result, int64_t here, int64_t last) {
     for (Value input : kernel.getInputs()) {
-      Value root = storageOf(input);
+      Value root = ir::storageOf(input);
       auto at = plan.places.find(root);
       if (at == plan.places.end() || at->second.kind != Place::arena || taken.contains(root) ||
           bytesOf(root) != bytesOf(result) || lastRead(root) != here ||
-          !readsInPlace(kernel, result.getResultNumber(), root))
+          !mayOverwrite(kernel, result.getResultNumber(), root))
         continue;
       taken.insert(root);
       arena.extend(at->second.index, last);
@@ -257,7 +225,7 @@ private:
     for (auto [r, operand] : llvm::enumerate(terminator->getOperands())) {
       int64_t donated = plan.donated[r];
       Place to = donated >= 0 ? Place{Place::argument, donated} : Place{Place::result, static_cast<int64_t>(r)};
-      Place from = plan.places.lookup(storageOf(operand));
+      Place from = plan.places.lookup(ir::storageOf(operand));
       if (from.kind == to.kind && from.index == to.index)
         continue;
       int64_t bytes = bytesOf(operand);
@@ -275,7 +243,6 @@ private:
 
   func::FuncOp function;
   const DenseMap<Operation *, int64_t> &scratchBytes;
-  llvm::function_ref<bool(Operation *)> canFail;
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
   DenseMap<Value, int64_t> lastReads;
@@ -286,15 +253,8 @@ private:
 
 } // namespace
 
-Value storageOf(Value value) {
-  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>())
-    value = reshape.getX();
-  return value;
-}
-
-MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes,
-                      llvm::function_ref<bool(Operation *)> canFail) {
-  return Planner(function, scratchBytes, canFail).run();
+MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes) {
+  return Planner(function, scratchBytes).run();
 }
 
 } // namespace wg::codegen

@@ -41,13 +41,9 @@ struct MemoryPlan {
   int64_t workspaceBytes = kWorkspaceHeader; ///< more than runtime::kMaxBytes if there is no such plan
 };
 
-/// The value whose memory a value shares.
-mlir::Value storageOf(mlir::Value value);
-
-/// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that `canFail`, which
+/// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that may fail, which
 /// checks before it writes: where one fails, all arguments are as they were. Arguments with the attribute
 /// `wg.result = r` are donated to result r.
-MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes,
-                      llvm::function_ref<bool(mlir::Operation *)> canFail);
+MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes);
 
 } // namespace wg::codegen

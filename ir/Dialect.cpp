@@ -9,13 +9,17 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
 #include "ir/Dialect.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/Kernel_attrdef.cpp.inc"
 
 namespace wg::ir {
 
@@ -23,6 +27,10 @@ void registerWGDialectOperations(WGDialect *dialect); // Ops.cpp.inc, shard 0
 
 void WGDialect::initialize() {
   registerWGDialectOperations(this);
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/Kernel_attrdef.cpp.inc"
+      >();
   for (int id = 0; id < runtime::kNumOps; ++id) {
     const runtime::OpRecord &record = runtime::recordOf(static_cast<runtime::OpId>(id));
     OpNames entry{OperationName((Twine("wg.") + record.name).str(), getContext()), {}};

@@ -30,5 +30,9 @@ mlir::ParseResult parseSizes(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr 
 void printSizes(mlir::OpAsmPrinter &p, mlir::Operation *op, mlir::DenseI64ArrayAttr sizes);
 } // namespace wg::ir
 
+#include "ir/Kernel_enum.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/Kernel_attrdef.h.inc"
+
 #define GET_OP_CLASSES
 #include "ir/Ops.h.inc"

@@ -166,6 +166,11 @@ def WG_Transcendental : NativeOpTrait<"IsTranscendental"> {
   let cppNamespace = "::wg::ir";
 }
 
+/// Its element costs next to nothing: each kernel that reads it may compute it again.
+def WG_Cheap : NativeOpTrait<"IsCheap"> {
+  let cppNamespace = "::wg::ir";
+}
+
 /// States why no gradient passes through an op: `WG_NotDifferentiable<"is constant wherever it is differentiable">`.
 class WG_NotDifferentiable<string why> : TraitList<[WG_NotDifferentiableInterface, WG_StatesWhy<why>]>;
 

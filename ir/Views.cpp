@@ -40,4 +40,10 @@ std::optional<AffineMap> viewMapOf(Operation *op) {
   return std::nullopt;
 }
 
+Value storageOf(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getX();
+  return value;
+}
+
 } // namespace wg::ir

@@ -11,4 +11,7 @@ namespace wg::ir {
 /// axes. It takes result coordinates to operand coordinates. Nothing for any other op, a null one, or dynamic shapes.
 std::optional<mlir::AffineMap> viewMapOf(mlir::Operation *op);
 
+/// The value whose memory a value shares: reshapes rename it.
+mlir::Value storageOf(mlir::Value value);
+
 } // namespace wg::ir

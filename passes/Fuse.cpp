@@ -12,12 +12,13 @@
 //   contract  one contraction and elementwise ops on its result (bias, activation, the optimiser's update)
 //   single    an op that builds its own loops
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
-// p, m, v in one loop). Views, splats and one_hot cost nothing: each group gets its own copy. A merge is legal if no
-// path leaves the merged group and comes back. A value read by other groups becomes one more result.
+// p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy. A merge is
+// legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result.
+// What was decided is written on the kernel (`loops`): whoever emits it, plans memory or reports reads it there.
 // Legal because a kernel's meaning is its body. Cost: a bounded search of the group graph a join (MergeGraph).
 // After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).
 #include "ir/Build.h"
-#include "ir/Dialect.h"
+#include "ir/Kernels.h"
 #include "ir/Views.h"
 #include "passes/MergeGraph.h"
 #include "passes/Passes.h"
@@ -35,8 +36,7 @@ namespace wg::passes {
 
 namespace {
 
-enum class Kind { map, reduce, contract, single };
-constexpr const char *kKindNames[] = {"map", "reduce", "contract", "single"};
+using Kind = ir::KernelKind;
 
 /// Above so many elements a reduction to one value does not wait inside its kernel for what follows from it.
 constexpr int64_t kLargeReduction = 1 << 16;
@@ -68,7 +68,7 @@ bool isSplat(Operation *op) {
   return constant && cast<ElementsAttr>(constant.getValue()).isSplat();
 }
 /// An op that each kernel may compute again: it reads no memory of its own, or shows another value.
-bool isCheap(Operation *op) { return op && (isSplat(op) || ir::viewMapOf(op) || isa<ir::OneHotOp, ir::IotaOp>(op)); }
+bool isCheap(Operation *op) { return op && (isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>()); }
 
 /// What an operand reads in the end, and whether it is read in another place than the reader's own.
 struct Root {
@@ -105,6 +105,8 @@ public:
       group(&op);
     materialise();
     emitKernels();
+    if (llvm::all_of(block.getOps<ir::KernelOp>(), [](ir::KernelOp kernel) { return kernel.getLoopsAttr(); }))
+      ir::decideWhoChecks(function);
   }
 
 private:
@@ -455,8 +457,8 @@ private:
     for (Operation *op : ops)
       locations.push_back(op->getLoc());
     Location loc = ops.back()->getLoc();
-    auto kernel = ir::KernelOp::create(b, loc, types, b.getStringAttr(kKindNames[static_cast<int>(group.kind)]),
-                                       inputs.getArrayRef());
+    auto kernel = ir::KernelOp::create(b, loc, types, ir::KernelKindAttr::get(b.getContext(), group.kind),
+                                       ir::LoopsAttr(), inputs.getArrayRef());
     Block *block = b.createBlock(&kernel.getBody());
     IRMapping elements,
         memory; // what stands for a value where its elements are computed, and where it is read from memory
@@ -476,9 +478,23 @@ private:
     for (Value result : results)
       yielded.push_back(elements.lookup(result));
     ir::YieldOp::create(b, loc, yielded);
+    if (hasStaticShapes(kernel))
+      kernel.describe();
     b.setInsertionPoint(this->block.getTerminator());
     for (auto [result, replacement] : llvm::zip_equal(results, kernel.getResults()))
       result.replaceUsesWithIf(replacement, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
+  }
+
+  /// Loops are decided about known sizes.
+  static bool hasStaticShapes(ir::KernelOp kernel) {
+    auto isStatic = [](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && tensor.hasStaticShape();
+    };
+    return llvm::all_of(kernel.getBlock()->getArgumentTypes(), isStatic) &&
+           llvm::all_of(*kernel.getBlock(), [&](Operation &op) {
+             return llvm::all_of(op.getOperandTypes(), isStatic) && llvm::all_of(op.getResultTypes(), isStatic);
+           });
   }
 
   /// Whether another unit reads it, directly or through cheap ops that the unit copies.

@@ -61,6 +61,8 @@ class Op:
                     self.open.add(arg)
             elif "Variadic" in records[kind]["!superclasses"]:
                 self.variadic = True
+            elif "Attr" in records[kind]["!superclasses"]:
+                pass  # the IR's own
             else:
                 self.operands.append(arg)
         self.results = [arg for _, arg in record["results"]["args"]]

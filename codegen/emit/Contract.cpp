@@ -462,11 +462,13 @@ struct ContractEmitter {
   // without, 144 with, 125 with panels of four vectors as well.
 
   void findStreamed() {
-    ArrayRef<int64_t> shape = shapeOf(op.getC());
-    for (BlockArgument argument : e.kernel.getBlock()->getArguments())
-      if (shapeOf(argument) == shape && llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != op; }))
+    auto place = AffineMapAttr::get(e.places.mapOf(op.getC()));
+    for (auto [reads, argument] : llvm::zip_equal(e.loops.getReads(), e.kernel.getBlock()->getArguments()))
+      if (llvm::is_contained(cast<ArrayAttr>(reads), place) &&
+          llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != op; }))
         streamed.push_back(argument);
-    if (static_cast<int64_t>(streamed.size()) * ShapedType::getNumElements(shape) * elementBytes() < (int64_t(1) << 19))
+    int64_t elements = ShapedType::getNumElements(shapeOf(op.getC()));
+    if (static_cast<int64_t>(streamed.size()) * elements * elementBytes() < (int64_t(1) << 19))
       streamed.clear();
   }
 

@@ -20,75 +20,14 @@ SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
 static bool isLeaf(Value value) { return !value.getDefiningOp() || isa<ir::ConstantOp>(value.getDefiningOp()); }
 
 KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilder &b)
-    : b(b), loc(kernel.getLoc()), kernel(kernel), target(target) {
-  if (kernel.getKind() == "single") {
+    : b(b), loc(kernel.getLoc()), kernel(kernel), loops(kernel.getLoopsAttr()), target(target), places(kernel) {
+  if (kernel.getKind() == ir::KernelKind::single) {
     if (auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front()))
       scratch = op.scratchElements() * static_cast<int64_t>(sizeof(int64_t));
     return;
   }
-  assignSpaces();
   mergeAxes();
   planChunks();
-}
-
-bool KernelEmitter::canFail() {
-  auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
-  return op && op.indexBound() && !isChecked;
-}
-
-void KernelEmitter::assignSpaces() {
-  Block &body = *kernel.getBlock();
-  ir::KernelOp::Space space = kernel.getSpace();
-  sizes = space.sizes;
-  reduced = space.reduced;
-  SmallVector<int64_t> rowSizes;
-  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
-    if (!llvm::is_contained(reduced, d)) {
-      kept.push_back(d);
-      rowSizes.push_back(sizes[d]);
-    }
-  auto assign = [&](Value value) {
-    ArrayRef<int64_t> shape = shapeOf(value);
-    if (shape == ArrayRef(sizes))
-      spaces[value] = Space::full;
-    else if (!reduced.empty() && shape == ArrayRef(rowSizes))
-      spaces[value] = Space::row;
-    else
-      spaces[value] = Space::uniform; // or an operand that only views and contractions read
-  };
-  for (Value argument : body.getArguments())
-    assign(argument);
-  for (Operation &op : body.without_terminator())
-    for (Value result : op.getResults())
-      assign(result);
-}
-
-/// Original coordinates of the iteration space -> coordinates of a value of one of the three spaces.
-AffineMap KernelEmitter::spaceMap(Value value) {
-  MLIRContext *context = b.getContext();
-  switch (spaces.lookup(value)) {
-  case Space::full: return AffineMap::getMultiDimIdentityMap(sizes.size(), context);
-  case Space::row: {
-    SmallVector<AffineExpr> exprs;
-    for (int64_t d : kept)
-      exprs.push_back(getAffineDimExpr(d, context));
-    return AffineMap::get(sizes.size(), 0, exprs, context);
-  }
-  case Space::uniform:
-    return AffineMap::get(sizes.size(), 0,
-                          SmallVector<AffineExpr>(shapeOf(value).size(), getAffineConstantExpr(0, context)), context);
-  }
-  llvm_unreachable("all spaces are covered");
-}
-
-/// Follows views down to what they show.
-KernelEmitter::Traced KernelEmitter::trace(Value value) {
-  AffineMap map = spaceMap(value);
-  while (auto view = ir::viewMapOf(value.getDefiningOp())) {
-    map = simplifyAffineMap(view->compose(map));
-    value = value.getDefiningOp()->getOperand(0);
-  }
-  return {value, map};
 }
 
 /// Splits `expr` = sum of c_d * d_d + c into strides and offset.
@@ -120,7 +59,7 @@ static std::pair<SmallVector<int64_t>, int64_t> linearise(AffineMap map, ArrayRe
 std::optional<KernelEmitter::Access> KernelEmitter::accessOf(Value value) {
   auto [it, isNew] = accesses.try_emplace(value, std::nullopt);
   if (isNew) {
-    Traced traced = trace(value);
+    ir::Places::Seen traced = places.trace(value);
     if (isLeaf(traced.root)) {
       auto [strides, offset] = linearise(traced.map, shapeOf(traced.root));
       Access access{traced.root, {}, offset};
@@ -134,7 +73,7 @@ std::optional<KernelEmitter::Access> KernelEmitter::accessOf(Value value) {
 
 SmallVector<int64_t> KernelEmitter::outputStrides(unsigned output) {
   Value value = kernel.getYield().getValues()[output];
-  auto [strides, offset] = linearise(spaceMap(value), shapeOf(value));
+  auto [strides, offset] = linearise(places.mapOf(value), shapeOf(value));
   SmallVector<int64_t> result;
   for (const Axis &axis : axes)
     result.push_back(strides[axis.dim]);
@@ -143,27 +82,22 @@ SmallVector<int64_t> KernelEmitter::outputStrides(unsigned output) {
 
 /// Unit axes are left out; neighbours merge if every access steps through them as through one axis.
 void KernelEmitter::mergeAxes() {
-  Block &body = *kernel.getBlock();
-  bool mayMerge = kernel.getKind() != "contract";
+  bool mayMerge = kernel.getKind() != ir::KernelKind::contract &&
+                  llvm::none_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); });
+  ArrayRef<int64_t> sizes = loops.getSpace(), reduced = loops.getReduced();
   SmallVector<SmallVector<int64_t>> all;
-  auto include = [&](Value operand) {
-    Traced traced = trace(operand);
-    if (!traced.root.getDefiningOp())
-      all.push_back(linearise(traced.map, shapeOf(traced.root)).first);
+  auto include = [&](Attribute map, Value value) {
+    all.push_back(linearise(cast<AffineMapAttr>(map).getValue(), shapeOf(value)).first);
   };
-  for (Value value : kernel.getYield().getValues()) {
-    all.push_back(linearise(spaceMap(value), shapeOf(value)).first);
-    include(value);
-  }
-  for (Operation &op : body.without_terminator()) {
-    if (isa<ir::Indexed>(op))
-      mayMerge = false;
-    if (!ir::viewMapOf(&op) && !isa<ir::ContractOp>(op))
-      for (Value operand : op.getOperands())
-        include(operand);
-  }
+  for (auto [map, value] : llvm::zip_equal(loops.getWrites(), kernel.getYield().getValues()))
+    include(map, value);
+  for (auto [maps, input] : llvm::zip_equal(loops.getReads(), kernel.getBlock()->getArguments()))
+    for (Attribute map : cast<ArrayAttr>(maps))
+      include(map, input);
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
     bool isReduced = llvm::is_contained(reduced, d);
+    if (isReduced && kernel.getKind() == ir::KernelKind::contract)
+      continue; // it has loops of its own
     if (mayMerge && sizes[d] == 1)
       continue;
     if (mayMerge && !axes.empty() && axes.back().reduced == isReduced &&
@@ -178,12 +112,7 @@ void KernelEmitter::mergeAxes() {
 }
 
 int KernelEmitter::nativeLanes() {
-  int64_t widest = 4;
-  for (Operation &op : *kernel.getBlock())
-    for (Value operand : op.getOperands())
-      if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
-        if (isa<Float64Type>(type.getElementType()))
-          widest = 8;
+  int64_t widest = loops.getCompute().isF64() ? 8 : 4;
   return std::max<int>(2, target.vectorBytes / widest);
 }
 
@@ -462,12 +391,12 @@ void KernelEmitter::store(Point &point, unsigned output) {
 Value KernelEmitter::elementAt(const Point &point, ir::Indexed op, AffineMap map) {
   SmallVector<ir::Coordinate> at;
   for (AffineExpr expr : map.getResults()) {
-    SmallVector<int64_t> strides(sizes.size(), 0);
+    SmallVector<int64_t> strides(map.getNumDims(), 0);
     int64_t offset = 0;
     addAffine(expr, 1, strides, offset);
     ir::Coordinate coordinate{index(offset), 0};
-    for (auto [stride, outer] : llvm::zip_equal(strides, point.at))
-      if (stride != 0) {
+    for (auto [axis, outer] : llvm::zip_equal(axes, point.at))
+      if (int64_t stride = strides[axis.dim]) {
         coordinate.base = add(coordinate.base, mul(outer.base, stride));
         coordinate.laneStride += outer.laneStride * stride;
       }
@@ -488,17 +417,16 @@ void KernelEmitter::mayContract(Value value) {
 /// Reduce kernels compute a value again in each phase, and an element must equal itself (who is the largest?), so what
 /// is contracted is decided here and not by the code generator.
 Value KernelEmitter::multiplyAdd(Point &point, Operation *op) {
-  if (kernel.getKind() != "reduce" || !target.hasFma || !isa<ir::AddOp, ir::SubOp>(op) ||
-      !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
+  if (kernel.getKind() != ir::KernelKind::reduce || !target.hasFma)
     return {};
-  for (unsigned place : {1u, 0u}) {
-    auto product = op->getOperand(place).getDefiningOp<ir::MulOp>();
-    if (!product || !product->hasOneUse() || known.count(product.getResult()))
+  for (const ir::MultiplyAdd &way : ir::asMultiplyAdd(op)) {
+    if (known.count(way.product))
       continue;
-    Value x = eval(point, product->getOperand(0)), y = eval(point, product->getOperand(1)),
-          z = eval(point, op->getOperand(1 - place));
-    if (isa<ir::SubOp>(op))
-      (place == 1 ? x : z) = arith::NegFOp::create(b, op->getLoc(), place == 1 ? x : z);
+    Value x = eval(point, way.x), y = eval(point, way.y), z = eval(point, way.z);
+    if (way.negateProduct)
+      x = arith::NegFOp::create(b, op->getLoc(), x);
+    if (way.negateAddend)
+      z = arith::NegFOp::create(b, op->getLoc(), z);
     return math::FmaOp::create(b, op->getLoc(), x, y, z);
   }
   return {};
@@ -527,20 +455,20 @@ Value KernelEmitter::eval(Point &point, Value value) {
         return remember(eval(point, access->root)); // a splat constant
       return remember(load(point, pointerOf.lookup(access->root), element, access->strides, access->offset));
     }
-    Traced traced = trace(value);
+    ir::Places::Seen traced = places.trace(value);
     if (auto indexed = dyn_cast<ir::Indexed>(traced.root.getDefiningOp()); indexed && !known.count(traced.root))
       return remember(elementAt(point, indexed, traced.map));
     return remember(eval(point, traced.root));
   }
   if (auto indexed = dyn_cast<ir::Indexed>(op))
-    return remember(elementAt(point, indexed, spaceMap(value)));
+    return remember(elementAt(point, indexed, places.mapOf(value)));
   if (Value fused = multiplyAdd(point, op))
     return remember(fused);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(eval(point, operand));
   Value result = cast<ir::Scalar>(op).scalar(b, op->getLoc(), operands);
-  if (isa<ir::MulOp>(op) && op->hasOneUse() && isa<ir::ReduceSumOp>(*op->user_begin()))
+  if (ir::isTermOfSum(op))
     mayContract(result);
   return remember(result);
 }
@@ -577,18 +505,18 @@ LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
     outputs.push_back(pointers[inputs + i]);
   scratchPointer = pointers[inputs + results];
   // What is the same for the whole kernel is computed once, before the loops.
-  if (kernel.getKind() != "single" && !sizes.empty()) {
+  if (kernel.getKind() != ir::KernelKind::single && !loops.getSpace().empty()) {
     Point once;
     once.at.assign(axes.size(), {index(0), 0});
     for (Operation &op : body.without_terminator())
-      if (isa<ir::Scalar>(op) && spaces.lookup(op.getResult(0)) == Space::uniform)
+      if (isa<ir::Scalar>(op) && places.of(op.getResult(0)) == Space::uniform)
         known[op.getResult(0)] = eval(once, op.getResult(0));
   }
-  if (kernel.getKind() == "map")
+  if (kernel.getKind() == ir::KernelKind::map)
     return emitMap(begin, end);
-  if (kernel.getKind() == "reduce")
+  if (kernel.getKind() == ir::KernelKind::reduce)
     return emitReduce(begin, end);
-  if (kernel.getKind() == "contract")
+  if (kernel.getKind() == ir::KernelKind::contract)
     return emitContract(begin, end);
   return emitSingle();
 }

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "codegen/target/Cpu.h"
-#include "ir/Dialect.h"
+#include "ir/Kernels.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/DenseMap.h"
@@ -15,12 +15,7 @@
 
 namespace wg::codegen {
 
-/// Where a value of the body lives.
-enum class Space : uint8_t {
-  uniform, ///< one element for the whole kernel, while the kernel's own space has more
-  row,     ///< the kept axes of a reduce kernel
-  full,    ///< the whole iteration space
-};
+using ir::Space;
 
 /// An axis of the iteration space after neighbours that no access tells apart were merged and unit axes dropped.
 struct Axis {
@@ -59,30 +54,27 @@ public:
   /// Bytes of scratch that emit() will address; known after construction.
   int64_t scratchBytes() const { return scratch; }
   /// Whether it can fail at run time: it then returns an error number.
-  bool canFail();
+  bool mayFail() const { return loops.getMayFail(); }
 
   // -- What Map, Reduce, Contract and Single build on -------------------------------------------------------------
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   ir::KernelOp kernel;
+  ir::LoopsAttr loops; ///< what was decided about it
   const Target &target;
 
-  llvm::SmallVector<int64_t> sizes;   ///< the original iteration space
-  llvm::SmallVector<int64_t> reduced; ///< reduced axes of it, ascending
-  llvm::SmallVector<int64_t> kept;    ///< the others
-  llvm::SmallVector<Axis> axes;       ///< after merging
+  ir::Places places;            ///< of its values in its iteration space
+  llvm::SmallVector<Axis> axes; ///< of that space, after merging
   int64_t chunks = 1;
   int64_t scratch = 0;
 
-  llvm::DenseMap<mlir::Value, Space> spaces;
   /// Values of rows (after their reduction) and of the whole kernel that are already computed.
   llvm::DenseMap<mlir::Value, mlir::Value> known;
   llvm::DenseMap<mlir::Value, mlir::Value>
       pointerOf;                          ///< block argument or yielded value (by yield position) -> pointer
   llvm::SmallVector<mlir::Value> outputs; ///< pointer of each yielded value
   mlir::Value scratchPointer;
-  bool isChecked = false;                     ///< an earlier kernel has checked the bound of the op that this one is of
   mlir::Value failure;                        ///< i32 error number or 0, of a kernel that can fail
   std::vector<std::string> *errors = nullptr; ///< the entry's table: texts and places
   std::vector<std::string> *errorPlaces = nullptr;
@@ -161,7 +153,6 @@ public:
 
 private:
   friend struct ContractEmitter;
-  void assignSpaces();
   void mergeAxes();
   void planChunks();
   void planContract();
@@ -172,12 +163,6 @@ private:
   };
   std::optional<Across> readAcross();
   void orderAxes();
-  struct Traced {
-    mlir::Value root;
-    mlir::AffineMap map; ///< original coordinates of the iteration space -> coordinates of the root
-  };
-  Traced trace(mlir::Value value);
-  mlir::AffineMap spaceMap(mlir::Value value);
   llvm::DenseMap<mlir::Value, std::optional<Access>> accesses;
 };
 

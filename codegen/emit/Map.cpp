@@ -15,14 +15,14 @@ namespace wg::codegen {
 static constexpr int64_t kChunkElements = 16384;
 
 void KernelEmitter::planChunks() {
-  if (kernel.getKind() == "map") {
+  if (kernel.getKind() == ir::KernelKind::map) {
     if (axes.empty())
       return;
     orderAxes();
     std::optional<Across> across = readAcross();
     int64_t chunk = axes.size() == 1 ? kChunkElements : across && across->axis == 0 ? lanesFor(axes.back().size) : 1;
     chunks = (axes[0].size + chunk - 1) / chunk;
-  } else if (kernel.getKind() == "contract") {
+  } else if (kernel.getKind() == ir::KernelKind::contract) {
     planContract();
   } else if (!axes.empty() && !axes.front().reduced && axes.size() > 1 && axes.back().reduced) {
     chunks = axes.front().size;

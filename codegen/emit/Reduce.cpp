@@ -54,7 +54,7 @@ private:
       numPhases = std::max(numPhases, phase);
     }
     for (Value value : e.kernel.getYield().getValues())
-      if (e.spaces.lookup(value) == Space::full)
+      if (e.places.of(value) == Space::full)
         numPhases = std::max(numPhases, phases.lookup(value) + 1);
   }
 
@@ -91,7 +91,7 @@ private:
     return success();
   }
 
-  Space space(unsigned output) { return e.spaces.lookup(e.kernel.getYield().getValues()[output]); }
+  Space space(unsigned output) { return e.places.of(e.kernel.getYield().getValues()[output]); }
 
   void nestKept(size_t k, Value begin, Value end) {
     bool innermost = k + 1 == keptAxes.size();
@@ -163,7 +163,7 @@ private:
   SmallVector<unsigned> fullOutputsOf(int phase) {
     SmallVector<unsigned> result;
     for (auto [i, value] : llvm::enumerate(e.kernel.getYield().getValues()))
-      if (e.spaces.lookup(value) == Space::full && phases.lookup(value) == phase)
+      if (e.places.of(value) == Space::full && phases.lookup(value) == phase)
         result.push_back(i);
     return result;
   }
@@ -192,8 +192,7 @@ private:
   void computeRowValues(int phase, const Point &rowPoint) {
     Point point(rowPoint.at, rowPoint.lanes, rowPoint.mask);
     for (Operation &op : e.kernel.getBlock()->without_terminator())
-      if (isa<ir::Scalar>(op) && e.spaces.lookup(op.getResult(0)) == Space::row &&
-          phases.lookup(op.getResult(0)) == phase)
+      if (isa<ir::Scalar>(op) && e.places.of(op.getResult(0)) == Space::row && phases.lookup(op.getResult(0)) == phase)
         e.known[op.getResult(0)] = e.eval(point, op.getResult(0));
   }
 

@@ -99,7 +99,7 @@ LogicalResult KernelEmitter::emitSingle() {
     });
   };
   op.lower(b, op->getLoc(),
-           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, copyRun, isChecked});
+           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, copyRun, !mayFail()});
   return success();
 }
 

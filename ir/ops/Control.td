@@ -24,30 +24,65 @@ def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, Re
   let publicFunction = 0;
 }
 
+def WG_KernelKind : I32EnumAttr<"KernelKind", "which emitter makes a kernel", [
+    I32EnumAttrCase<"map", 0>, I32EnumAttrCase<"reduce", 1>, I32EnumAttrCase<"contract", 2>, I32EnumAttrCase<"single", 3>]> {
+  let cppNamespace = "::wg::ir";
+  let genSpecializedAttr = 0;
+}
+def WG_KernelKindAttr : EnumAttr<WG_Dialect, WG_KernelKind, "kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def WG_LoopsAttr : AttrDef<WG_Dialect, "Loops"> {
+  let mnemonic = "loops";
+  let summary = "what is decided about a kernel";
+  let description = [{
+    The loops that a kernel becomes and what they do to memory; written when the kernel is made (`KernelOp::describe`), read by whoever
+    emits it, plans its memory or reports on it. Example, of a mean of rows of x that is written over b:
+    `loops<[128, 10] over [1] reads [[affine_map<(d0, d1) -> (d0, d1)>], [affine_map<(d0, d1) -> (d0)>]] writes [affine_map<(d0, d1) -> (d0)>]
+    computes f32 sums [f32] overwrites [0, 1] may_fail>`
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$space,       // sizes of the iteration space; none for a kernel whose op builds its own loops
+    ArrayRefParameter<"int64_t">:$reduced,     // the axes of it that reductions, or the product, combine, ascending
+    "::mlir::ArrayAttr":$reads,                // for each input the maps from the space to the places at which points read it; none where places are computed
+    "::mlir::ArrayAttr":$writes,               // for each result the map from the space to its elements
+    "::mlir::Type":$compute,                   // the widest element type that a point holds
+    ArrayRefParameter<"::mlir::Type">:$sums,   // the type in which each reduction, or the product, adds up
+    ArrayRefParameter<"int64_t">:$overwrites,  // pairs (result, input): the result may lie in the memory of the input
+    "bool":$mayFail                            // it checks something before it writes
+  );
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// Whether result `result` may lie in the memory of input `input`: each element is read, before it is written, only at the point that writes it.
+    bool mayOverwrite(unsigned result, unsigned input) const;
+    LoopsAttr withMayFail(bool mayFail) const;
+  }];
+}
+
 def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, IsolatedFromAbove, SingleBlock]> {
   let description = [{
     A region of wg ops that becomes one loop nest; its meaning is its body. `kind` says which emitter makes it: `map` (elementwise and
     views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), or `single`
     (one op that builds its own loops). Every value computed in it has the shape of the iteration space, or of its rows (a reduce kernel's
     kept axes), and is read at its own place; contract, ops that are Indexed and single ones read inputs of the kernel, which lie in memory.
+    `loops` is what was decided about it when it was made; a kernel in text need not have it.
     Example: `%y = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> { %t = wg.tanh %a : tensor<4xf32>  wg.yield %t : tensor<4xf32> }`
   }];
-  let arguments = (ins StrAttr:$kind, Variadic<WG_Value>:$inputs);
+  let arguments = (ins WG_KernelKindAttr:$kind, OptionalAttr<WG_LoopsAttr>:$loops, Variadic<WG_Value>:$inputs);
   let results = (outs Variadic<WG_Value>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let publicFunction = 0;
   let extraClassDeclaration = [{
-    /// The loops that it becomes, unless it is of kind single: their sizes, and which of them reductions combine.
-    struct Space {
-      ::llvm::SmallVector<int64_t> sizes, reduced;
-    };
     /// Ops that compute in one kernel; bounds the search for kernels and the code of one function.
     static constexpr size_t kMaxOps = 256;
     ::mlir::Block *getBlock() { return &getBody().front(); }
     YieldOp getYield();
-    Space getSpace();
+    /// Writes `loops`, all sizes being static. The space is that of the reductions' operand, of the product's result and its summed letters, or of
+    /// the largest result.
+    void describe();
     /// Whether it is one loop nest that an emitter can write, its shapes being static; `error(op)` begins the message about one of its ops.
     ::llvm::LogicalResult verifyLoops(::llvm::function_ref<::mlir::InFlightDiagnostic(::mlir::Operation *)> error);
   }];

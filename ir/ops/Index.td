@@ -4,7 +4,7 @@
 
 include "ir/Dialect.td"
 
-def WG_OneHotOp : WG_InferredOp<"one_hot", "y[..., j] = 1 where j = x[...], else 0", [WG_NotDifferentiable<"has integer operands only">, DeclareOpInterfaceMethods<WG_Indexed>, WG_Batches]> {
+def WG_OneHotOp : WG_InferredOp<"one_hot", "y[..., j] = 1 where j = x[...], else 0", [WG_NotDifferentiable<"has integer operands only">, DeclareOpInterfaceMethods<WG_Indexed>, WG_Cheap, WG_Batches]> {
   let description = [{An index outside [0, depth) gives a row of zeros. Shapes: x integer[...] -> y dtype[..., depth].}];
   let arguments = (ins WG_IndexTensor:$x, I64Attr:$depth, TypeAttr:$dtype);
   let results = (outs WG_Tensor:$y);

@@ -135,7 +135,7 @@ def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other 
   let samples = ["f64[2,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0", "f64[2,1] in [-2, 2]; f64[2,2] in [-2, 2]; f64[2,1] in [-2, 2] | axis = 1"];
 }
 
-def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDifferentiable<"is a constant">, DeclareOpInterfaceMethods<WG_Indexed>]> {
+def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDifferentiable<"is a constant">, DeclareOpInterfaceMethods<WG_Indexed>, WG_Cheap]> {
   let description = [{0, 1, 2, ... along axis, in dtype, the same along the others. Shapes: -> y dtype[shape].}];
   let arguments = (ins WG_Sizes:$shape, I64Attr:$axis, TypeAttr:$dtype, Variadic<Index>:$sizes);
   let results = (outs WG_NumberTensor:$y);

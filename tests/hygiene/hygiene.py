@@ -215,7 +215,40 @@ def sources_are_formatted(root):
                 yield f"{path}:{number}: a comment of {len(line)} columns, {limit} at most"
 
 
+COMPARES_SHAPES = re.compile(r"(?<!Elements\()(shapeOf\(|getShape\(\))[^;]*[=!]=|[=!]=[^;]*(shapeOf\(|getShape\(\))")
+
+
+def kernels_are_described(root):
+    """codegen/ compares no shapes: what values of a kernel mean to its loops was decided when it was made (`loops` of wg.kernel, ir/Kernels.h)."""
+    for path in files(root, (".h", ".cpp"), "codegen"):
+        for number, line in lines(root, path):
+            if not COMMENT.match(line) and COMPARES_SHAPES.search(line):
+                yield f"{path}:{number}: compares shapes; ask the kernel's loops"
+
+
+NAMED_OPS = re.compile(r"\bir::([A-Z]\w*)Op\b")
+STRUCTURE = {"Kernel", "Yield", "Reshape", "Constant", "Call", "Dim", "Size", "StopGradient", "Version", "GradientHook"}  # what a program is made of, beside ops that compute
+
+
+def ops_speak_for_themselves(root):
+    """No list of op names outside of ir/: what is special about an op is said by the op, in a trait or an interface. An emitter names none but the contraction."""
+    for path in files(root, (".h", ".cpp"), "autodiff", "passes", "codegen", "frontend", "tools"):
+        for number, line in lines(root, path):
+            if COMMENT.match(line):
+                continue
+            for names in re.findall(r"\b(?:dyn_cast|isa|isa_and_nonnull|isa_and_present|cast)<([^<>]*)>", line):
+                listed = [name for name in NAMED_OPS.findall(names) if name not in STRUCTURE]
+                if len(listed) > 1:
+                    yield f"{path}:{number}: lists {' and '.join(listed)}"
+            if path.startswith(("codegen/emit/", "codegen/EmitProgram", "codegen/PlanMemory")):
+                for name in NAMED_OPS.findall(line):
+                    if name not in STRUCTURE | {"Contract"}:
+                        yield f"{path}:{number}: names {name}"
+
+
 BAD = {
+    kernels_are_described: {"codegen/Bad.cpp": "bool isRow = shapeOf(x) == shapeOf(y);\n"},
+    ops_speak_for_themselves: {"passes/Bad.cpp": "bool isCheap = isa<ir::OneHotOp, ir::IotaOp>(op);\n"},
     sources_are_formatted: {"runtime/Bad.cpp": "int  f ( );\n"},
     includes_point_left: {"runtime/Bad.h": '#include "ir/Dialect.h"\n'},
     runtime_knows_no_mlir: {"runtime/Bad.cpp": '#include "mlir/IR/Value.h"\n'},

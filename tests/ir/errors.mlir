@@ -268,7 +268,7 @@ func.func @call_of_another_type(%x: tensor<2xf32>) {
 // -----
 
 func.func @kernel_kind(%x: tensor<2xf32>) {
-  // expected-error @+1 {{'wg.kernel' op is of kind 'scan'; the kinds are map, reduce, contract and single}}
+  // expected-error @+1 {{custom op 'wg.kernel' is of kind 'scan'; the kinds are map, reduce, contract and single}}
   %0 = wg.kernel scan (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
     wg.yield %a : tensor<2xf32>
   }
@@ -300,7 +300,7 @@ func.func @kernel_of_foreign_ops(%x: tensor<2xf32>) {
 
 func.func @kernel_inputs(%x: tensor<2xf32>) {
   // expected-error @+1 {{'wg.kernel' op has 1 inputs and 0 block arguments, which must agree in number and type}}
-  %0 = "wg.kernel"(%x) <{kind = "map"}> ({
+  %0 = "wg.kernel"(%x) <{kind = #wg.kind<map>}> ({
     %c = wg.constant dense<0.0> : tensor<2xf32>
     wg.yield %c : tensor<2xf32>
   }) : (tensor<2xf32>) -> tensor<2xf32>
@@ -528,4 +528,37 @@ func.func @kernel_of_a_broken_view(%x: tensor<4x4xf32>) {
     wg.yield %t : tensor<4x4xf32>
   }
   return
+}
+
+// -----
+
+func.func @kernel_of_other_loops(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'wg.kernel' op has #wg.loops<[4] reads [[affine_map<(d0) -> (d0)>]] writes [affine_map<(d0) -> (d0)>] computes f32>, but its body is #wg.loops<[4] reads [[affine_map<(d0) -> (d0)>]] writes [affine_map<(d0) -> (d0)>] computes f32 overwrites [0, 0]>}}
+  %0 = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> loops<[4] reads [[affine_map<(d0) -> (d0)>]] writes [affine_map<(d0) -> (d0)>] computes f32> {
+    %t = wg.tanh %a : tensor<4xf32>
+    wg.yield %t : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @kernel_of_loops_without_sizes(%x: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @+1 {{'wg.kernel' op has loops, which are decided when all sizes are known}}
+  %0 = wg.kernel map (%a = %x : tensor<?xf32>) -> tensor<?xf32> loops<[4] reads [[]] writes [] computes f32> {
+    %t = wg.tanh %a : tensor<?xf32>
+    wg.yield %t : tensor<?xf32>
+  }
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
+func.func @loops_of_other_dimensions(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{loops hold lists of affine maps of 1 dimensions, and pairs of a result and an input}}
+  %0 = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> loops<[4] reads [[affine_map<(d0, d1) -> (d0)>]] writes [] computes f32> {
+    %t = wg.tanh %a : tensor<4xf32>
+    wg.yield %t : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
 }

@@ -1,0 +1,49 @@
+// RUN: wengert-opt %s --wg-fuse --mlir-print-local-scope | FileCheck %s
+// RUN: wengert-opt %s --wg-fuse | wengert-opt | wengert-opt --mlir-print-local-scope | FileCheck %s
+
+// What fusion decides is written on each kernel.
+
+// An element of x is read where it is written, so the result may lie over x; a row of b is read by many.
+// CHECK-LABEL: func.func @rows
+func.func @rows(%x: tensor<8x5xf32>, %b: tensor<5xf32>) -> tensor<8x5xf32> {
+  // CHECK: wg.kernel map
+  // CHECK-SAME: loops<[8, 5] reads {{\[\[}}affine_map<(d0, d1) -> (d0, d1)>], [affine_map<(d0, d1) -> (d1)>]] writes [affine_map<(d0, d1) -> (d0, d1)>] computes f32 overwrites [0, 0]>
+  %0 = wg.broadcast %b to [8, 5] dims [1] : tensor<5xf32> -> tensor<8x5xf32>
+  %1 = wg.add %x, %0 : tensor<8x5xf32>
+  return %1 : tensor<8x5xf32>
+}
+
+// CHECK-LABEL: func.func @sums
+func.func @sums(%x: tensor<8x5xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  // The rows may lie over y.
+  // CHECK: wg.kernel reduce
+  // CHECK-SAME: loops<[8, 5] over [1] reads {{\[\[}}affine_map<(d0, d1) -> (d0, d1)>], [affine_map<(d0, d1) -> (d0)>]] writes [affine_map<(d0, d1) -> (d0)>] computes f32 sums [f32] overwrites [0, 1]>
+  %0 = wg.reduce_sum %x axes [1] : tensor<8x5xf32> -> tensor<8xf32>
+  %1 = wg.mul %0, %y : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+
+// The space of a product is its result's, and its summed letters; b is read across.
+// CHECK-LABEL: func.func @product
+func.func @product(%a: tensor<3x4xf64>, %b: tensor<5x4xf64>) -> tensor<3x5xf64> {
+  // CHECK: wg.kernel contract
+  // CHECK-SAME: loops<[3, 5, 4] over [2] reads {{\[\[}}affine_map<(d0, d1, d2) -> (d0, d2)>], [affine_map<(d0, d1, d2) -> (d1, d2)>]] writes [affine_map<(d0, d1, d2) -> (d0, d1)>] computes f64 sums [f64]>
+  %0 = wg.contract "mk,nk->mn" %a, %b : tensor<3x4xf64>, tensor<5x4xf64> -> tensor<3x5xf64>
+  return %0 : tensor<3x5xf64>
+}
+
+// The first to read indices checks them, unless the one before it has checked less.
+// CHECK-LABEL: func.func @checks
+func.func @checks(%t: tensor<6x2xf32>, %u: tensor<6x2xf32>, %s: tensor<4x2xf32>, %i: tensor<3xi64>)
+    -> (tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>) {
+  // CHECK: wg.kernel single
+  // CHECK-SAME: loops<[] reads {{\[\[}}], []] writes [] computes f32 may_fail>
+  %0 = wg.gather %t, %i : tensor<6x2xf32>, tensor<3xi64> -> tensor<3x2xf32>
+  // CHECK: wg.kernel single
+  // CHECK-NOT: may_fail
+  %1 = wg.gather %u, %i : tensor<6x2xf32>, tensor<3xi64> -> tensor<3x2xf32>
+  // CHECK: wg.kernel single
+  // CHECK-SAME: may_fail>
+  %2 = wg.gather %s, %i : tensor<4x2xf32>, tensor<3xi64> -> tensor<3x2xf32>
+  return %0, %1, %2 : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
+}
