@@ -2,6 +2,9 @@
 
 #include "codegen/Jit.h"
 #include "codegen/MachineCode.h"
+#include "runtime/abi.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
@@ -31,8 +34,23 @@ runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &t
   return compile(module, target, /*assembly=*/true);
 }
 
-// ---- The header
-// ---------------------------------------------------------------------------------------------------------
+void addWorkspaceBytes(mlir::ModuleOp module, StringRef name, int64_t bytes) {
+  mlir::MLIRContext *context = module.getContext();
+  auto b = mlir::OpBuilder::atBlockEnd(module.getBody());
+  auto loc = mlir::UnknownLoc::get(context);
+  auto integer = b.getI64Type();
+  std::string symbol = (name + "_workspace_bytes").str();
+  mlir::SymbolTable symbols(module);
+  if (mlir::Operation *other = symbols.lookup(symbol))
+    (void)symbols.renameToUnique(other, {}); // a private function that the program calls
+  auto function = mlir::LLVM::LLVMFuncOp::create(
+      b, loc, symbol, mlir::LLVM::LLVMFunctionType::get(integer, mlir::LLVM::LLVMPointerType::get(context)));
+  b.setInsertionPointToStart(function.addEntryBlock(b));
+  mlir::Value value = mlir::LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(bytes));
+  mlir::LLVM::ReturnOp::create(b, loc, value);
+}
+
+// ---- The header -----------------------------------------------------------------------------------------------------
 
 /// Text for a C comment or string literal: on one line, and ends neither.
 static std::string inComment(StringRef text) {
@@ -90,13 +108,18 @@ std::string cHeader(const CEntry &entry) {
     row(value, "written");
   out << " *\n * Arrays are row-major and contiguous, aligned as their element type asks. What is written overlaps "
          "nothing else.\n"
-      << " * `workspace` has " << upper << "_WORKSPACE_BYTES bytes, aligned to 64; it may be NULL if that is 0.\n"
+      << " * `sizes` is for sizes that are not known when compiling; here all are, so it is not read and may be NULL.\n"
+      << " * `workspace` has " << upper << "_WORKSPACE_BYTES bytes, aligned to 64, or what " << name
+      << "_workspace_bytes(sizes)\n"
+      << " * returns: -1 if it were beyond 2^56 bytes.\n"
       << " * Returns 0, or the number of an error: " << name << "_error(code) is its text.\n"
       << (entry.errors.empty()
               ? ""
               : " * Each {} in it stands for one of the int64_t with which the workspace then begins, in order.\n")
       << " */\n"
       << "#ifndef WENGERT_" << upper << "_H\n#define WENGERT_" << upper << "_H\n\n#include <stdint.h>\n\n"
+      << "/* Of the contract between this entry and its callers; code for another is not to be called. */\n#define "
+      << upper << "_ABI_VERSION " << WG_ABI_VERSION << "\n"
       << "#define " << upper << "_WORKSPACE_BYTES " << entry.workspaceBytes << "\n#define " << upper << "_NUM_ARGS "
       << index << "\n";
   index = 0;
@@ -111,7 +134,8 @@ std::string cHeader(const CEntry &entry) {
       ++index;
     }
   out << "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nint32_t " << name
-      << "(void *const *args, void *workspace);\n\n"
+      << "(void *const *args, const int64_t *sizes, void *workspace);\nint64_t " << name
+      << "_workspace_bytes(const int64_t *sizes);\n\n"
       << "/* The text of a return code of " << name << ". */\nstatic inline const char *" << name
       << "_error(int32_t code) {\n"
       << "  static const char *const texts[] = {\"success\"";

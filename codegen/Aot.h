@@ -24,7 +24,7 @@ struct CValue {
   bool updated = false;     ///< read and written in place
 };
 
-/// A compiled entry `int32_t name(void *const *args, void *workspace)`.
+/// A compiled entry `int32_t name(void *const *args, const int64_t *sizes, void *workspace)`.
 struct CEntry {
   std::string name;              ///< a C identifier
   std::string summary;           ///< one line for the comment; may be empty
@@ -33,6 +33,9 @@ struct CEntry {
   int64_t workspaceBytes = 0;
   std::vector<std::string> errors; ///< text of the return codes 1, 2, ...
 };
+
+/// Adds `int64_t NAME_workspace_bytes(const int64_t *sizes)` to a module of the llvm dialect: of static sizes, `bytes`.
+void addWorkspaceBytes(mlir::ModuleOp module, llvm::StringRef name, int64_t bytes);
 
 /// The C header of an entry, for C99 and C++: argument order and sizes, `NAME_WORKSPACE_BYTES`, the text of each error
 /// code.

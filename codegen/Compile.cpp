@@ -92,10 +92,10 @@ public:
     }
     if (!needsArena) {
       alignas(64) char small[kSmallWorkspace];
-      return finish(entry(packed, small), small, atFault);
+      return finish(entry(packed, nullptr, small), small, atFault);
     }
     runtime::Workspace workspace = runtime::acquireWorkspace(static_cast<size_t>(info.workspaceBytes));
-    return finish(entry(packed, workspace.data()), workspace.data(), atFault);
+    return finish(entry(packed, nullptr, workspace.data()), workspace.data(), atFault);
   }
 
   void prepare() {
@@ -240,7 +240,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
        static_cast<int64_t>((*jitted)->codeBytes())});
   executable->module = std::move(*jitted);
   executable->codeBytes = executable->module->codeBytes();
-  executable->entry = executable->module->lookup<int32_t(void *const *, void *)>(name);
+  executable->entry = executable->module->lookup<int32_t(void *const *, const int64_t *, void *)>(name);
   if (!executable->entry)
     return runtime::Failure{.kind = runtime::ErrorKind::internal,
                             .message = "jit: no symbol " + name + " in the compiled module"};
@@ -285,6 +285,7 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
     return runtime::Failure{.kind = runtime::ErrorKind::io,
                             .message = "cannot make the directory " + directory + ": " + code.message()};
   std::string base = directory + "/" + name;
+  addWorkspaceBytes(module, name, info->workspaceBytes);
   runtime::Result<std::string> object = emitObject(module, target);
   if (!object.ok())
     return object.take();

@@ -39,7 +39,7 @@ public:
   runtime::Failure failure(int32_t code, const AtFault &atFault) const;
 
   /// The entry itself, its ABI and what it needs: inputs, then results that are not donated.
-  using Entry = int32_t (*)(void *const *args, void *workspace);
+  using Entry = int32_t (*)(void *const *args, const int64_t *sizes, void *workspace);
   Entry entry = nullptr;
   EntryInfo info;
   std::vector<StageReport> stages; ///< cost and size of each stage; `llvm` to machine code last, as `assembly`

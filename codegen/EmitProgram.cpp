@@ -234,10 +234,10 @@ private:
     return LLVM::GEPOp::create(b, base.getLoc(), pointerType, b.getI8Type(), base, ArrayRef<LLVM::GEPArg>{by});
   }
 
-  /// A function of straight code `(args, workspace)` that is being written: the entry or a part of it.
+  /// A function of straight code `(args, sizes, workspace)` that is being written: the entry or a part of it.
   struct Frame {
     func::FuncOp function;
-    Value args, workspace;
+    Value args, sizes, workspace;
     Block *start() { return &function.getBody().front(); }
   };
 
@@ -247,10 +247,10 @@ private:
     if (returnsCode)
       results.push_back(b.getI32Type());
     auto fn = func::FuncOp::create(b, loc, name.str(),
-                                   FunctionType::get(b.getContext(), {pointerType, pointerType}, results));
+                                   FunctionType::get(b.getContext(), {pointerType, pointerType, pointerType}, results));
     Block *block = fn.addEntryBlock();
     b.setInsertionPointToStart(block);
-    return {fn, block->getArgument(0), block->getArgument(1)};
+    return {fn, block->getArgument(0), block->getArgument(1), block->getArgument(2)};
   }
 
   Value pointerTo(Frame &frame, Place place) {
@@ -328,7 +328,7 @@ private:
           emitLaunch(frame, kernel, plan);
         func::ReturnOp::create(b, loc, mayFail ? ValueRange(code(0)) : ValueRange());
         b.restoreInsertionPoint(inEntry);
-        auto call = func::CallOp::create(b, loc, frame.function, ValueRange{entry.args, entry.workspace});
+        auto call = func::CallOp::create(b, loc, frame.function, ValueRange{entry.args, entry.sizes, entry.workspace});
         if (mayFail)
           returnIfError(entry, call.getResult(0));
       }
@@ -415,8 +415,8 @@ FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {
   // Before the llvm stage it is a function of `func`, afterwards one of LLVM's.
   if (auto function = dyn_cast<func::FuncOp>(fn)) {
     Type pointer = LLVM::LLVMPointerType::get(module.getContext());
-    Type wanted =
-        FunctionType::get(module.getContext(), {pointer, pointer}, {IntegerType::get(module.getContext(), 32)});
+    Type wanted = FunctionType::get(module.getContext(), {pointer, pointer, pointer},
+                                    {IntegerType::get(module.getContext(), 32)});
     if (function.getFunctionType() != wanted || function.isDeclaration())
       return fn->emitError("@") << entry << " is not a lowered entry: its type is " << function.getFunctionType()
                                 << ", an entry's " << wanted;

@@ -33,8 +33,8 @@ struct EntryInfo {
   std::vector<std::string> errorPlaces; ///< `file:line` of each
 };
 
-/// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr workspace)` and kernel
-/// functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
+/// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr sizes, ptr workspace)` and
+/// kernel functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
 /// `threads`, large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h); without, the program
 /// calls nothing but libm and libc.
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads,

@@ -242,8 +242,8 @@ std::optional<int64_t> constantOffset(Operation *user) {
   return std::nullopt;
 }
 
-/// The entry and its parts, functions that it calls with its own two pointers, load the pointers of `args` that its
-/// description has, those of all results among them, and address its workspace alone.
+/// The entry and its parts, functions that it calls with its own three pointers, load the pointers of `args` that its
+/// description has, those of all results among them, read no sizes, and address its workspace alone.
 LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
   int64_t inputs = info.inputs.size(), slots = inputs + llvm::count(info.donated, -1);
   llvm::SmallVector<bool> loaded(slots, false);
@@ -284,6 +284,9 @@ LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
           return failure();
     }
     for (Operation *user : frame.getArgument(1).getUsers())
+      if (!isPart(user))
+        return user->emitOpError("reads sizes, of which an entry of static sizes has none");
+    for (Operation *user : frame.getArgument(2).getUsers())
       if (isa<LLVM::GEPOp>(user))
         if (std::optional<int64_t> offset = constantOffset(user);
             !offset || *offset < 0 || *offset >= info.workspaceBytes)

@@ -2,15 +2,18 @@
  *
  * An entry is a function
  *
- *     int32_t f(void *const *args, void *workspace);
+ *     int32_t f(void *const *args, const int64_t *sizes, void *workspace);
  *
  * args       One pointer for each input, then one for each result that replaces no input, in the order of the
  *            function's signature. A result that replaces an input (a variable that is updated) is written over that
  *            input. A tensor is row-major and contiguous, its elements as DType.h says (bool: one byte, 0 or 1),
  *            aligned to its element size; 64 bytes are faster. A tensor without elements may have any pointer. A
  *            result's memory is given by the caller. The memory of two pointers is disjoint.
- * workspace  As many bytes as the entry's record says (F_WORKSPACE_BYTES in an ahead-of-time header), aligned to 64,
- *            of any contents. The first WG_WORKSPACE_HEADER bytes are a wg_workspace_header; the rest is the entry's
+ * sizes      The sizes that the entry was compiled for any of, in the order of its signature. An entry of static sizes,
+ *            as all are today, does not read it: it may be null.
+ * workspace  As many bytes as the entry's record says for these sizes (in an ahead-of-time object: what
+ *            f_workspace_bytes(sizes) returns, -1 if they are beyond 2^56; F_WORKSPACE_BYTES), aligned to 64, of any
+ *            contents. The first WG_WORKSPACE_HEADER bytes are a wg_workspace_header; the rest is the entry's
  *            own. A workspace serves one call at a time; calls on different workspaces run at once without a lock.
  * returns    0, or 1 + an index into the entry's table of located errors: text, and the user's file and line. After
  *            an error the memory of results that replace no input holds unspecified values; inputs, those that are
@@ -28,7 +31,11 @@
 extern "C" {
 #endif
 
-typedef int32_t (*wg_entry)(void *const *args, void *workspace);
+/* Of this contract; code for another is not to be called. 1: without sizes. */
+#define WG_ABI_VERSION 2
+
+typedef int32_t (*wg_entry)(void *const *args, const int64_t *sizes, void *workspace);
+typedef int64_t (*wg_workspace_bytes)(const int64_t *sizes);
 
 #define WG_WORKSPACE_HEADER 64
 

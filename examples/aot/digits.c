@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     if (i < INPUTS && (!file || fread(args[i], 4, elements[i], file) != elements[i]))
       return fprintf(stderr, "cannot read argument %d\n", i), 1;
   }
-  int32_t code = digits_gradient(args, workspace);
+  int32_t code = digits_gradient(args, NULL, workspace);
   if (code)
     return fprintf(stderr, "%s\n", digits_gradient_error(code)), 1;
   printf("from C: loss %.6f", *(float *)args[INPUTS]);

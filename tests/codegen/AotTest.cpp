@@ -25,7 +25,7 @@ const char *const kEntry = R"(
     llvm.store %r, %y {alignment = 4 : i64} : vector<16xf32>, !llvm.ptr
     return
   }
-  func.func @step(%args: !llvm.ptr, %workspace: !llvm.ptr) -> i32 {
+  func.func @step(%args: !llvm.ptr, %sizes: !llvm.ptr, %workspace: !llvm.ptr) -> i32 {
     %null = llvm.mlir.zero : !llvm.ptr
     %bad = llvm.icmp "eq" %workspace, %null : !llvm.ptr
     %code = arith.extui %bad : i1 to i32
@@ -50,10 +50,10 @@ int main(void) {
   int i;
   args[0] = x, args[1] = y;
   for (i = 0; i < 16; ++i) x[i] = (float)i / 4 - 2;
-  if (step(args, workspace)) return 1;
+  if (step(args, 0, workspace)) return 1;
   for (i = 0; i < 16; ++i)
     if (fabs(y[i] - (tanh(x[i]) + sin(x[i]))) > 1e-6) return 2;
-  printf("%s", step_error(step(args, 0)));
+  printf("%s", step_error(step(args, 0, 0)));
   return 0;
 }
 )";

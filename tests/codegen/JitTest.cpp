@@ -18,7 +18,7 @@ TEST(JitTest, AnEntryRunsAndCallsItsPrivateFunction) {
       llvm.store %y, %q : f32, !llvm.ptr
       return
     }
-    func.func @f(%args: !llvm.ptr, %workspace: !llvm.ptr) -> i32 {
+    func.func @f(%args: !llvm.ptr, %sizes: !llvm.ptr, %workspace: !llvm.ptr) -> i32 {
       %p = llvm.load %args : !llvm.ptr -> !llvm.ptr
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -34,7 +34,7 @@ TEST(JitTest, AnEntryRunsAndCallsItsPrivateFunction) {
   ASSERT_TRUE(module);
   float data[] = {1, 2, 3, 4};
   void *args[] = {data};
-  EXPECT_EQ(module->lookup<int32_t(void *const *, void *)>("f")(args, nullptr), 0);
+  EXPECT_EQ(module->lookup<int32_t(void *const *, const int64_t *, void *)>("f")(args, nullptr, nullptr), 0);
   EXPECT_EQ(std::vector<float>(data, data + 4), (std::vector<float>{2, 4, 6, 4}));
   EXPECT_EQ(module->lookup("twice"), nullptr);
   EXPECT_EQ(module->lookup("no_such"), nullptr);

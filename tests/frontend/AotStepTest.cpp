@@ -31,9 +31,11 @@ int main(int argc, char **argv) {
     if (i < inputs && fread(args[i], 1, bytes, file) != (size_t)bytes)
       return 4;
   }
+  if (digits_step_workspace_bytes(NULL) != DIGITS_STEP_WORKSPACE_BYTES)
+    return 6;
   void *workspace = aligned_alloc(64, (DIGITS_STEP_WORKSPACE_BYTES + 64) / 64 * 64);
   for (int step = 0; step < 10; ++step) {
-    int32_t code = digits_step(args, workspace);
+    int32_t code = digits_step(args, NULL, workspace);
     if (code)
       return fprintf(stderr, "%s\n", digits_step_error(code)), 5;
     printf("%a\n", *(float *)args[inputs]);

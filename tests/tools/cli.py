@@ -203,7 +203,7 @@ _Alignas(64) static char workspace[PRODUCT_WORKSPACE_BYTES + 64];
 int main(void) {
   double a[3] = {1, 2, 3}, b[3] = {4, 5, 6}, c[3];
   void *args[PRODUCT_NUM_ARGS] = {a, b, c};
-  int32_t code = product(args, workspace);
+  int32_t code = product(args, 0, workspace);
   printf("%d %g %g %g\\n", code, c[0], c[1], c[2]);
   return 0;
 }
@@ -487,7 +487,7 @@ def test_a_program_at_stage_llvm_cannot_be_run(folder):
 
 
 LOWERED = """
-func.func @f(%args: !llvm.ptr, %workspace: !llvm.ptr) -> i32 attributes {wg.inputs = [tensor<2xf32>], wg.results = [tensor<2xf32>],
+func.func @f(%args: !llvm.ptr, %sizes: !llvm.ptr, %workspace: !llvm.ptr) -> i32 attributes {wg.inputs = [tensor<2xf32>], wg.results = [tensor<2xf32>],
     wg.donated = array<i64: -1>, wg.workspace_bytes = 64 : i64, wg.errors = [], wg.error_places = []} {
   %p = llvm.load %args : !llvm.ptr -> !llvm.ptr
   %slot = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -521,6 +521,7 @@ def test_a_lowered_entry_fits_its_description(folder):
     write_npy(a, [1, 2.5], "f32")
     for before, after, *phrases in [
         ("%workspace: !llvm.ptr)", "%workspace: i64)", "not a lowered entry", "its type is"),
+        ("%ok =", "%n = llvm.load %sizes : !llvm.ptr -> i64\n  %ok =", "reads sizes, of which an entry of static sizes has none"),
         ("wg.workspace_bytes = 64", "wg.workspace_bytes = -64", "wg.workspace_bytes is -64"),
         ("wg.workspace_bytes = 64", "wg.workspace_bytes = 9223372036854775807", "2^56 at most"),
         ("wg.inputs = [tensor<2xf32>]", "wg.inputs = [tensor<2x1x1x1x1x1x1x1x1x1x1x1xf32>]", "static types of values"),
