@@ -221,8 +221,12 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
     if (options.reached)
       options.reached(stage, executable->stages.empty() ? 0 : executable->stages.back().ops);
   };
-  if (failed(runPipeline(module, name, from, Stage::llvm, options.target, &executable->stages, &executable->kernels,
-                         each)))
+  if (failed(runPipeline(module, name, from, Stage::llvm,
+                         {.target = options.target,
+                          .passes = options.passes,
+                          .reports = &executable->stages,
+                          .kernels = &executable->kernels,
+                          .each = each})))
     return diagnostics.take("compilation failed without a message");
   if (failed(info))
     return diagnostics.take("the lowered entry has no description");
@@ -250,7 +254,8 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
 
 runtime::Status compileToObject(ModuleOp module, StringRef function, const Target &target, const std::string &directory,
                                 const std::string &name, ArrayRef<std::string> inputNames,
-                                ArrayRef<std::string> resultNames, Stage from, bool trustLowered) {
+                                ArrayRef<std::string> resultNames, Stage from, bool trustLowered,
+                                const std::vector<PassesAfter> &passes) {
   OwnedModule owned{module};
   DiagnosticScope diagnostics(module.getContext());
   if (runtime::Status status = checkModule(module, function, from, trustLowered, diagnostics); !status.ok())
@@ -258,13 +263,12 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   FailureOr<EntryInfo> info = failure();
   if (failed(rename(module, function, name)))
     return diagnostics.take("renaming the entry failed");
-  if (failed(runPipeline(
-          module, name, from, Stage::llvm, target, nullptr, nullptr,
-          [&](Stage stage) {
-            if (stage == Stage::lowered)
-              info = readEntryInfo(module, name);
-          },
-          /*threads=*/false)) ||
+  auto read = [&](Stage stage) {
+    if (stage == Stage::lowered)
+      info = readEntryInfo(module, name);
+  };
+  if (failed(runPipeline(module, name, from, Stage::llvm,
+                         {.target = target, .threads = false, .passes = passes, .each = read})) ||
       failed(info))
     return diagnostics.take("compilation failed without a message");
   CEntry entry;

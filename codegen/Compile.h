@@ -16,6 +16,7 @@ struct CompileOptions {
   /// Take a module at stage lowered too. Its text is machine code with its author's rights: compiling and running it
   /// is running a program of theirs.
   bool trustLowered = false;
+  std::vector<PassesAfter> passes; ///< the caller's own, by the stage that they follow
   /// Told each stage that is reached, and how many ops the program has there. Outlives the call.
   llvm::function_ref<void(Stage stage, int64_t ops)> reached = {};
 };
@@ -62,7 +63,7 @@ runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function,
                                 const std::string &directory, const std::string &name,
                                 llvm::ArrayRef<std::string> inputNames = {},
                                 llvm::ArrayRef<std::string> resultNames = {}, Stage from = Stage::traced,
-                                bool trustLowered = false);
+                                bool trustLowered = false, const std::vector<PassesAfter> &passes = {});
 
 /// Why a module at stage lowered is not taken; `what` is the program.
 runtime::Failure untrustedFailure(const std::string &what);

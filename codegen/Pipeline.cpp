@@ -1,176 +1,181 @@
 #include "codegen/Pipeline.h"
 
 #include "codegen/LowerToLLVM.h"
-#include "ir/Calls.h"
 #include "ir/Kernels.h"
 #include "passes/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 
 using namespace mlir;
 
 namespace wg::codegen {
 
-static constexpr llvm::StringLiteral kStageNames[kNumStages] = {"traced",  "dropped", "simplified", "fused",
-                                                                "lowered", "llvm",    "assembly"};
+llvm::ArrayRef<StageInfo> stages() {
+  static constexpr StageInfo kStages[kNumStages] = {
+      {Stage::traced, "traced", "", "what the program did, op by op, its gradients written out by the rules"},
+      {Stage::dropped, "dropped", "wg-drop",
+       "calls are inlined and cotangents that nobody reads go, while each op is still the one that a rule wrote: what "
+       "is "
+       "erased here is what the certificate lists"},
+      {Stage::simplified, "simplified", "wg-simplify",
+       "gradients end, ops fold and merge: no gradient is taken any more, and no kernel should form of what folds "
+       "away"},
+      {Stage::fused, "fused", "wg-fuse",
+       "products get their form and order, and ops join kernels: the last place where a program is tensors"},
+      {Stage::lowered, "lowered", "wg-lower",
+       "loops are written for each kernel and memory is planned: all that decides speed is decided here"},
+      {Stage::llvm, "llvm", "wg-to-llvm",
+       "exp and its like become polynomials, loops become blocks: what LLVM's code generator reads"},
+      {Stage::assembly, "assembly", "",
+       "machine code, by LLVM's code generator alone: kernels are written as they run"},
+  };
+  return kStages;
+}
 
-StringRef nameOf(Stage stage) { return kStageNames[static_cast<int>(stage)]; }
+StringRef nameOf(Stage stage) { return stages()[static_cast<int>(stage)].name; }
 
 std::optional<Stage> parseStage(StringRef name) {
-  for (int i = 0; i < kNumStages; ++i)
-    if (name == kStageNames[i])
-      return static_cast<Stage>(i);
+  for (const StageInfo &info : stages())
+    if (name == info.name)
+      return info.stage;
   return std::nullopt;
 }
 
 std::string stageNames() {
   std::string text;
-  for (StringRef name : kStageNames)
-    text += (text.empty() ? "" : ", ") + name.str();
+  for (const StageInfo &info : stages())
+    text += (text.empty() ? "" : ", ") + info.name.str();
   return text;
 }
 
-/// Replaces each wg.call by its callee's body: kernels form across calls. Each body is copied once for each call of it.
-LogicalResult inlineCalls(func::FuncOp function, bool keepDerivatives) {
-  SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  if (failed(ir::calleesFirst(function, symbols)))
-    return failure();
-  SmallVector<ir::CallOp> waiting;
-  auto await = [&](Operation *root) { root->walk([&](ir::CallOp call) { waiting.push_back(call); }); };
-  await(function);
-  while (!waiting.empty()) {
-    ir::CallOp call = waiting.pop_back_val();
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (keepDerivatives && callee->hasAttr(ir::kVjpAttr))
-      continue;
-    if (callee.isDeclaration())
-      return call.emitOpError("calls @") << call.getCallee() << ", which has no body";
-    OpBuilder b(call);
-    IRMapping mapping;
-    mapping.map(callee.getArguments(), call.getOperands());
-    Block &body = callee.getBody().front();
-    for (Operation &op : body.without_terminator())
-      await(b.clone(op, mapping));
-    SmallVector<Value> results;
-    for (Value value : body.getTerminator()->getOperands())
-      results.push_back(mapping.lookupOrDefault(value));
-    call->replaceAllUsesWith(results);
-    call.erase();
+namespace {
+
+/// The one program of a module, where nobody says which.
+func::FuncOp onlyPublic(ModuleOp module) {
+  func::FuncOp found;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal()) {
+      if (found)
+        return {};
+      found = function;
+    }
+  return found;
+}
+
+/// That of the pipeline; in a text pipeline, the one that is named.
+std::optional<Target> targetOf(ModuleOp module, const PipelineOptions *options, StringRef cpu) {
+  if (options)
+    return options->target;
+  std::optional<Target> target = cpu.empty() ? Target::host() : Target::named(cpu.str());
+  if (!target)
+    module.emitError("LLVM knows no x86-64 processor `") << cpu << "`";
+  return target;
+}
+
+/// What passes of lowered programs write, which a tool may not have loaded.
+void insertLowered(DialectRegistry &registry) {
+  registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
+                  vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
+}
+
+/// The stage *lowered*: the last place that knows tensors. Memory is planned and loops are written.
+struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Lower)
+  Lower() = default;
+  Lower(StringRef name, const PipelineOptions *options) : options(options) { function = name.str(); }
+  Lower(const Lower &other) : PassWrapper(other), options(other.options) {}
+  StringRef getArgument() const override { return "wg-lower"; }
+  StringRef getDescription() const override { return "The stage lowered: plan memory, write the loops of each kernel"; }
+
+  void getDependentDialects(DialectRegistry &registry) const override { insertLowered(registry); }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    func::FuncOp entry = function.empty() ? onlyPublic(module) : module.lookupSymbol<func::FuncOp>(function);
+    if (!entry || entry.isExternal()) {
+      module.emitError("wg-lower: ") << (function.empty() ? "name the program with function=NAME"
+                                                          : "no function @" + function + " in the module");
+      return signalPassFailure();
+    }
+    for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (other != entry)
+        other.erase();
+    for (Operation &op : entry.getBody().front().without_terminator()) {
+      auto kernel = dyn_cast<ir::KernelOp>(op);
+      if (kernel ? bool(kernel.getLoopsAttr()) : isa<ir::ReshapeOp, ir::ConstantOp>(op))
+        continue;
+      op.emitOpError(kernel ? "has no loops, which wg-fuse-kernels decides"
+                            : "is outside of a kernel: run wg-fuse first");
+      return signalPassFailure();
+    }
+    EntryInfo info;
+    std::vector<KernelReport> ignored;
+    std::optional<Target> target = targetOf(module, options, cpu);
+    if (!target || failed(emitProgram(module, entry, *target, options ? options->threads : bool(threads), info,
+                                      options && options->kernels ? *options->kernels : ignored)))
+      signalPassFailure();
   }
-  return success();
-}
 
-static LogicalResult runPasses(func::FuncOp function, llvm::function_ref<void(OpPassManager &)> build) {
-  PassManager pm(function.getContext(), func::FuncOp::getOperationName());
-  pm.enableVerifier(std::getenv("WENGERT_VERIFY") != nullptr);
-  build(pm);
-  return pm.run(function);
-}
+  Option<std::string> function{*this, "function", llvm::cl::desc("the program [the only public function]")};
+  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM's name of the processor [this one]")};
+  Option<bool> threads{*this, "threads", llvm::cl::desc("share large kernels among threads"), llvm::cl::init(true)};
+  const PipelineOptions *options = nullptr;
+};
 
-/// Kernels are made of wg ops on static sizes; anything else ends here, with its name and line.
-static LogicalResult checkCompilable(func::FuncOp function) {
-  auto isStatic = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return !tensor || tensor.hasStaticShape();
-  };
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (!isStatic(type)) {
-      InFlightDiagnostic diagnostic = function.emitError()
-                                      << "argument " << i << " of @" << function.getName() << " is " << type
-                                      << ", and machine code is made for static sizes";
-      diagnostic.attachNote()
-          << "give the sizes of all arguments (wengert compile --types, or the pass wg-infer-shapes)";
-      return diagnostic;
-    }
-  if (!function.getBody().hasOneBlock())
-    return function.emitError() << "@" << function.getName() << " has " << function.getBody().getBlocks().size()
-                                << " blocks; a program of wg ops has one";
-  std::function<LogicalResult(Block &)> check = [&](Block &block) -> LogicalResult {
-    for (Operation &op : block) {
-      if (!llvm::all_of(op.getResultTypes(), isStatic))
-        return op.emitOpError() << "has the type " << op.getResultTypes().front()
-                                << ", whose sizes do not follow from the arguments'";
-      for (Type type : op.getResultTypes())
-        if (auto tensor = dyn_cast<RankedTensorType>(type);
-            tensor && isa<Float16Type, BFloat16Type>(tensor.getElementType()))
-          return op.emitOpError() << "has the type " << type << ": there is no machine code for f16 and bf16 yet";
-      bool returns = op.hasTrait<OpTrait::IsTerminator>();
-      if (!returns && (!isa_and_nonnull<ir::WGDialect>(op.getDialect()) || isa<ir::DimOp, ir::SizeOp, ir::CallOp>(op)))
-        return op.emitOpError() << "has no compiled form; machine code is made of wg ops on tensors";
-      for (Value operand : op.getOperands())
-        if (!isa<RankedTensorType>(operand.getType()))
-          return op.emitOpError() << "reads a value of type " << operand.getType()
-                                  << "; machine code is made of wg ops on tensors";
-      if (auto kernel = dyn_cast<ir::KernelOp>(op); kernel && failed(check(*kernel.getBlock())))
-        return failure();
-    }
-    return success();
-  };
-  return check(function.getBody().front());
-}
-
-/// Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. So each body
-/// is fused again by itself. Where one kernel comes out of it, as it does from those that Fuse made, the one in the
-/// text stays; else those that come out take its place.
-static LogicalResult fuseAgain(func::FuncOp function) {
-  for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op))
-      return op.emitOpError("is outside of a kernel: the program is not at stage fused");
-  SymbolTable symbols(function->getParentOfType<ModuleOp>());
-  for (auto kernel : llvm::make_early_inc_range(function.getBody().front().getOps<ir::KernelOp>())) {
-    Location loc = kernel.getLoc();
-    OpBuilder b(function.getContext());
-    auto alone = func::FuncOp::create(b, loc, "kernel",
-                                      b.getFunctionType(kernel.getInputs().getTypes(), kernel.getResultTypes()));
-    alone.setPrivate();
-    symbols.insert(alone); // takes a free name
-    Block *block = alone.addEntryBlock();
-    b.setInsertionPointToStart(block);
-    IRMapping mapping;
-    mapping.map(kernel.getBlock()->getArguments(), block->getArguments());
-    for (Operation &op : kernel.getBlock()->without_terminator())
-      b.clone(op, mapping);
-    SmallVector<Value> results;
-    for (Value value : kernel.getYield().getValues())
-      results.push_back(mapping.lookup(value));
-    func::ReturnOp::create(b, loc, results);
-    LogicalResult fused = checkCompilable(alone);
-    if (succeeded(fused))
-      fused = runPasses(alone, passes::addFuse);
-    if (succeeded(fused)) {
-      auto one = dyn_cast<ir::KernelOp>(block->front());
-      bool stays = one && one.getKind() == kernel.getKind() && &*std::next(block->begin()) == block->getTerminator() &&
-                   one.getNumResults() == kernel.getNumResults() &&
-                   llvm::all_of(block->getTerminator()->getOperands(),
-                                [&](Value value) { return value.getDefiningOp() == one; });
-      if (!stays) {
-        OpBuilder at(kernel);
-        IRMapping back;
-        back.map(block->getArguments(), kernel.getInputs());
-        for (Operation &op : block->without_terminator())
-          at.clone(op, back);
-        SmallVector<Value> values;
-        for (Value value : block->getTerminator()->getOperands())
-          values.push_back(back.lookup(value));
-        kernel->replaceAllUsesWith(values);
-        kernel.erase();
-      }
-    }
-    symbols.erase(alone);
-    if (failed(fused))
-      return failure();
+/// The stage *llvm*.
+struct ToLLVM : PassWrapper<ToLLVM, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ToLLVM)
+  ToLLVM() = default;
+  explicit ToLLVM(const PipelineOptions *options) : options(options) {}
+  ToLLVM(const ToLLVM &other) : PassWrapper(other), options(other.options) {}
+  StringRef getArgument() const override { return "wg-to-llvm"; }
+  StringRef getDescription() const override {
+    return "The stage llvm: expand functions, loops to blocks, the llvm dialect";
   }
-  for (auto kernel : function.getOps<ir::KernelOp>()) // whatever the text says of them
-    kernel.describe();
-  ir::decideWhoChecks(function);
-  return success();
+
+  void getDependentDialects(DialectRegistry &registry) const override { insertLowered(registry); }
+
+  void runOnOperation() override {
+    std::optional<Target> target = targetOf(getOperation(), options, cpu);
+    if (!target || failed(lowerToLLVM(getOperation(), *target)))
+      signalPassFailure();
+  }
+
+  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM's name of the processor [this one]")};
+  const PipelineOptions *options = nullptr;
+};
+
+void addStage(Stage stage, StringRef function, const PipelineOptions &options, OpPassManager &modules) {
+  switch (stage) {
+  case Stage::traced:
+  case Stage::assembly: break;
+  case Stage::dropped: return passes::addDrop(modules, function);
+  case Stage::simplified: return passes::addSimplify(modules.nest<func::FuncOp>());
+  case Stage::fused: return passes::addFuse(modules.nest<func::FuncOp>());
+  case Stage::lowered: return modules.addPass(std::make_unique<Lower>(function, &options));
+  case Stage::llvm: return modules.addPass(std::make_unique<ToLLVM>(&options));
+  }
 }
+
+LogicalResult runPasses(ModuleOp module, bool verify, llvm::function_ref<LogicalResult(OpPassManager &)> build) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(verify);
+  return failed(build(pm)) ? failure() : pm.run(module);
+}
+
+} // namespace
 
 static int64_t countOps(Operation *root) {
   int64_t count = 0;
@@ -179,62 +184,55 @@ static int64_t countOps(Operation *root) {
   return count;
 }
 
-LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to, const Target &target,
-                          std::vector<StageReport> *reports, std::vector<KernelReport> *kernels,
-                          llvm::function_ref<void(Stage)> each, bool threads) {
+LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to, const PipelineOptions &options) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
     return module.emitError("no function @") << name << " in the module";
   auto clock = [] { return std::chrono::steady_clock::now(); };
+  bool verify = std::getenv("WENGERT_VERIFY") != nullptr;
+  auto dropOthers = [&] {
+    for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (other != function)
+        other.erase();
+  };
+  if (from > Stage::traced && from < Stage::lowered)
+    dropOthers();
   for (int i = static_cast<int>(from); i <= static_cast<int>(to); ++i) {
     Stage stage = static_cast<Stage>(i);
-    if (stage != from) {
-      auto start = clock();
-      LogicalResult result = success();
-      switch (stage) {
-      case Stage::traced:
-      case Stage::assembly: break;
-      case Stage::dropped:
-        // First, while each op is still the one that the rules wrote: what is erased here
-        // is what the certificate lists.
-        result = inlineCalls(function);
-        if (succeeded(result))
-          result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createDropDeadGradients()); });
-        break;
-      case Stage::simplified: result = runPasses(function, passes::addSimplify); break;
-      case Stage::fused:
-        result = runPasses(function, [](OpPassManager &pm) { pm.addPass(passes::createOpenKernels()); });
-        if (succeeded(result))
-          result = checkCompilable(function);
-        if (succeeded(result))
-          result = runPasses(function, passes::addFuse);
-        break;
-      case Stage::lowered: {
-        // The last place that knows tensors: memory is planned and loops are written.
-        if (from == Stage::fused && (failed(checkCompilable(function)) || failed(fuseAgain(function))))
-          return failure();
-        EntryInfo info;
-        std::vector<KernelReport> ignored;
-        for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-          if (other != function)
-            other.erase();
-        result = emitProgram(module, function, target, threads, info, kernels ? *kernels : ignored);
-        break;
-      }
-      case Stage::llvm: result = lowerToLLVM(module, target); break;
-      }
-      if (failed(result))
+    auto start = clock();
+    if (stage != from && failed(runPasses(module, verify, [&](OpPassManager &modules) {
+          if (stage == Stage::lowered && from == Stage::fused) // kernels of a text
+            modules.addPass(passes::createFuseKernels());
+          addStage(stage, name, options, modules);
+          return success();
+        })))
+      return failure();
+    if (stage == Stage::dropped && from == Stage::traced)
+      dropOthers();
+    for (const PassesAfter &extra : options.passes)
+      if (extra.stage == stage && failed(runPasses(module, /*verify=*/true, [&](OpPassManager &modules) {
+            std::string problem;
+            llvm::raw_string_ostream text(problem);
+            if (succeeded(parsePassPipeline(extra.pipeline, modules, text)))
+              return success();
+            module.emitError("the passes after stage ") << nameOf(stage) << ": " << StringRef(problem).trim();
+            return LogicalResult(failure());
+          })))
         return failure();
-      if (reports)
-        reports->push_back({stage, std::chrono::duration<double, std::milli>(clock() - start).count(),
-                            countOps(stage < Stage::lowered ? function.getOperation() : module.getOperation())});
-    } else if (reports && from == Stage::traced) {
-      reports->push_back({stage, 0, countOps(function)});
-    }
-    if (each)
-      each(stage);
+    if (options.reports && (stage != from || from == Stage::traced))
+      options.reports->push_back(
+          {stage, stage == from ? 0 : std::chrono::duration<double, std::milli>(clock() - start).count(),
+           countOps(stage < Stage::lowered ? function.getOperation() : module.getOperation())});
+    if (options.each)
+      options.each(stage);
   }
   return success();
+}
+
+void registerStages() {
+  passes::registerPasses();
+  registerPass([] { return std::make_unique<Lower>(); });
+  registerPass([] { return std::make_unique<ToLLVM>(); });
 }
 
 } // namespace wg::codegen

@@ -28,16 +28,38 @@ struct StageReport {
   int64_t ops = 0; ///< in the entry's function (and, once lowered, in the whole module)
 };
 
-/// Replaces each wg.call in `function` by its callee's body; one whose callee names its own derivative stays if
-/// `keepDerivatives`. A function that calls itself is an error at the call.
-mlir::LogicalResult inlineCalls(mlir::func::FuncOp function, bool keepDerivatives = false);
+/// One stage of the pipeline: what it is called, the pass (or pipeline of passes) that `wengert-opt` knows it by, and
+/// why it stands where it stands. A stage is what its pass does, and nothing else.
+struct StageInfo {
+  Stage stage;
+  llvm::StringLiteral name;
+  llvm::StringLiteral pass; ///< empty: the start, and what is no IR any more
+  llvm::StringLiteral reason;
+};
+llvm::ArrayRef<StageInfo> stages();
 
-/// Takes `function` of `module` from stage `from` to stage `to` (at most llvm), in place. `reports` and
-/// `kernels` may be null. `each` is called after every stage reached. `threads`: whether large kernels are
-/// shared among the runtime's threads.
+/// Passes of the caller's, run when a stage has been reached: a pipeline in MLIR's text form, of the whole module, such
+/// as `func.func(cse,wg-fold-constants)`.
+struct PassesAfter {
+  Stage stage;
+  std::string pipeline;
+};
+
+struct PipelineOptions {
+  Target target = Target::host();
+  bool threads = true; ///< whether large kernels are shared among the runtime's threads
+  std::vector<PassesAfter> passes;
+  std::vector<StageReport> *reports = nullptr;
+  std::vector<KernelReport> *kernels = nullptr;
+  llvm::function_ref<void(Stage)> each = {}; ///< called after every stage reached; outlives the call
+};
+
+/// Takes `function` of `module` from stage `from` to stage `to` (at most llvm), in place. When calls have been inlined,
+/// the other functions go.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, llvm::StringRef function, Stage from, Stage to,
-                                const Target &target, std::vector<StageReport> *reports = nullptr,
-                                std::vector<KernelReport> *kernels = nullptr, llvm::function_ref<void(Stage)> each = {},
-                                bool threads = true);
+                                const PipelineOptions &options = {});
+
+/// All passes and stages by name, for tools that read pipelines.
+void registerStages();
 
 } // namespace wg::codegen

@@ -48,7 +48,7 @@ std::string ConcreteFunction::text(Stage stage) const {
   OwningOpRef<ModuleOp> module = code.staticModule(self().calledAt);
   detail::Diagnostics diagnostics;
   auto reached = std::min(wanted, codegen::Stage::llvm);
-  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached, codegen::Target::host())))
+  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached)))
     detail::raise(diagnostics.take("the function cannot be brought to this stage"), self().calledAt);
   if (stage != Stage::assembly)
     return print(*module);

@@ -5,6 +5,7 @@
 #include "autodiff/Forward.h"
 #include "codegen/Pipeline.h"
 #include "ir/Calls.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
@@ -105,7 +106,7 @@ std::shared_ptr<Derivative> ConcreteState::differentiate(const std::vector<uint3
   // Differentiated as a whole: pair by pair, each level of calls would return the residuals of all below it.
   auto function = module->lookupSymbol<func::FuncOp>(code->entry());
   FailureOr<autodiff::FunctionPair> pair = failure();
-  if (succeeded(codegen::inlineCalls(function, /*keepDerivatives=*/true)))
+  if (succeeded(passes::inlineCalls(function, /*keepDerivatives=*/true)))
     pair = autodiff::functionPair(function, places, targets);
   if (failed(pair))
     raise(diagnostics.take("the function has no derivative"), where);
@@ -192,7 +193,7 @@ std::shared_ptr<const TangentFunction> ConcreteState::tangent(const std::vector<
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(code->module()->clone());
   auto function = module->lookupSymbol<func::FuncOp>(code->entry());
   // As a whole: its calls are inlined, so nothing is computed twice once it is compiled.
-  if (failed(codegen::inlineCalls(function, /*keepDerivatives=*/true)))
+  if (failed(passes::inlineCalls(function, /*keepDerivatives=*/true)))
     raise(diagnostics.take("the function has no derivative"), where);
   function.removeArgAttrsAttr();
   function.removeResAttrsAttr();

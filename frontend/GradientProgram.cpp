@@ -9,6 +9,7 @@
 #include "autodiff/Outline.h"
 #include "codegen/Pipeline.h"
 #include "ir/Build.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
@@ -525,7 +526,7 @@ GradientProgram TapeToProgram::finish(Operation *marker, ArrayRef<Value> outputs
 
 /// The function for many cotangents or tangents at once; null after an error.
 func::FuncOp TapeToProgram::inLanes(func::FuncOp function, GradientProgram &program) {
-  if (failed(codegen::inlineCalls(function)))
+  if (failed(passes::inlineCalls(function)))
     return {};
   SmallVector<unsigned> places;
   for (auto [i, input] : llvm::enumerate(program.inputs))

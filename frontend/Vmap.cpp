@@ -9,6 +9,7 @@
 #include "codegen/Pipeline.h"
 #include "ir/Build.h"
 #include "ir/Rules.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
@@ -254,7 +255,7 @@ LogicalResult AllLanes::call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, 
   if (count_ != dynamic) {
     int64_t laneBytes = 0;
     if (options_.chunk_size == 0 && options_.memory_limit > 0) {
-      if (failed(codegen::inlineCalls(lane_, /*keepDerivatives=*/true)))
+      if (failed(passes::inlineCalls(lane_, /*keepDerivatives=*/true)))
         return failure();
       laneBytes = autodiff::laneBytes(lane_, places);
     }
@@ -276,7 +277,7 @@ LogicalResult AllLanes::call(ArrayRef<Value> inputs, ArrayRef<unsigned> places, 
 FailureOr<func::FuncOp> AllLanes::write() {
   // A called function may draw: the ops that make the next key are to be seen here.
   if (llvm::any_of(concrete_.assigned, [&](size_t input) { return isGenerator(input); }) &&
-      failed(codegen::inlineCalls(lane_, /*keepDerivatives=*/true)))
+      failed(passes::inlineCalls(lane_, /*keepDerivatives=*/true)))
     return failure();
   std::string name = lane_.getSymName().str();
   (void)symbols_.rename(lane_, "lane"); // or it keeps its name, and the other gets a new one

@@ -31,7 +31,7 @@
 using namespace mlir;
 
 namespace wg::passes {
-#define GEN_PASS_DEF_FUSE
+#define GEN_PASS_DEF_GROUPOPS
 #include "passes/Passes.h.inc"
 
 namespace {
@@ -521,7 +521,7 @@ private:
   llvm::DenseSet<Operation *> renamed;            ///< reshapes that somebody reads from memory
 };
 
-struct Fuse : impl::FuseBase<Fuse> {
+struct GroupOps : impl::GroupOpsBase<GroupOps> {
   using Base::Base;
   void runOnOperation() override {
     if (getOperation().isExternal() || !getOperation().getBody().hasOneBlock())

@@ -19,11 +19,19 @@ void addSimplify(OpPassManager &functions) {
   functions.addPass(createCSEPass());
 }
 
+/// First, while each op is still the one that the rules wrote: what is erased here is what the certificate lists.
+void addDrop(OpPassManager &modules, StringRef function) {
+  modules.addPass(createInlineCalls(InlineCallsOptions{function.str()}));
+  modules.nest<func::FuncOp>().addPass(createDropDeadGradients());
+}
+
 /// Products first: those that become sums of products join their neighbours, and a transpose that is left explicit is a
 /// view to its readers.
 void addFuse(OpPassManager &functions) {
+  functions.addPass(createOpenKernels());
+  functions.addPass(createCheckCompilable());
   functions.addPass(createArrangeProducts());
-  functions.addPass(createFuse());
+  functions.addPass(createGroupOps());
 }
 
 void registerPasses() {
@@ -33,10 +41,18 @@ void registerPasses() {
   registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createArrangeProducts(); });
-  registerPass([] { return createFuse(); });
-  PassPipelineRegistration<>(
-      "wg-simplify", "What the stage simplified runs: end gradients, open kernels, canonicalise, fold constants, merge",
-      [](OpPassManager &modules) { addSimplify(modules.nest<func::FuncOp>()); });
+  registerPass([] { return createGroupOps(); });
+  registerPass([] { return createInlineCalls(); });
+  registerPass([] { return createCheckCompilable(); });
+  registerPass([] { return createFuseKernels(); });
+  PassPipelineRegistration<>("wg-drop", "The stage dropped: inline calls, drop dead gradients",
+                             [](OpPassManager &modules) { addDrop(modules); });
+  PassPipelineRegistration<>("wg-fuse",
+                             "The stage fused: open kernels, check that all is compilable, arrange products, group ops",
+                             [](OpPassManager &modules) { addFuse(modules.nest<func::FuncOp>()); });
+  PassPipelineRegistration<>("wg-simplify",
+                             "The stage simplified: end gradients, open kernels, canonicalise, fold constants, merge",
+                             [](OpPassManager &modules) { addSimplify(modules.nest<func::FuncOp>()); });
 }
 
 } // namespace wg::passes

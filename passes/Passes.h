@@ -16,8 +16,20 @@ namespace wg::passes {
 /// What the stage *simplified* and `wengert-opt --wg-simplify` run on each function. No gradient is taken afterwards.
 void addSimplify(mlir::OpPassManager &functions);
 
-/// What makes the kernels of the stage *fused*: products are arranged, then ops are grouped.
+/// What the stage *fused* and `wengert-opt --wg-fuse` run on each function: kernels of a text are opened, what has no
+/// machine code is refused, products are arranged, ops are grouped.
 void addFuse(mlir::OpPassManager &functions);
+
+/// What the stage *dropped* and `wengert-opt --wg-drop` run: calls of `function` (empty: of all public ones) are
+/// inlined, cotangents that nobody reads go.
+void addDrop(mlir::OpPassManager &modules, llvm::StringRef function = {});
+
+/// Replaces each wg.call in `function` by its callee's body; one whose callee names its own derivative stays if
+/// `keepDerivatives`. A function that calls itself is an error at the call.
+mlir::LogicalResult inlineCalls(mlir::func::FuncOp function, bool keepDerivatives = false);
+
+/// Kernels are made of wg ops on static sizes; an error at what is anything else.
+mlir::LogicalResult checkCompilable(mlir::func::FuncOp function);
 
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.
@@ -27,7 +39,8 @@ mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir
 /// `f32[8,3];i64[?]` as tensor types; a failure where the text is none, or where there is no such tensor.
 runtime::Result<llvm::SmallVector<mlir::Type>> parseTypes(mlir::MLIRContext *context, llvm::StringRef text);
 
-/// All passes of this room by name, and `wg-simplify`. For tools that read pipelines.
+/// All passes of this room by name, and the stages `wg-drop`, `wg-simplify` and `wg-fuse`. For tools that read
+/// pipelines.
 void registerPasses();
 
 } // namespace wg::passes

@@ -25,6 +25,14 @@ def DropDeadGradients : Pass<"wg-drop-dead-gradients", "::mlir::func::FuncOp"> {
   let description = [{ Rules emit a cotangent for every operand; this pass erases the unread ones, bottom-up in one sweep. }];
 }
 
+def InlineCalls : Pass<"wg-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "Put the body of each function where it is called";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+  let options = [
+    Option<"function", "function", "std::string", "\"\"", "the function whose calls are inlined; empty: all public ones">,
+  ];
+}
+
 def EndGradients : Pass<"wg-end-gradients", "::mlir::func::FuncOp"> {
   let summary = "Put its operand in the place of each stop_gradient and version";
   let dependentDialects = ["::wg::ir::WGDialect"];
@@ -49,7 +57,21 @@ def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::func::FuncOp"> {
   }];
 }
 
-def Fuse : Pass<"wg-fuse", "::mlir::func::FuncOp"> {
+def CheckCompilable : Pass<"wg-check-compilable", "::mlir::func::FuncOp"> {
+  let summary = "Refuse what has no machine code: other ops than wg's, sizes that are not known, calls";
+  let dependentDialects = ["::wg::ir::WGDialect"];
+}
+
+def FuseKernels : Pass<"wg-fuse-kernels", "::mlir::ModuleOp"> {
+  let summary = "Fuse the body of each wg.kernel of a text by itself";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+  let description = [{
+    Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. Where one kernel comes out of a
+    body, as it does from those that fusion made, the one in the text stays; else those that come out take its place.
+  }];
+}
+
+def GroupOps : Pass<"wg-group-ops", "::mlir::func::FuncOp"> {
   let summary = "Group ops into wg.kernel regions, each one loop nest";
   let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }

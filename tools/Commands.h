@@ -18,6 +18,7 @@ inline constexpr const char *kTrustLowered =
 void addTrain(CLI::App &app, Action &action);
 void addRun(CLI::App &app, Action &action);
 void addCompile(CLI::App &app, Action &action);
+void addStages(CLI::App &app, Action &action);
 
 // ---- What the value of an option may be; anything else is an error of usage that names the option and the range -----
 

@@ -7,6 +7,8 @@
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 
+#include "mlir/Transforms/Passes.h"
+
 #include <filesystem>
 #include <iostream>
 
@@ -15,8 +17,34 @@ namespace {
 
 struct Options {
   std::string file, entry, directory = ".", name, types, cpu = "x86-64-v2";
+  std::vector<std::string> after;
   bool trustLowered = false;
 };
+
+/// `simplified=func.func(cse)`: passes and the stage that they follow.
+std::vector<codegen::PassesAfter> passesOf(const Options &options) {
+  if (!options.after.empty()) {
+    mlir::registerTransformsPasses(); // canonicalize, cse, ...
+    codegen::registerStages();
+  }
+  std::vector<codegen::PassesAfter> passes;
+  for (const std::string &text : options.after) {
+    size_t equals = text.find('=');
+    std::optional<codegen::Stage> stage = codegen::parseStage(text.substr(0, equals));
+    if (equals == std::string::npos || !stage || *stage == codegen::Stage::assembly)
+      fail({.message = "--after " + text + " names no stage and its passes",
+            .remedy = "--after 'simplified=func.func(cse)'; `wengert stages` lists the stages"});
+    passes.push_back({*stage, text.substr(equals + 1)});
+  }
+  return passes;
+}
+
+int listStages() {
+  for (const codegen::StageInfo &stage : codegen::stages())
+    std::cout << stage.name.str() << (stage.pass.empty() ? "" : " (wengert-opt --" + stage.pass.str() + ")") << "\n    "
+              << stage.reason.str() << "\n";
+  return 0;
+}
 
 /// The arguments get the sizes of --types, and everything that follows from them too.
 void specialise(Program &program, const Options &options) {
@@ -44,7 +72,7 @@ int compile(const Options &options) {
   if (!options.types.empty())
     specialise(program, options);
   orFail(codegen::compileToObject(program.module.release(), program.entry, *target, options.directory, name, {}, {},
-                                  program.stage, options.trustLowered));
+                                  program.stage, options.trustLowered, passesOf(options)));
   std::filesystem::path object = std::filesystem::path(options.directory) / (name + ".o");
   auto size = std::filesystem::file_size(object, problem); // a device has none
   std::cout << object.string() << (problem ? "" : " (" + std::to_string(size) + " bytes)") << ", " << name << ".h\n";
@@ -69,8 +97,18 @@ void addCompile(CLI::App &app, Action &action) {
   command->add_option("--cpu", options->cpu, "LLVM's name of the processor, or `native`")
       ->capture_default_str()
       ->check(given());
+  command
+      ->add_option("--after", options->after,
+                   "passes of your own and the stage that they follow: simplified=func.func(cse); may be repeated")
+      ->check(given());
   addFlag(*command, "--trust-lowered", options->trustLowered, kTrustLowered);
   command->callback([options, &action] { action = [options] { return compile(*options); }; });
+}
+
+void addStages(CLI::App &app, Action &action) {
+  CLI::App *command =
+      app.add_subcommand("stages", "list the stages of compilation, their passes, and why they stand so");
+  command->callback([&action] { action = listStages; });
 }
 
 } // namespace wg::tools

@@ -1,8 +1,8 @@
 // wengert-opt: runs passes over textual IR. For people who work on the compiler and for the tests.
 #include "autodiff/Passes.h"
+#include "codegen/Pipeline.h"
 #include "ir/Dialect.h"
 #include "ir/Text.h"
-#include "passes/Passes.h"
 #include "runtime/io/File.h"
 #include "tools/Streams.h"
 
@@ -71,7 +71,7 @@ static int run(int argc, char **argv) try {
                   mlir::scf::SCFDialect, mlir::cf::ControlFlowDialect, mlir::vector::VectorDialect,
                   mlir::LLVM::LLVMDialect, mlir::ub::UBDialect>();
   mlir::registerTransformsPasses(); // canonicalize, cse, symbol-dce, inline, ...
-  wg::passes::registerPasses();
+  wg::codegen::registerStages();
   wg::autodiff::registerAutodiffPasses();
   return mlir::asMainReturnCode(optimise(argc, argv, registry));
 } catch (const std::exception &error) {

@@ -16,6 +16,7 @@ static int run(int argc, char **argv) {
   wg::tools::addTrain(app, action);
   wg::tools::addRun(app, action);
   wg::tools::addCompile(app, action);
+  wg::tools::addStages(app, action);
 
   auto usage = [](const std::string &message) {
     std::cerr << "wengert: " << message << " (see wengert --help)\n";

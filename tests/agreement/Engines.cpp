@@ -3,6 +3,7 @@
 #include "codegen/Compile.h"
 #include "codegen/Interpret.h"
 #include "ir/Bridge.h"
+#include "passes/Passes.h"
 #include "tests/Samples.h"
 
 #include "mlir/Parser/Parser.h"
@@ -171,8 +172,7 @@ std::vector<Array> runGuarded(const codegen::Executable &executable, const std::
 void checkLoweredText(ModuleOp module, const std::string &function, const std::vector<Array> &inputs,
                       const std::vector<Array> &compiled) {
   OwningOpRef<ModuleOp> lowered = module.clone();
-  ASSERT_TRUE(succeeded(codegen::runPipeline(*lowered, function, codegen::Stage::traced, codegen::Stage::lowered,
-                                             codegen::Target::host())));
+  ASSERT_TRUE(succeeded(codegen::runPipeline(*lowered, function, codegen::Stage::traced, codegen::Stage::lowered)));
   std::string text;
   llvm::raw_string_ostream stream(text);
   lowered->print(stream);
@@ -210,13 +210,12 @@ void checkAgreement(ModuleOp module, const std::string &function, const std::vec
       entry.walk([&](ir::ContractOp op) { equations.insert(op.getEquation().str()); });
       return equations;
     };
-    ASSERT_TRUE(succeeded(codegen::inlineCalls(entry)));
+    ASSERT_TRUE(succeeded(passes::inlineCalls(entry)));
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
       if (isa<arith::ConstantOp>(op) && op.use_empty()) // a size that has become an attribute
         op.erase();
     std::multiset<std::string> before = products();
-    ASSERT_TRUE(succeeded(codegen::runPipeline(*fused, function, codegen::Stage::simplified, codegen::Stage::fused,
-                                               codegen::Target::host())));
+    ASSERT_TRUE(succeeded(codegen::runPipeline(*fused, function, codegen::Stage::simplified, codegen::Stage::fused)));
     fused->print(stream);
     ASSERT_TRUE(succeeded(verify(*fused))) << text;
     std::vector<Array> results = interpreted(*fused, function, inputs);

@@ -57,7 +57,7 @@ constexpr int kDeep = 10'000;
 TEST(CallsTest, DeepCallsAreFlattenedInlinedAndSpecialised) {
   OwningOpRef<ModuleOp> module = chain(kDeep, 1, "wg.neg", "tensor<f64>");
   EXPECT_EQ(resultOf(first(*module), 3.0), 3.0);
-  EXPECT_TRUE(succeeded(codegen::inlineCalls(first(*module))));
+  EXPECT_TRUE(succeeded(passes::inlineCalls(first(*module))));
   EXPECT_EQ(llvm::range_size(first(*module).getBody().front()), size_t(kDeep) + 1);
   module = chain(kDeep, 1, "wg.neg", "tensor<?xf64>");
   EXPECT_TRUE(
@@ -88,7 +88,7 @@ TEST(CallsTest, CallsThatMultiplyAreAnError) {
   OwningOpRef<ModuleOp> module = chain(70, 2, "wg.neg", "tensor<?xf64>");
   auto says = [](const std::string &text) { return text.find("at most 4194304 can be run") != std::string::npos; };
   EXPECT_TRUE(says(errorOf([&] { return LogicalResult(codegen::flatten(first(*module))); })));
-  EXPECT_TRUE(says(errorOf([&] { return codegen::inlineCalls(first(*module)); })));
+  EXPECT_TRUE(says(errorOf([&] { return passes::inlineCalls(first(*module)); })));
   EXPECT_TRUE(says(errorOf([&] {
     return passes::inferShapes(first(*module), {RankedTensorType::get({4}, Float64Type::get(ir::context()))});
   })));

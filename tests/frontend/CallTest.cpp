@@ -350,7 +350,7 @@ TEST(Names, AnObjectMayHaveTheNameOfAFunctionThatItCalls) {
     std::ofstream(directory / "main.c")
         << "#include \"" << name
         << ".h\"\n#include <math.h>\nint main(void) { double x = 1, y = 0; void *args[] = {&x, &y}; return " << name
-        << "(args, 0) || fabs(y - 3 * sin(1.0)) > 1e-12; }\n";
+        << "(args, 0, 0) || fabs(y - 3 * sin(1.0)) > 1e-12; }\n";
     std::string program = (directory / "main").string();
     EXPECT_EQ(std::system(("cc -o " + program + " " + (directory / "main.c").string() + " " +
                            (directory / (name + ".o")).string() + " -lm && " + program)

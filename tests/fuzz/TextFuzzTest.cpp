@@ -372,12 +372,11 @@ std::vector<std::string> makeCorpus() {
         corpus.push_back(printed(*gradient));
       OwningOpRef<ModuleOp> fused = module->clone();
       codegen::Stage last = i % 8 == 0 ? codegen::Stage::lowered : codegen::Stage::fused;
-      (void)codegen::runPipeline(*fused, name, codegen::Stage::traced, last, codegen::Target::host(), nullptr, nullptr,
-                                 [&](codegen::Stage stage) {
-                                   if (std::string text = printed(*fused);
-                                       stage >= codegen::Stage::simplified && text.size() < 20000)
-                                     corpus.push_back(text);
-                                 });
+      auto keep = [&](codegen::Stage stage) {
+        if (std::string text = printed(*fused); stage >= codegen::Stage::simplified && text.size() < 20000)
+          corpus.push_back(text);
+      };
+      (void)codegen::runPipeline(*fused, name, codegen::Stage::traced, last, {.each = keep});
     }
   }
   addStep(corpus);

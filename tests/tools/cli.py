@@ -222,6 +222,22 @@ def test_compile_needs_sizes(folder):
     assert run.returncode == 0 and "PRODUCT_NUM_ARGS 3" in open(os.path.join(folder, "product.h")).read(), run
 
 
+def test_passes_follow_a_stage_by_its_name(folder):
+    """What a pass of the user's does is in the program that is compiled, and a pass that fails says so."""
+    path = program(folder, PRODUCT.replace("?xf64", "3xf64"))
+    stages = wengert("stages")
+    assert stages.returncode == 0 and [line.split()[0] for line in stages.stdout.splitlines() if line[0] != " "] == [
+        "traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"], stages
+    out = os.path.join(folder, "out")
+    run = wengert("compile", path, "-o", out, "--after", "simplified=func.func(cse)", "--after", "fused=canonicalize")
+    assert run.returncode == 0, run
+    # Before kernels form there are none to plan loops for: a pass that is run too early is refused, with the stage's name.
+    failure(wengert("compile", path, "-o", out, "--after", "simplified=wg-lower"), "is outside of a kernel", "product.mlir:3")
+    failure(wengert("compile", path, "-o", out, "--after", "simplified=no-such-pass"), "the passes after stage simplified", "no-such-pass")
+    for text in ("cse", "later=cse", "assembly=cse"):
+        failure(wengert("compile", path, "-o", out, "--after", text), f"--after {text} names no stage and its passes")
+
+
 def test_a_function_that_calls_itself_is_an_error_with_its_line(folder):
     text = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

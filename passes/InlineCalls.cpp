@@ -1,0 +1,65 @@
+// Puts the body of each function where it is called.
+//
+//   func @square(%a) { %s = wg.mul %a, %a   return %s }
+//
+//   %y = wg.call @square(%x)              ->      %y = wg.mul %x, %x
+//
+// Legal because functions are pure and do not call themselves. Each body is copied once for each call of it: kernels
+// form across calls. Linear in the ops that there are afterwards; ir/Calls refuses programs whose calls multiply
+// beyond memory.
+#include "ir/Calls.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace wg::passes {
+
+#define GEN_PASS_DEF_INLINECALLS
+#include "passes/Passes.h.inc"
+
+LogicalResult inlineCalls(func::FuncOp function, bool keepDerivatives) {
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
+  if (failed(ir::calleesFirst(function, symbols)))
+    return failure();
+  SmallVector<ir::CallOp> waiting;
+  auto await = [&](Operation *root) { root->walk([&](ir::CallOp call) { waiting.push_back(call); }); };
+  await(function);
+  while (!waiting.empty()) {
+    ir::CallOp call = waiting.pop_back_val();
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (keepDerivatives && callee->hasAttr(ir::kVjpAttr))
+      continue;
+    if (callee.isDeclaration())
+      return call.emitOpError("calls @") << call.getCallee() << ", which has no body";
+    OpBuilder b(call);
+    IRMapping mapping;
+    mapping.map(callee.getArguments(), call.getOperands());
+    Block &body = callee.getBody().front();
+    for (Operation &op : body.without_terminator())
+      await(b.clone(op, mapping));
+    SmallVector<Value> results;
+    for (Value value : body.getTerminator()->getOperands())
+      results.push_back(mapping.lookupOrDefault(value));
+    call->replaceAllUsesWith(results);
+    call.erase();
+  }
+  return success();
+}
+
+namespace {
+
+struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto f : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (!f.isDeclaration() && (function.empty() ? f.isPublic() : f.getName() == function) &&
+          failed(inlineCalls(f, false)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace wg::passes
