@@ -15,7 +15,7 @@ namespace wg::codegen {
 /// What one kernel does, for reports.
 struct KernelReport {
   std::string name;  ///< its function
-  std::string kind;  ///< map, reduce, contract, single
+  std::string kind;  ///< map, reduce, contract, single, external
   std::string ops;   ///< `contract, add, relu`
   std::string where; ///< the user's line of its last op
   int64_t bytes = 0; ///< read and written, each tensor once

@@ -29,10 +29,10 @@ bool readsInPlace(ir::KernelOp kernel, unsigned index, Value argument) {
     BlockArgument inside = kernel.getBlock()->getArgument(i);
     if (inside.getType() != yielded.getType())
       return false;
-    if (kernel.getKind() == "single") {
-      auto op = cast<ir::Structured>(&kernel.getBlock()->front());
+    if (kernel.getKind() == "single" || kernel.getKind() == "external") {
+      Operation *op = &kernel.getBlock()->front();
       if (!inside.hasOneUse() || inside.use_begin()->getOwner() != op ||
-          inside.use_begin()->getOperandNumber() != op.overwritten())
+          inside.use_begin()->getOperandNumber() != ir::overwrittenBy(op))
         return false;
       continue;
     }
@@ -206,8 +206,10 @@ private:
         continue;
       }
       Value argument = function.getArgument(donated);
-      // One that can fail has not written anything then.
-      if (positions.lookup(kernel) >= lastFailing && lastRead(argument) <= positions.lookup(kernel) &&
+      // One that can fail has not written anything then; but a routine may have.
+      bool isLate = kernel.getKind() == "external" && canFail(kernel) ? positions.lookup(kernel) > lastFailing
+                                                                      : positions.lookup(kernel) >= lastFailing;
+      if (isLate && lastRead(argument) <= positions.lookup(kernel) &&
           readsInPlace(kernel, cast<OpResult>(root).getResultNumber(), argument))
         plan.places[root] = {Place::argument, donated};
     }

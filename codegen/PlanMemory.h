@@ -45,8 +45,8 @@ struct MemoryPlan {
 mlir::Value storageOf(mlir::Value value);
 
 /// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that `canFail`, which
-/// checks before it writes: where one fails, all arguments are as they were. Arguments with the attribute
-/// `wg.result = r` are donated to result r.
+/// checks before it writes, or writes to no argument: where one fails, all arguments are as they were. Arguments with
+/// the attribute `wg.result = r` are donated to result r.
 MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes,
                       llvm::function_ref<bool(mlir::Operation *)> canFail);
 

@@ -26,15 +26,16 @@ KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilde
       scratch = op.scratchElements() * static_cast<int64_t>(sizeof(int64_t));
     return;
   }
+  if (kernel.getKind() == "external") {
+    scratch = cast<ir::External>(&kernel.getBlock()->front()).routine().scratchBytes;
+    return;
+  }
   assignSpaces();
   mergeAxes();
   planChunks();
 }
 
-bool KernelEmitter::canFail() {
-  auto op = dyn_cast<ir::Structured>(&kernel.getBlock()->front());
-  return op && op.indexBound() && !isChecked;
-}
+bool KernelEmitter::canFail() { return ir::mayFail(&kernel.getBlock()->front()) && !isChecked; }
 
 void KernelEmitter::assignSpaces() {
   Block &body = *kernel.getBlock();
@@ -577,7 +578,7 @@ LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
     outputs.push_back(pointers[inputs + i]);
   scratchPointer = pointers[inputs + results];
   // What is the same for the whole kernel is computed once, before the loops.
-  if (kernel.getKind() != "single" && !sizes.empty()) {
+  if (!sizes.empty()) { // there are none of one op
     Point once;
     once.at.assign(axes.size(), {index(0), 0});
     for (Operation &op : body.without_terminator())
@@ -590,6 +591,8 @@ LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
     return emitReduce(begin, end);
   if (kernel.getKind() == "contract")
     return emitContract(begin, end);
+  if (kernel.getKind() == "external")
+    return emitExternal();
   return emitSingle();
 }
 

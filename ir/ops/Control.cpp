@@ -75,8 +75,8 @@ LogicalResult KernelOp::verify() {
   for (Operation &op : *getBlock())
     if (failed(mlir::verify(&op, /*verifyRecursively=*/false)))
       return failure();
-  if (!llvm::is_contained({"map", "reduce", "contract", "single"}, getKind()))
-    return emitOpError("is of kind '") << getKind() << "'; the kinds are map, reduce, contract and single";
+  if (!llvm::is_contained({"map", "reduce", "contract", "single", "external"}, getKind()))
+    return emitOpError("is of kind '") << getKind() << "'; the kinds are map, reduce, contract, single and external";
   if (getBlock()->getArgumentTypes() != TypeRange(getInputs().getTypes()))
     return emitOpError("has ") << getInputs().size() << " inputs and " << getBlock()->getNumArguments()
                                << " block arguments, which must agree in number and type";
@@ -167,14 +167,16 @@ LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)
     return error(op) << "is in a kernel of kind " << getKind() << ", ";
   };
   for (Operation &op : body.without_terminator())
-    if (isa<ContractOp, Indexed, Structured>(op))
+    if (isa<ContractOp, Indexed, Structured, External>(op))
       for (Value operand : op.getOperands())
         if (!isa<BlockArgument>(operand))
           return fail(&op) << "and reads the result of " << operand.getDefiningOp()->getName()
                            << " from memory, where only inputs of the kernel lie";
-  if (getKind() == "single") {
-    if (!isa<Structured>(body.front()))
-      return fail(&body.front()) << "which holds one op that builds its own loops";
+  if (getKind() == "single" || getKind() == "external") {
+    bool single = getKind() == "single";
+    if (single ? !isa<Structured>(body.front()) : !isa<External>(body.front()))
+      return fail(&body.front()) << "which holds one op that "
+                                 << (single ? "builds its own loops" : "is a call of a routine");
     if (body.front().getNextNode() != getYield())
       return fail(body.front().getNextNode()) << "which holds one op";
     return getYield()->getOperands() == body.front().getResults()

@@ -27,9 +27,9 @@ def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, Re
 def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, IsolatedFromAbove, SingleBlock]> {
   let description = [{
     A region of wg ops that becomes one loop nest; its meaning is its body. `kind` says which emitter makes it: `map` (elementwise and
-    views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), or `single`
-    (one op that builds its own loops). Every value computed in it has the shape of the iteration space, or of its rows (a reduce kernel's
-    kept axes), and is read at its own place; contract, ops that are Indexed and single ones read inputs of the kernel, which lie in memory.
+    views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), `single`
+    (one op that builds its own loops), or `external` (one op that is a call of a routine). Every value computed in it has the shape of the iteration space, or of its rows (a reduce kernel's
+    kept axes), and is read at its own place; contract, ops that are Indexed, and those that are a kernel alone read inputs of the kernel, which lie in memory.
     Example: `%y = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> { %t = wg.tanh %a : tensor<4xf32>  wg.yield %t : tensor<4xf32> }`
   }];
   let arguments = (ins StrAttr:$kind, Variadic<WG_Value>:$inputs);
@@ -39,7 +39,7 @@ def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, Isolat
   let hasVerifier = 1;
   let publicFunction = 0;
   let extraClassDeclaration = [{
-    /// The loops that it becomes, unless it is of kind single: their sizes, and which of them reductions combine.
+    /// The loops that it becomes, unless it is one op of kind single or external: their sizes, and which of them reductions combine.
     struct Space {
       ::llvm::SmallVector<int64_t> sizes, reduced;
     };
