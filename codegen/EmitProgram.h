@@ -36,7 +36,7 @@ struct EntryInfo {
 /// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr workspace)` and kernel
 /// functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
 /// `threads`, large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h); without, the program
-/// calls nothing but libm and libc.
+/// calls nothing but libm, libc and routines (runtime/External.h).
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads,
                                 EntryInfo &info, std::vector<KernelReport> &kernels);
 

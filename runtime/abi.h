@@ -17,7 +17,7 @@
  *            updated too, are as they were.
  *
  * An entry allocates nothing, takes no lock, keeps no state and raises no signal. It calls libm, memcpy, memset and
- * memmove, and, in code that the runtime compiled for itself, the functions below.
+ * memmove, routines (wg_routine below), and, in code that the runtime compiled for itself, wg_parallel_for.
  */
 #ifndef WENGERT_RUNTIME_ABI_H
 #define WENGERT_RUNTIME_ABI_H

@@ -14,6 +14,8 @@ static Status externalKernel(std::span<const Array> operands, const Attrs &attrs
   TensorType types[kMost];
   void *pointers[kMost];
   size_t count = 0;
+  if (operands.size() + results.size() > kMost)
+    return Failure{.kind = ErrorKind::internal, .message = "a routine of more than 8 operands and results"};
   for (const Array &operand : operands) {
     types[count] = operand.type;
     pointers[count++] = const_cast<void *>(operand.buffer.data()); // a routine writes to its results alone

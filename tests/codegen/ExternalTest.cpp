@@ -13,15 +13,15 @@ using namespace mlir;
 namespace wg::codegen {
 namespace {
 
-/// A routine that can fail: y = x, element by element, up to the first that is negative.
-int32_t copyUntilNegative(void *const *pointers, const int64_t *numbers, void *scratch) {
+/// A routine that can fail: y = x + 1, element by element, up to the first that is negative.
+int32_t addUntilNegative(void *const *pointers, const int64_t *numbers, void *scratch) {
   auto *x = static_cast<const int64_t *>(pointers[0]);
   auto *y = static_cast<int64_t *>(pointers[1]);
   auto *seen = static_cast<int64_t *>(scratch);
   for (int64_t i = 0; i < numbers[0]; ++i) {
     if (x[i] < 0)
       return x[i] == -1 ? 1 : 2;
-    y[i] = seen[i] = x[i];
+    y[i] = seen[i] = x[i] + 1;
   }
   return 0;
 }
@@ -31,7 +31,7 @@ const char *const kStatuses[] = {"an element is -1", "an element is below -1"};
 struct Model : ir::External::ExternalModel<Model, ir::FirstOccurrenceOp> {
   runtime::ExternalCall routine(Operation *op) const {
     int64_t n = cast<RankedTensorType>(op->getResult(0).getType()).getNumElements();
-    return {"wg_test_copy", {n}, 8 * n};
+    return {"wg_test_add", {n}, 8 * n};
   }
   ArrayRef<const char *> statuses(Operation *) const { return kStatuses; }
   int64_t overwritten(Operation *) const { return 0; }
@@ -39,7 +39,7 @@ struct Model : ir::External::ExternalModel<Model, ir::FirstOccurrenceOp> {
 
 struct ExternalTest : testing::Test {
   static void SetUpTestSuite() {
-    runtime::addRoutine({"wg_test_copy", copyUntilNegative});
+    runtime::addRoutine({"wg_test_add", addUntilNegative});
     ir::FirstOccurrenceOp::attachInterface<Model>(*ir::context());
   }
   static runtime::Result<std::shared_ptr<const Executable>> compiled(const std::string &text,
@@ -67,7 +67,7 @@ TEST_F(ExternalTest, AStatusIsTheErrorAtTheUsersLineAndChangesNoArgument) {
   alignas(64) char workspace[1024];
   ASSERT_LE((*executable)->info.workspaceBytes, 1024);
   EXPECT_EQ((*executable)->entry(args, workspace), 0);
-  EXPECT_EQ(x, (std::array<int64_t, 4>{1, 2, 3, 4}));
+  EXPECT_EQ(x, (std::array<int64_t, 4>{2, 3, 4, 5}));
   EXPECT_EQ(z, (std::array<int64_t, 4>{-5, -6, -7, -8}));
   for (int64_t bad : {-1, -9}) {
     x[2] = bad;
@@ -139,7 +139,7 @@ TEST_F(ExternalTest, AnObjectCallsOnlyWhatIsInTheLibrary) {
   ASSERT_TRUE(module);
   runtime::Status status = compileToObject(module.release(), "f", Target::host(), testing::TempDir(), "f");
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.failure().message.find("'wg_test_copy'"), std::string::npos) << status.failure().message;
+  EXPECT_NE(status.failure().message.find("'wg_test_add'"), std::string::npos) << status.failure().message;
   EXPECT_EQ(status.failure().where, "user.mlir:4");
 }
 
