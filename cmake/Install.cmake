@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/Wengert)
 
-install(TARGETS wengert EXPORT WengertTargets
+install(TARGETS wengert wengert_rt EXPORT WengertTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 foreach(program wengert-cli wengert-opt)
   if(TARGET ${program})

@@ -2,6 +2,7 @@
 
 #include "codegen/Jit.h"
 #include "codegen/MachineCode.h"
+#include "runtime/External.h"
 #include "runtime/abi.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -18,7 +19,8 @@ namespace wg::codegen {
 
 static runtime::Result<std::string> compile(mlir::ModuleOp module, const Target &target, bool assembly) {
   LLVMContext context;
-  auto ir = translate(module, target, context, isLibrarySymbol);
+  auto allowed = [](StringRef name) { return isLibrarySymbol(name) || runtime::isInLibrary(name); };
+  auto ir = translate(module, target, context, allowed);
   if (!ir.ok())
     return ir.take();
   SmallVector<char, 0> code;
@@ -90,9 +92,10 @@ std::string cHeader(const CEntry &entry) {
   std::string upper = StringRef(entry.name).upper();
   const std::string &name = entry.name;
   out << "/* " << name << ": " << inComment(entry.summary.empty() ? "compiled by Wengert" : entry.summary) << "\n *\n"
-      << " * Link with -lm. Needs no other library, allocates nothing, keeps no state: any number of threads may call "
-         "it, each\n"
-      << " * with its own results and workspace.\n *\n"
+      << (entry.usesRoutines ? " * Link with libwengert_rt.a, whose routines it calls, and -lm. Needs"
+                             : " * Link with -lm. Needs")
+      << " no other library, allocates nothing, keeps no state: any\n"
+      << " * number of threads may call it, each with its own results and workspace.\n *\n"
       << " *     args[i]  points to       holds\n";
   size_t index = 0;
   auto row = [&](const CValue &value, const char *use) {

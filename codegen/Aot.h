@@ -1,4 +1,5 @@
-// Object files that need nothing but libc and libm, and the C headers that describe them.
+// Object files that need nothing but libc and libm, and libwengert_rt.a where they call a routine; and the C headers
+// that describe them.
 #pragma once
 
 #include "codegen/target/Cpu.h"
@@ -11,8 +12,8 @@
 
 namespace wg::codegen {
 
-/// A module of the llvm dialect as a position-independent ELF object. An undefined symbol outside libm and
-/// libc is an error that names it.
+/// A module of the llvm dialect as a position-independent ELF object. An undefined symbol that is
+/// none of libm, libc or libwengert_rt.a is an error that names it.
 runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target);
 /// The same as assembly text.
 runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target);
@@ -32,6 +33,7 @@ struct CEntry {
   std::vector<CValue> results;   ///< follow the arguments in `args`
   int64_t workspaceBytes = 0;
   std::vector<std::string> errors; ///< text of the return codes 1, 2, ...
+  bool usesRoutines = false;       ///< it is linked with libwengert_rt.a
 };
 
 /// Adds `int64_t NAME_workspace_bytes(const int64_t *sizes)` to a module of the llvm dialect: of static sizes, `bytes`.

@@ -7,6 +7,7 @@
 #include "ir/Bridge.h"
 #include "ir/Program.h"
 #include "runtime/Arena.h"
+#include "runtime/External.h"
 #include "runtime/StackArray.h"
 #include "runtime/abi.h"
 #include "runtime/io/File.h"
@@ -119,7 +120,12 @@ private:
 };
 
 /// What compiled code may call of this process.
-const Symbol kRuntimeSymbols[] = {{"wg_parallel_for", reinterpret_cast<void *>(&wg_parallel_for)}};
+std::vector<Symbol> runtimeSymbols() {
+  std::vector<Symbol> symbols{{"wg_parallel_for", reinterpret_cast<void *>(&wg_parallel_for)}};
+  for (const runtime::Routine &routine : runtime::routines())
+    symbols.push_back({routine.symbol, reinterpret_cast<void *>(routine.function)});
+  return symbols;
+}
 
 /// Owns the module that compile() consumes.
 struct OwnedModule {
@@ -236,7 +242,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
       executable->texts.push_back({Stage::assembly, *assembly});
   JitTimes times;
   auto start = std::chrono::steady_clock::now();
-  auto jitted = jit(module, options.target, kRuntimeSymbols, &times);
+  auto jitted = jit(module, options.target, runtimeSymbols(), &times);
   if (!jitted.ok())
     return jitted.take();
   executable->stages.push_back(
@@ -250,6 +256,23 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
                             .message = "jit: no symbol " + name + " in the compiled module"};
   executable->prepare();
   return std::shared_ptr<const Executable>(std::move(executable));
+}
+
+/// Whether a module of the llvm dialect calls routines of libwengert_rt.a; an error at a call of one that is not there.
+static FailureOr<bool> callsRoutines(ModuleOp module) {
+  bool any = false;
+  WalkResult walked = module.walk([&](LLVM::CallOp call) {
+    std::optional<StringRef> name = call.getCallee();
+    if (!name || !runtime::findRoutine(*name))
+      return WalkResult::advance();
+    any = true;
+    if (runtime::isInLibrary(*name))
+      return WalkResult::advance();
+    emitError(call.getLoc()) << "calls the routine '" << *name
+                             << "' of this process, which is not in libwengert_rt.a: there is no object file of it";
+    return WalkResult::interrupt();
+  });
+  return walked.wasInterrupted() ? FailureOr<bool>() : any;
 }
 
 runtime::Status compileToObject(ModuleOp module, StringRef function, const Target &target, const std::string &directory,
@@ -288,6 +311,10 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   if (code)
     return runtime::Failure{.kind = runtime::ErrorKind::io,
                             .message = "cannot make the directory " + directory + ": " + code.message()};
+  FailureOr<bool> usesRoutines = callsRoutines(module);
+  if (failed(usesRoutines))
+    return diagnostics.take("a routine is missing");
+  entry.usesRoutines = *usesRoutines;
   std::string base = directory + "/" + name;
   addWorkspaceBytes(module, name, info->workspaceBytes);
   runtime::Result<std::string> object = emitObject(module, target);

@@ -15,7 +15,7 @@ namespace wg::codegen {
 /// What one kernel does, for reports.
 struct KernelReport {
   std::string name;  ///< its function
-  std::string kind;  ///< map, reduce, contract, single
+  std::string kind;  ///< map, reduce, contract, single, external
   std::string ops;   ///< `contract, add, relu`
   std::string where; ///< the user's line of its last op
   int64_t bytes = 0; ///< read and written, each tensor once
@@ -36,7 +36,7 @@ struct EntryInfo {
 /// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr sizes, ptr workspace)` and
 /// kernel functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
 /// `threads`, large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h); without, the program
-/// calls nothing but libm and libc.
+/// calls nothing but libm, libc and routines (runtime/External.h).
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads,
                                 EntryInfo &info, std::vector<KernelReport> &kernels);
 

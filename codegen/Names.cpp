@@ -1,6 +1,7 @@
 #include "codegen/Names.h"
 
 #include "codegen/Jit.h"
+#include "runtime/External.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -26,7 +27,7 @@ static bool isTaken(StringRef name) {
       "_Generic", "_Imaginary", "_Noreturn", "_Static_assert", "_Thread_local",
       "main", "int32_t", "int64_t", "uint16_t", "uint8_t", "wg_parallel_for"};
   // clang-format on
-  return taken.contains(name);
+  return taken.contains(name) || runtime::findRoutine(name);
 }
 
 static bool isIdentifier(StringRef name) {

@@ -174,8 +174,9 @@ private:
         continue;
       }
       Value argument = function.getArgument(donated);
-      // One that can fail has not written anything then.
-      if (positions.lookup(kernel) >= lastFailing && lastRead(argument) <= positions.lookup(kernel) &&
+      // One that can fail has not written anything then; but a routine may have.
+      bool mayHaveWritten = kernel.getKind() == ir::KernelKind::external && kernel.getLoopsAttr().getMayFail();
+      if (positions.lookup(kernel) >= lastFailing + mayHaveWritten && lastRead(argument) <= positions.lookup(kernel) &&
           mayOverwrite(kernel, cast<OpResult>(root).getResultNumber(), argument))
         plan.places[root] = {Place::argument, donated};
     }

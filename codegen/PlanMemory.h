@@ -42,8 +42,8 @@ struct MemoryPlan {
 };
 
 /// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that may fail, which
-/// checks before it writes: where one fails, all arguments are as they were. Arguments with the attribute
-/// `wg.result = r` are donated to result r.
+/// checks before it writes, or writes to no argument: where one fails, all arguments are as they were. Arguments with
+/// the attribute `wg.result = r` are donated to result r.
 MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes);
 
 } // namespace wg::codegen

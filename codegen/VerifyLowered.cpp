@@ -3,6 +3,7 @@
 #include "codegen/Jit.h"
 #include "ir/Program.h"
 #include "runtime/Extent.h"
+#include "runtime/External.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -194,15 +195,24 @@ LogicalResult checkFunction(func::FuncOp function, StringRef entry) {
   if (function.getName() != entry && !function.isPrivate())
     return function.emitOpError("is public; of a lowered program only the entry @") << entry << " is";
   if (!function.isDeclaration()) {
-    if (isLibrarySymbol(function.getName()) || function.getName() == kParallelFor)
+    if (isLibrarySymbol(function.getName()) || function.getName() == kParallelFor ||
+        runtime::findRoutine(function.getName()))
       return function.emitOpError("has the name of a function that compiled code calls");
     return success();
   }
   Builder b(function.getContext());
   Type pointer = LLVM::LLVMPointerType::get(function.getContext());
   Type parallelFor = b.getFunctionType({b.getI64Type(), b.getFunctionType({pointer, b.getI64Type()}, {}), pointer}, {});
+  if (runtime::findRoutine(function.getName())) {
+    Type routine = b.getFunctionType({pointer, pointer, pointer}, {b.getI32Type()});
+    return function.getFunctionType() == routine ? success()
+                                                 : function.emitOpError("is declared with the type ")
+                                                       << function.getFunctionType() << "; a routine is of type "
+                                                       << routine;
+  }
   if (function.getName() != kParallelFor || function.getFunctionType() != parallelFor)
-    return function.emitOpError("is declared only; of functions outside of itself a lowered program names ")
+    return function.emitOpError("is declared only; of functions outside of itself a lowered program names the "
+                                "runtime's routines and ")
            << kParallelFor << " alone, of type " << parallelFor;
   return success();
 }

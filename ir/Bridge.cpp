@@ -89,6 +89,7 @@ Attribute toAttribute(MLIRContext *context, const AttrValue &value, AttrKind kin
     return b.getDenseI64ArrayAttr(ArrayRef(std::get<Ints>(value).begin(), std::get<Ints>(value).end()));
   case AttrKind::string: return b.getStringAttr(std::get<std::string>(value));
   case AttrKind::array: return elementsOf(context, std::get<Array>(value));
+  case AttrKind::boolean: return b.getBoolAttr(std::get<bool>(value));
   }
   llvm_unreachable("every kind of attribute has a form");
 }
@@ -104,6 +105,7 @@ AttrValue toAttrValue(Attribute attribute, AttrKind kind) {
       return symbol.getValue().str();
     return cast<StringAttr>(attribute).getValue().str();
   case AttrKind::array: return arrayOf(cast<ElementsAttr>(attribute));
+  case AttrKind::boolean: return cast<BoolAttr>(attribute).getValue();
   }
   llvm_unreachable("every kind of attribute has a form");
 }
@@ -132,14 +134,19 @@ static bool isAttrOfKind(Attribute attribute, AttrKind kind) {
     auto elements = dyn_cast_or_null<DenseElementsAttr>(attribute);
     return elements && isValueType(elements.getType());
   }
+  case AttrKind::boolean: return isa_and_nonnull<BoolAttr>(attribute);
   }
   return false;
 }
 
 static StringRef describe(AttrKind kind) {
-  static constexpr const char *texts[] = {
-      "an integer", "a number",        "one of f64, f32, bf16, f16, i64, i32, ui8, i1", "a list of 8 integers at most",
-      "a string",   "a dense constant"};
+  static constexpr const char *texts[] = {"an integer",
+                                          "a number",
+                                          "one of f64, f32, bf16, f16, i64, i32, ui8, i1",
+                                          "a list of 8 integers at most",
+                                          "a string",
+                                          "a dense constant",
+                                          "true or false"};
   return texts[static_cast<int>(kind)];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Expr.h"
+#include "runtime/External.h"
 
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
@@ -59,6 +60,11 @@ struct ElementAccess {
   bool isChecked = false;
 };
 
+/// What an External op's row says.
+runtime::ExternalCall routineOf(mlir::Operation *op);
+llvm::ArrayRef<const char *> statusesOf(mlir::Operation *op);
+int64_t overwrittenOf(mlir::Operation *op);
+
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>
 class IsTranscendental : public mlir::OpTrait::TraitBase<ConcreteType, IsTranscendental> {};
@@ -69,3 +75,12 @@ class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType,
 } // namespace wg::ir
 
 #include "ir/Interfaces.h.inc"
+
+namespace wg::ir {
+// Of an op that is a kernel alone, Structured or External.
+
+/// Whether it can fail when it runs.
+bool mayFail(mlir::Operation *op);
+/// The operand of the result's type in whose memory the result may lie; -1: none.
+int64_t overwrittenBy(mlir::Operation *op);
+} // namespace wg::ir

@@ -1,10 +1,11 @@
 //===- Interfaces.td - what an op can say of itself: its element, its loops, its derivative ---------===//
 //
-// An op says what one element of it is in exactly one of three ways, or how it lowers as a whole:
+// An op says what one element of it is in exactly one of three ways, or how it lowers as a whole, in one of two:
 //   Scalar      the element at i is a function of the operands' elements at i      (tanh, add, cast, select)
 //   View        the element at i is the operand's element at an affine map of i    (broadcast, transpose, slice)
 //   Indexed     the element at i is computed from i and reads at computed places   (one_hot, iota, pad)
 //   Structured  it builds its own loops                                            (gather, concat, argmax)
+//   External    it is a call of a routine in C                                     (triangular_solve)
 // Reductions and contractions say only which axes they sum over; the emitters know them by their traits.
 // And it says its derivative: Diagonal, Linear, Bilinear or Differentiable, or NotDifferentiable with the reason.
 // Done for many lanes at once, Scalar ops and reductions follow from their families; any other says how: Batchable.
@@ -68,6 +69,22 @@ def WG_Structured : OpInterface<"Structured"> {
                     "before it is stored; -1: none.",
                     "int64_t", "overwritten", (ins), "", "return -1;">,
     InterfaceMethod<"How many i64 it needs beside its result.", "int64_t", "scratchElements", (ins), "", "return 0;">,
+  ];
+}
+
+def WG_External : OpInterface<"External"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An op whose work is a routine in C, which the interpreter calls too (runtime/External.h). What is asked here the op's
+    row in runtime/kernels says, so an op states that it is one and nothing else.
+  }];
+  let methods = [
+    InterfaceMethod<"The routine, what it is called with, and its scratch. Static shapes only.",
+                    "::wg::runtime::ExternalCall", "routine", (ins), "", "return ::wg::ir::routineOf($_op);">,
+    InterfaceMethod<"The errors that it returns; none: it cannot fail.",
+                    "::llvm::ArrayRef<const char *>", "statuses", (ins), "", "return ::wg::ir::statusesOf($_op);">,
+    InterfaceMethod<"The operand of the result's type in whose memory the result may lie; -1: none.",
+                    "int64_t", "overwritten", (ins), "", "return ::wg::ir::overwrittenOf($_op);">,
   ];
 }
 

@@ -56,6 +56,8 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
     return axis < rank ? of(gather.getIndices(), axis)
                        : of(gather.getX(), axis - rank + 1 + static_cast<int64_t>(gather.getBatchDims()));
   }
+  if (auto solve = dyn_cast<TriangularSolveOp>(op))
+    return of(solve.getB(), axis);
   if (auto oneHot = dyn_cast<OneHotOp>(op)) // the last axis is static
     return of(oneHot.getX(), axis);
   if (auto concat = dyn_cast<ConcatOp>(op))

@@ -11,6 +11,7 @@
 //             and elementwise ops on the reduced shape (softmax, losses, normalisation)
 //   contract  one contraction and elementwise ops on its result (bias, activation, the optimiser's update)
 //   single    an op that builds its own loops
+//   external  an op that is a call of a routine
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
 // p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy. A merge is
 // legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result.
@@ -51,6 +52,7 @@ struct Group {
   SmallVector<int64_t> rowShape; ///< the shape without them
   llvm::SetVector<Operation *> ops;
   MergeGraph::Node node;
+  bool isOneOp() const { return kind == Kind::single || kind == Kind::external; }
   bool isFull(Value value) const { return shapeOf(value) == ArrayRef(shape); }
   bool isRow(Value value) const { return kind == Kind::reduce && shapeOf(value) == ArrayRef(rowShape); }
 };
@@ -120,7 +122,9 @@ private:
       if (Operation *producer = root.value.getDefiningOp())
         reads.push_back(nodeOf.lookup(producer));
     nodeOf[op] = graph.add(reads);
-    if (isa<ir::Structured>(op)) {
+    if (isa<ir::External>(op)) {
+      start(op, Kind::external, {});
+    } else if (isa<ir::Structured>(op)) {
       start(op, Kind::single, {});
     } else if (isa<ir::ContractOp>(op)) {
       start(op, Kind::contract, shapeOf(op->getResult(0)));
@@ -156,7 +160,7 @@ private:
 
   /// Whether op may be in `group` as it is, whatever the order.
   bool fits(Group &group, Operation *op) {
-    if (group.ops.size() >= kMaxOps || group.kind == Kind::single)
+    if (group.ops.size() >= kMaxOps || group.isOneOp())
       return false;
     auto reduction = dyn_cast<ir::Reduction>(op);
     if (reduction) {
@@ -299,7 +303,7 @@ private:
         if (isCheap(user)) {
           if (isa<ir::ReshapeOp>(user))
             pending.push_back(user->getResult(0));
-        } else if (Group *group = groupOf.lookup(user); !group || group->kind == Kind::single) {
+        } else if (Group *group = groupOf.lookup(user); !group || group->isOneOp()) {
           return true;
         }
       }
@@ -374,7 +378,7 @@ private:
     }
     SmallVector<size_t> hurried;
     for (auto [i, unit] : llvm::enumerate(units))
-      if (auto op = dyn_cast<ir::Structured>(unit.ops.front()); op && op.indexBound())
+      if (ir::mayFail(unit.ops.front()))
         hurried.push_back(i);
     while (!hurried.empty())
       if (Unit &unit = units[hurried.pop_back_val()]; !std::exchange(unit.urgent, true))
@@ -410,7 +414,7 @@ private:
 
   /// Whether an op of a group reads its operands in other places than its own.
   static bool readsMemory(const Group &group, Operation *op) {
-    return group.kind == Kind::single || isa<ir::ContractOp, ir::Indexed>(op);
+    return group.isOneOp() || isa<ir::ContractOp, ir::Indexed>(op);
   }
 
   void emitKernel(OpBuilder &b, Group &group, ArrayRef<Operation *> ops) {

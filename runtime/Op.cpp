@@ -39,6 +39,7 @@ static uint64_t hashOf(const AttrValue &value) {
   struct {
     uint64_t operator()(int64_t v) const { return mix(1, static_cast<uint64_t>(v)); }
     uint64_t operator()(double v) const { return mix(2, std::bit_cast<uint64_t>(v)); }
+    uint64_t operator()(bool v) const { return mix(5, v); }
     uint64_t operator()(DType v) const { return mix(3, static_cast<uint64_t>(v)); }
     uint64_t operator()(const Ints &v) const { return mixBytes(4, v.begin(), v.size() * sizeof(int64_t)); }
     uint64_t operator()(const std::string &v) const { return mixBytes(5, v.data(), v.size()); }
@@ -150,6 +151,7 @@ struct Table {
         record.loops = row.loops;
         record.predicate = row.predicate;
         record.shares = row.shares;
+        record.external = row.external;
       }
   }
 };
@@ -180,8 +182,8 @@ static std::string namesOf(DTypeSet set) {
 }
 
 static const char *kindName(AttrKind kind) {
-  static constexpr const char *names[] = {"an integer",         "a real",   "a dtype",
-                                          "a list of integers", "a string", "an array"};
+  static constexpr const char *names[] = {"an integer", "a real",   "a dtype", "a list of integers",
+                                          "a string",   "an array", "a bool"};
   return names[static_cast<int>(kind)];
 }
 

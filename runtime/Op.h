@@ -28,8 +28,8 @@ inline constexpr int kNumOps = 0
     ;
 
 /// The value of one attribute. The alternatives are in the order of AttrKind.
-using AttrValue = std::variant<int64_t, double, DType, Ints, std::string, Array>;
-enum class AttrKind : uint8_t { integer, real, dtype, ints, string, array };
+using AttrValue = std::variant<int64_t, double, DType, Ints, std::string, Array, bool>;
+enum class AttrKind : uint8_t { integer, real, dtype, ints, string, array, boolean };
 
 /// The attributes of an op in the order of its record; immutable and shared. Ops without
 /// attributes cost a null pointer.
@@ -53,6 +53,7 @@ public:
   const Ints &ints(size_t i) const { return std::get<Ints>((*this)[i]); }
   const std::string &string(size_t i) const { return std::get<std::string>((*this)[i]); }
   const Array &array(size_t i) const { return std::get<Array>((*this)[i]); }
+  bool boolean(size_t i) const { return std::get<bool>((*this)[i]); }
 
   /// Computed once, when made; equal attributes have equal hashes. An array counts by type and bytes.
   uint64_t hash() const { return data_ ? data_->hash : 0; }
@@ -101,6 +102,8 @@ using Kernel = Status (*)(std::span<const Array> operands, const Attrs &attrs, s
 /// `n` elements of an elementwise op whose operands have one type: the short way of eager mode and of thread splitting.
 using ElementLoop = void (*)(const void *const *operands, void *result, int64_t n);
 
+struct ExternalRow; // runtime/External.h
+
 /// A row of a kernel table: what runtime/kernels/<Family>.cpp says of one op.
 struct KernelRow {
   const char *name;
@@ -109,6 +112,7 @@ struct KernelRow {
   const ElementLoop *loops = nullptr; ///< one for each dtype of the operands, null where there is none
   bool predicate = false;             ///< the loops write bool, else the operands' dtype
   bool shares = false; ///< the result is operand 0's elements under another type: execute() shares the buffer
+  const ExternalRow *external = nullptr; ///< the routine that is the kernel, in compiled code too
 };
 
 /// One attribute of a record.
@@ -134,6 +138,7 @@ struct OpRecord {
   const ElementLoop *loops = nullptr; ///< see KernelRow
   bool predicate = false;
   bool shares = false;
+  const ExternalRow *external = nullptr;
   bool sized = false; ///< has open attributes, so that index operands may follow
 };
 

@@ -20,7 +20,7 @@
  *            updated too, are as they were.
  *
  * An entry allocates nothing, takes no lock, keeps no state and raises no signal. It calls libm, memcpy, memset and
- * memmove, and, in code that the runtime compiled for itself, the functions below.
+ * memmove, routines (wg_routine below), and, in code that the runtime compiled for itself, wg_parallel_for.
  */
 #ifndef WENGERT_RUNTIME_ABI_H
 #define WENGERT_RUNTIME_ABI_H
@@ -48,6 +48,19 @@ typedef struct {
 /* body(context, 0) .. body(context, count - 1) on the runtime's threads, each once; returns when all have. The bits
  * of the result must not depend on who runs which. */
 void wg_parallel_for(int64_t count, void (*body)(void *context, int64_t i), void *context);
+
+/* A routine: what an entry calls for an op whose work is no loop nest of its own, such as a triangular solve. The entry
+ * names it by its symbol (wg_triangular_solve_f64, ...). The runtime has them all in its table (runtime/External.h);
+ * an ahead-of-time object that calls one says so in its header, and is linked with libwengert_rt.a.
+ *
+ * pointers   Of the op's operands, then of its results, as in args above; but a result may have the pointer of an
+ *            operand of its type that the op says it overwrites.
+ * numbers    Sizes and attributes, in the routine's own order.
+ * scratch    As many bytes as the op asks for, aligned to 64, of any contents.
+ * returns    0, or the number of an error of the routine's own, from 1 on.
+ *
+ * It allocates nothing, takes no lock, keeps no state and starts no threads. */
+typedef int32_t (*wg_routine)(void *const *pointers, const int64_t *numbers, void *scratch);
 
 #ifdef __cplusplus
 }

@@ -104,6 +104,7 @@ inline runtime::AttrValue attribute(std::string_view text, runtime::AttrKind kin
   case runtime::AttrKind::real: return std::stod(std::string(text));
   case runtime::AttrKind::dtype: return *runtime::parseDType(text);
   case runtime::AttrKind::ints: return integers(text);
+  case runtime::AttrKind::boolean: return text == "true";
   default: return std::string(text);
   }
 }

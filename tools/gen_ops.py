@@ -18,11 +18,11 @@ import os
 import re
 import sys
 
-FAMILIES = ["Elementwise", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Random", "Control"]
+FAMILIES = ["Elementwise", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Random", "Linalg", "Control"]
 ATTR_KINDS = {"I64Attr": "integer", "F64Attr": "real", "TypeAttr": "dtype", "DenseI64ArrayAttr": "ints", "WG_Sizes": "ints", "StrAttr": "string",
-              "ElementsAttr": "array", "FlatSymbolRefAttr": "string"}
+              "ElementsAttr": "array", "FlatSymbolRefAttr": "string", "BoolAttr": "boolean"}
 ATTR_TYPES = {"integer": "int64_t", "real": "double", "dtype": "DType", "ints": "const Ints &", "string": "const std::string &",
-              "array": "const Array &"}
+              "array": "const Array &", "boolean": "bool"}
 DTYPE_SETS = {"any": "kAnyDType", "floats": "kFloats", "numbers": "kNumbers", "integers": "kIntegers", "booleans": "kBooleans"}
 
 
@@ -35,7 +35,8 @@ BATCHED = {"Batchable": "a rule", "Scalar": "one axis more", "Reduction": "axes 
 
 
 # How compiled code makes an op's result.
-EMITTED = {"Scalar": "an element", "View": "a view", "Indexed": "an element of its place", "Structured": "its own loops", "Reduction": "a reduction"}
+EMITTED = {"Scalar": "an element", "View": "a view", "Indexed": "an element of its place", "Structured": "its own loops", "External": "a routine",
+           "Reduction": "a reduction"}
 
 
 class Op:

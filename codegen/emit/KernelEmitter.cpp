@@ -26,6 +26,10 @@ KernelEmitter::KernelEmitter(ir::KernelOp kernel, const Target &target, OpBuilde
       scratch = op.scratchElements() * static_cast<int64_t>(sizeof(int64_t));
     return;
   }
+  if (kernel.getKind() == ir::KernelKind::external) {
+    scratch = cast<ir::External>(&kernel.getBlock()->front()).routine().scratchBytes;
+    return;
+  }
   mergeAxes();
   planChunks();
 }
@@ -505,7 +509,7 @@ LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
     outputs.push_back(pointers[inputs + i]);
   scratchPointer = pointers[inputs + results];
   // What is the same for the whole kernel is computed once, before the loops.
-  if (kernel.getKind() != ir::KernelKind::single && !loops.getSpace().empty()) {
+  if (!loops.getSpace().empty()) { // there is none of one op
     Point once;
     once.at.assign(axes.size(), {index(0), 0});
     for (Operation &op : body.without_terminator())
@@ -518,6 +522,8 @@ LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
     return emitReduce(begin, end);
   if (kernel.getKind() == ir::KernelKind::contract)
     return emitContract(begin, end);
+  if (kernel.getKind() == ir::KernelKind::external)
+    return emitExternal();
   return emitSingle();
 }
 

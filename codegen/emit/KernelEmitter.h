@@ -56,7 +56,7 @@ public:
   /// Whether it can fail at run time: it then returns an error number.
   bool mayFail() const { return loops.getMayFail(); }
 
-  // -- What Map, Reduce, Contract and Single build on -------------------------------------------------------------
+  // -- What Map, Reduce, Contract, Single and External build on ---------------------------------------------------
 
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -150,6 +150,7 @@ public:
   mlir::LogicalResult emitReduce(mlir::Value begin, mlir::Value end);
   mlir::LogicalResult emitContract(mlir::Value begin, mlir::Value end);
   mlir::LogicalResult emitSingle();
+  mlir::LogicalResult emitExternal();
 
 private:
   friend struct ContractEmitter;

@@ -202,12 +202,12 @@ Tensor reshapeTo(const Tensor &x, const Shape &shape, const std::vector<Tensor> 
   return applySized(OpId::reshape, runtime::ReshapeAttrs::make(shape), x, sizes, where);
 }
 
-Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where) {
+Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where, int own) {
   int rank = 0;
   for (const Aligned &operand : operands)
     rank = std::max(rank, operand.x->body()->type.shape.rank());
   Shape shape;
-  for (int axis = 0; axis < rank; ++axis) {
+  for (int axis = 0; axis < rank - own; ++axis) {
     int64_t size = 1;
     for (const Aligned &operand : operands) {
       int64_t other = operand.sizeFor(axis, rank);

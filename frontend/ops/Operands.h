@@ -109,8 +109,8 @@ struct Aligned {
 };
 
 /// NumPy's rule. A `?` beside a static size other than 1 is taken to be equal to it, and
-/// checked when the function runs.
-Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where);
+/// checked when the function runs. The last `own` axes are each operand's own, and no part of the result.
+Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Where &where, int own = 0);
 /// x in the broadcast shape; a `?` is the size of the operand that has it.
 Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);
 /// The same, but for a scalar in eager code, which elementwise kernels take as it is.

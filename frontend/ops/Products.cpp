@@ -1,4 +1,4 @@
-// Selection and products: everything that becomes one wg.contract.
+// Selection, products (everything that becomes one wg.contract), and triangular_solve.
 #include "frontend/ops/Operands.h"
 
 #include <algorithm>
@@ -91,6 +91,37 @@ Tensor matmul(const Located &a, const Located &b, MatmulOptions options) {
   Tensor left = dropUnitBatch(x, lettersX, y, batchX, batchY, where),
          right = dropUnitBatch(y, lettersY, x, batchY, batchX, where);
   return contract(lettersX + "," + lettersY + "->" + out, left, right, where);
+}
+
+/// Made once for each of the eight ways, so that an eager call asks the system for no memory.
+static const runtime::Attrs &attrsOf(const TriangularSolveOptions &options) {
+  static const std::vector<runtime::Attrs> &all = *new std::vector<runtime::Attrs>([] { // never destroyed
+    std::vector<runtime::Attrs> made;
+    for (int way = 0; way < 8; ++way)
+      made.push_back(runtime::TriangularSolveAttrs::make(way & 4, way & 2, way & 1));
+    return made;
+  }());
+  return all[static_cast<size_t>(options.lower * 4 + options.transpose * 2 + options.unit_diagonal)];
+}
+
+/// Only the axes in front broadcast; whether the matrices fit the op's rule says.
+Tensor triangular_solve(const Located &a, const Located &b, TriangularSolveOptions options) {
+  const Where &where = a.where();
+  Tensor x = tensorOf(a), y = tensorOf(b);
+  checkDTypes("triangular_solve", x, y, where);
+  if (std::min(x.rank(), y.rank()) >= 2) {
+    Tensor ownX = x, ownY = y;
+    auto broadcast = [&](Tensor &tensor, const Tensor &own, const Tensor &other) {
+      Aligned operands[] = {{&own}, {&other}};
+      Shape shape = broadcastShape("triangular_solve", operands, where, /*own=*/2);
+      for (int axis = own.rank() - 2; axis < own.rank(); ++axis)
+        shape.push_back(typeOf(own, where).shape.dim(axis));
+      tensor = broadcastTo(own, shape, operands, where);
+    };
+    broadcast(x, ownX, ownY);
+    broadcast(y, ownY, ownX);
+  }
+  return applyOne(OpId::triangular_solve, attrsOf(options), {&x, &y}, where);
 }
 
 Tensor einsum(const std::string &equation, const Located &a, const Located &b) {

@@ -48,7 +48,7 @@ struct StageTime {
 /// One kernel of the compiled function.
 struct KernelInfo {
   std::string name;
-  std::string kind;    ///< map, reduce, contract, single
+  std::string kind;    ///< map, reduce, contract, single, external
   std::string summary; ///< the ops in it
   std::string where;   ///< the line of its last op
   int64_t ops = 0;

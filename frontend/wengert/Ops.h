@@ -121,6 +121,20 @@ struct MatmulOptions {
 /// and as a column on the right, and the result lacks that axis.
 /// Shapes: a float[..., m, k], b float[..., k, n] -> float[..., m, n].
 WENGERT_API Tensor matmul(const Located &a, const Located &b, MatmulOptions options = {});
+struct TriangularSolveOptions {
+  bool lower = true;          ///< a is a lower triangle, else an upper one
+  bool transpose = false;     ///< solves with the transpose of a
+  bool unit_diagonal = false; ///< the diagonal of a counts as 1
+};
+/// x with op(a) x = b, op(a) being a or its transpose, by substitution: element by element
+/// x[i] = (b[i] - sum of op(a)[i, j] x[j] over the rows j that are known) / op(a)[i, i].
+/// Of a only its triangle is read, without the diagonal where that counts as 1: what else is there may be anything, a
+/// NaN too, and its gradient is 0. A zero on the diagonal divides, as in LAPACK: infinities and NaN, no error. Axes in
+/// front are a batch and broadcast. f64 and f32. Derivative: that of the product with an inverse in Giles 2008,
+/// "Collected matrix derivative results for forward and reverse mode algorithmic differentiation".
+/// Shapes: a float[..., n, n], b float[..., n, k] -> float[..., n, k]; a vector is a column, expand_dims(b, -1).
+/// Errors: a that is not square, other sizes or dtypes.
+WENGERT_API Tensor triangular_solve(const Located &a, const Located &b, TriangularSolveOptions options = {});
 /// Sum of products over the letters that the result lacks: `einsum("mk,kn->mn", a, b)`. Without `->` the result has the
 /// letters that occur once, in alphabetical order. A letter on one side only is summed first.
 WENGERT_API Tensor einsum(const std::string &equation, const Located &a, const Located &b);

@@ -25,7 +25,8 @@ def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, Re
 }
 
 def WG_KernelKind : I32EnumAttr<"KernelKind", "which emitter makes a kernel", [
-    I32EnumAttrCase<"map", 0>, I32EnumAttrCase<"reduce", 1>, I32EnumAttrCase<"contract", 2>, I32EnumAttrCase<"single", 3>]> {
+    I32EnumAttrCase<"map", 0>, I32EnumAttrCase<"reduce", 1>, I32EnumAttrCase<"contract", 2>, I32EnumAttrCase<"single", 3>,
+    I32EnumAttrCase<"external", 4>]> {
   let cppNamespace = "::wg::ir";
   let genSpecializedAttr = 0;
 }
@@ -43,7 +44,7 @@ def WG_LoopsAttr : AttrDef<WG_Dialect, "Loops"> {
     computes f32 sums [f32] overwrites [0, 1] may_fail>`
   }];
   let parameters = (ins
-    ArrayRefParameter<"int64_t">:$space,       // sizes of the iteration space; none for a kernel whose op builds its own loops
+    ArrayRefParameter<"int64_t">:$space,       // sizes of the iteration space; none for a kernel of one op of its own
     ArrayRefParameter<"int64_t">:$reduced,     // the axes of it that reductions, or the product, combine, ascending
     "::mlir::ArrayAttr":$reads,                // for each input the maps from the space to the places at which points read it; none where places are computed
     "::mlir::ArrayAttr":$writes,               // for each result the map from the space to its elements
@@ -63,9 +64,10 @@ def WG_LoopsAttr : AttrDef<WG_Dialect, "Loops"> {
 def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, IsolatedFromAbove, SingleBlock]> {
   let description = [{
     A region of wg ops that becomes one loop nest; its meaning is its body. `kind` says which emitter makes it: `map` (elementwise and
-    views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), or `single`
-    (one op that builds its own loops). Every value computed in it has the shape of the iteration space, or of its rows (a reduce kernel's
-    kept axes), and is read at its own place; contract, ops that are Indexed and single ones read inputs of the kernel, which lie in memory.
+    views), `reduce` (one set of reduced axes, with producers and consumers), `contract` (one contraction and its epilogue), `single`
+    (one op that builds its own loops), or `external` (one op that is a call of a routine). Every value computed in it has the shape of the
+    iteration space, or of its rows (the axes that are not summed), and is read at its own place; contract, ops that are Indexed, and those
+    that are a kernel alone read inputs of the kernel, which lie in memory.
     `loops` is what was decided about it when it was made; a kernel in text need not have it.
     Example: `%y = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> { %t = wg.tanh %a : tensor<4xf32>  wg.yield %t : tensor<4xf32> }`
   }];
@@ -78,6 +80,8 @@ def WG_KernelOp : WG_Op<"kernel", "one loop nest of ordinary ops", [Pure, Isolat
   let extraClassDeclaration = [{
     /// Ops that compute in one kernel; bounds the search for kernels and the code of one function.
     static constexpr size_t kMaxOps = 256;
+    /// Whether it is of kind single or external: its op makes its own way through memory.
+    bool isOneOp() { return getKind() == KernelKind::single || getKind() == KernelKind::external; }
     ::mlir::Block *getBlock() { return &getBody().front(); }
     YieldOp getYield();
     /// Writes `loops`, all sizes being static. The space is that of the reductions' operand, of the product's result and its summed letters, or of

@@ -94,7 +94,7 @@ struct SpaceOfKernel {
 /// That of the reductions' operand, or of the product's result and then its summed letters; else that of the result
 /// with the most axes.
 static SpaceOfKernel spaceOfBody(KernelOp kernel) {
-  if (kernel.getKind() == KernelKind::single)
+  if (kernel.isOneOp())
     return {};
   for (Operation &op : kernel.getBlock()->without_terminator()) {
     if (auto reduction = dyn_cast<Reduction>(op))
@@ -122,10 +122,10 @@ static bool readsInPlace(KernelOp kernel, const Places &places, unsigned result,
   Value yielded = yield.getValues()[result];
   if (input.getType() != yielded.getType())
     return false;
-  if (kernel.getKind() == KernelKind::single) {
-    auto op = cast<Structured>(&kernel.getBlock()->front());
+  if (kernel.isOneOp()) {
+    Operation *op = &kernel.getBlock()->front();
     return input.hasOneUse() && input.use_begin()->getOwner() == op &&
-           input.use_begin()->getOperandNumber() == op.overwritten();
+           input.use_begin()->getOperandNumber() == overwrittenBy(op);
   }
   // A value of another shape than the space is computed more than once.
   if (kernel.getKind() == KernelKind::map && places.of(yielded) != Space::full)
@@ -156,7 +156,7 @@ static LoopsAttr describedBy(KernelOp kernel, bool mayFail) {
   Block &body = *kernel.getBlock();
   SpaceOfKernel space = spaceOfBody(kernel);
   Places places(space.sizes, space.reduced, context);
-  bool isSingle = kernel.getKind() == KernelKind::single;
+  bool isOneOp = kernel.isOneOp();
   DenseMap<Value, SmallVector<Attribute, 2>> readsOf;
   SmallVector<Attribute> reads, writes;
   SmallVector<Type> sums;
@@ -182,7 +182,7 @@ static LoopsAttr describedBy(KernelOp kernel, bool mayFail) {
     for (Value operand : op.getOperands()) {
       if (!compute || width(elementOf(operand)) > width(compute))
         compute = elementOf(operand);
-      if (isSingle || !isa<Scalar, Reduction, YieldOp>(op))
+      if (isOneOp || !isa<Scalar, Reduction, YieldOp>(op))
         continue;
       Places::Seen seen = places.trace(operand);
       read(seen.root, seen.map);
@@ -191,7 +191,7 @@ static LoopsAttr describedBy(KernelOp kernel, bool mayFail) {
   for (BlockArgument input : body.getArguments())
     reads.push_back(b.getArrayAttr(readsOf.lookup(input)));
   for (auto [r, value] : llvm::enumerate(kernel.getYield().getValues())) {
-    if (!isSingle)
+    if (!isOneOp)
       writes.push_back(AffineMapAttr::get(places.mapOf(value)));
     for (BlockArgument input : body.getArguments())
       if (readsInPlace(kernel, places, r, input))
@@ -201,7 +201,7 @@ static LoopsAttr describedBy(KernelOp kernel, bool mayFail) {
                         sums, overwrites, mayFail);
 }
 
-void KernelOp::describe() { setLoopsAttr(describedBy(*this, checkedBound(*this).has_value())); }
+void KernelOp::describe() { setLoopsAttr(describedBy(*this, mayFail(&getBlock()->front()))); }
 
 std::optional<IndexBound> checkedBound(KernelOp kernel) {
   auto op = dyn_cast<Structured>(&kernel.getBlock()->front());
@@ -414,14 +414,16 @@ LogicalResult KernelOp::verifyLoops(function_ref<InFlightDiagnostic(Operation *)
     return error(op) << "is in a kernel of kind " << stringifyKernelKind(getKind()) << ", ";
   };
   for (Operation &op : body.without_terminator())
-    if (isa<ContractOp, Indexed, Structured>(op))
+    if (isa<ContractOp, Indexed, Structured, External>(op))
       for (Value operand : op.getOperands())
         if (!isa<BlockArgument>(operand))
           return fail(&op) << "and reads the result of " << operand.getDefiningOp()->getName()
                            << " from memory, where only inputs of the kernel lie";
-  if (getKind() == KernelKind::single) {
-    if (!isa<Structured>(body.front()))
-      return fail(&body.front()) << "which holds one op that builds its own loops";
+  if (isOneOp()) {
+    bool single = getKind() == KernelKind::single;
+    if (single ? !isa<Structured>(body.front()) : !isa<External>(body.front()))
+      return fail(&body.front()) << "which holds one op that "
+                                 << (single ? "builds its own loops" : "is a call of a routine");
     if (body.front().getNextNode() != getYield())
       return fail(body.front().getNextNode()) << "which holds one op";
     return getYield()->getOperands() == body.front().getResults()

@@ -21,6 +21,7 @@ std::span<const KernelRow> contractKernels();
 std::span<const KernelRow> shapeKernels();
 std::span<const KernelRow> indexKernels();
 std::span<const KernelRow> randomKernels();
+std::span<const KernelRow> linalgKernels();
 
 // ---- Dtypes ---------------------------------------------------------------------------------------------------------
 template <class... Ts> struct Types {};

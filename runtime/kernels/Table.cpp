@@ -7,8 +7,8 @@
 extern "C" const std::span<const wg::runtime::KernelRow> *WG_JOIN(wg_kernels_v, WG_LEVEL)(size_t *count) {
   using namespace wg::runtime;
   static const std::span<const KernelRow> families[] = {
-      elementwiseKernels(), compareKernels(), castKernels(),  reduceKernels(),
-      contractKernels(),    shapeKernels(),   indexKernels(), randomKernels(),
+      elementwiseKernels(), compareKernels(), castKernels(),   reduceKernels(), contractKernels(),
+      shapeKernels(),       indexKernels(),   randomKernels(), linalgKernels(),
   };
   *count = std::size(families);
   return families;

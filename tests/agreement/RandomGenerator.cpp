@@ -217,8 +217,8 @@ RandomProgram Generator::run() {
     case 11:
     case 12: made = reduction(); break;
     case 13: made = softmax(); break;
-    case 14:
-    case 15: made = product(); break;
+    case 14: made = product(); break;
+    case 15: made = chance(0.3) ? solve() : product(); break;
     case 16: made = index(); break;
     case 17: made = chance(0.5) ? numbers() : disguised(); break;
     case 18:

@@ -111,6 +111,7 @@ private:
   Maybe kept();
   Maybe softmax();
   Maybe product();
+  Maybe solve();
   Maybe index();
   Maybe disguised();
   Maybe integers();

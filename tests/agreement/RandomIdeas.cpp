@@ -330,6 +330,30 @@ Generator::Maybe Generator::softmax() {
   return chance(0.5) ? step(OpId::div, {exps, wide(sum)}) : step(OpId::sub, {shifted, wide(step(OpId::log, {sum}))});
 }
 
+/// x with op(a) x = b; a's numbers are small beside a diagonal of 1, or, of few rows, between 1 and 2: so x does not
+/// grow beyond the bounds.
+Generator::Maybe Generator::solve() {
+  int b = aFloat();
+  if (b >= 0 && shapeOf(b).size() == 1)
+    b = step(OpId::reshape, ReshapeAttrs::make(Shape{shapeOf(b)[0], 1}), {b}, true);
+  if (b < 0 || shapeOf(b).size() < 2)
+    return -1;
+  TensorType type = typeOf(b);
+  int64_t n = type.shape[type.shape.size() - 2];
+  type.shape[type.shape.size() - 1] = n;
+  if (type.shape.numElements() > (options_.large ? 100000 : 4000))
+    return -1;
+  bool unit = n > 5 || chance(0.5);
+  int a;
+  if (unit) {
+    a = ofType(type);
+    a = step(OpId::mul, {a, fill(a, 1 / static_cast<double>(2 + n))});
+  } else {
+    a = input(type.dtype, type.shape, 1, 2);
+  }
+  return step(OpId::triangular_solve, TriangularSolveAttrs::make(chance(0.5), chance(0.5), unit), {a, b});
+}
+
 Generator::Maybe Generator::product() {
   int a = aFloat(), b = chance(0.6) ? aFloat() : -1;
   std::string lettersA, lettersB, lettersC;

@@ -43,6 +43,7 @@ std::string toString(const RandomProgram &program) {
     struct {
       std::string operator()(int64_t x) { return std::to_string(x); }
       std::string operator()(double x) { return std::to_string(x); }
+      std::string operator()(bool x) { return x ? "true" : "false"; }
       std::string operator()(DType x) { return std::string(nameOf(x)); }
       std::string operator()(const Ints &x) { return runtime::toString(x); }
       std::string operator()(const std::string &x) { return x; }

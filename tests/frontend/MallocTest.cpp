@@ -41,5 +41,25 @@ TEST(Malloc, AThousandTrainStepsCallItNever) {
 #endif
 }
 
+TEST(Malloc, ATriangularSolveCallsItNever) {
+#ifdef WENGERT_SANITIZED
+  GTEST_SKIP() << "skipped: the sanitizer owns the allocator";
+#else
+  Tensor a = eye(33, {}, f32) + random_uniform(random::key(1), Shape{33, 33}), b = ones({33, 20});
+  auto solve = function("solve", [](const Tensor &a, const Tensor &b) { return triangular_solve(a, b); });
+  for (bool compiled : {true, false}) {
+    auto run = [&] { return compiled ? solve(a, b) : triangular_solve(a, b); };
+    for (int i = 0; i < 10; ++i)
+      run();
+    calls = 0;
+    counting = true;
+    for (int i = 0; i < 100; ++i)
+      run();
+    counting = false;
+    EXPECT_EQ(calls, 0) << (compiled ? "compiled" : "eager");
+  }
+#endif
+}
+
 } // namespace
 } // namespace wg

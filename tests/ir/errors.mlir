@@ -268,7 +268,7 @@ func.func @call_of_another_type(%x: tensor<2xf32>) {
 // -----
 
 func.func @kernel_kind(%x: tensor<2xf32>) {
-  // expected-error @+1 {{custom op 'wg.kernel' is of kind 'scan'; the kinds are map, reduce, contract and single}}
+  // expected-error @+1 {{custom op 'wg.kernel' is of kind 'scan'; the kinds are map, reduce, contract, single and external}}
   %0 = wg.kernel scan (%a = %x : tensor<2xf32>) -> tensor<2xf32> {
     wg.yield %a : tensor<2xf32>
   }
@@ -411,6 +411,68 @@ func.func @single_kernel_of_two_ops(%x: tensor<3xf32>, %i: tensor<2xi64>) {
     %t = wg.tanh %g : tensor<2xf32>
     wg.yield %t : tensor<2xf32>
   }
+  return
+}
+
+// -----
+
+func.func @external_kernel_of_loops(%x: tensor<3xf32>, %i: tensor<2xi64>) {
+  %0 = wg.kernel external (%a = %x : tensor<3xf32>, %j = %i : tensor<2xi64>) -> tensor<2xf32> {
+    // expected-error @+1 {{'wg.gather' op is in a kernel of kind external, which holds one op that is a call of a routine}}
+    %g = wg.gather %a, %j : tensor<3xf32>, tensor<2xi64> -> tensor<2xf32>
+    wg.yield %g : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @single_kernel_of_a_routine(%x: tensor<3x3xf32>, %y: tensor<3x2xf32>) {
+  %0 = wg.kernel single (%a = %x : tensor<3x3xf32>, %b = %y : tensor<3x2xf32>) -> tensor<3x2xf32> {
+    // expected-error @+1 {{'wg.triangular_solve' op is in a kernel of kind single, which holds one op that builds its own loops}}
+    %s = wg.triangular_solve %a, %b : tensor<3x3xf32>, tensor<3x2xf32> -> tensor<3x2xf32>
+    wg.yield %s : tensor<3x2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @external_kernel_of_what_is_computed(%x: tensor<3x3xf32>, %y: tensor<3x2xf32>) {
+  %0 = wg.kernel external (%a = %x : tensor<3x3xf32>, %b = %y : tensor<3x2xf32>) -> tensor<3x2xf32> {
+    %t = wg.tanh %a : tensor<3x3xf32>
+    // expected-error @+1 {{'wg.triangular_solve' op is in a kernel of kind external, and reads the result of wg.tanh from memory, where only inputs of the kernel lie}}
+    %s = wg.triangular_solve %t, %b : tensor<3x3xf32>, tensor<3x2xf32> -> tensor<3x2xf32>
+    wg.yield %s : tensor<3x2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @solve_of_no_square(%a: tensor<3x?xf32>, %b: tensor<4x2xf32>) {
+  // expected-note @+3 {{try: b has a row for each row of a: transpose b, or change one of the sizes}}
+  // expected-error @+2 {{'wg.triangular_solve' op sizes differ: a is f32[3,?], b is f32[4,2] (3 != 4)}}
+  // expected-error @+1 {{'wg.triangular_solve' op failed to infer returned types}}
+  %0 = wg.triangular_solve %a, %b : tensor<3x?xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @solve_of_other_batches(%a: tensor<2x3x3xf32>, %b: tensor<4x3x1xf32>) {
+  // expected-note @+3 {{try: repeat one of them: broadcast_to}}
+  // expected-error @+2 {{'wg.triangular_solve' op the axes in front differ: a is f32[2,3,3], b is f32[4,3,1] (2 != 4)}}
+  // expected-error @+1 {{'wg.triangular_solve' op failed to infer returned types}}
+  %0 = wg.triangular_solve %a, %b : tensor<2x3x3xf32>, tensor<4x3x1xf32> -> tensor<4x3x1xf32>
+  return
+}
+
+// -----
+
+func.func @solve_lower_of_a_number(%a: tensor<3x3xf32>, %b: tensor<3x1xf32>) {
+  // expected-error @+1 {{'wg.triangular_solve' op attribute 'lower' failed to satisfy constraint: bool attribute}}
+  %0 = "wg.triangular_solve"(%a, %b) {lower = 1 : i64, transpose = false, unit_diagonal = false} : (tensor<3x3xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
   return
 }
 

@@ -151,6 +151,16 @@ func.func @programs_in_programs(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<
     %place = wg.argmax %a axis 0 : tensor<4xf32> -> tensor<i64>
     wg.yield %place : tensor<i64>
   }
+  // CHECK: %[[M:.*]] = wg.reshape
+  %m = wg.reshape %x to [2, 2] : tensor<4xf32> -> tensor<2x2xf32>
+  // CHECK: wg.triangular_solve %[[M]], %[[M]] : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
+  %3 = wg.triangular_solve %m, %m {lower = true, transpose = false} : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
+  // CHECK: wg.kernel external (%[[B:.*]] = %[[M]] : tensor<2x2xf32>) -> tensor<2x2xf32> {
+  // CHECK-NEXT: wg.triangular_solve %[[B]], %[[B]] {lower = false, transpose = true, unit_diagonal = true} : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
+  %4 = wg.kernel external (%b = %m : tensor<2x2xf32>) -> tensor<2x2xf32> {
+    %s = wg.triangular_solve %b, %b {lower = false, transpose = true, unit_diagonal = true} : tensor<2x2xf32>, tensor<2x2xf32> -> tensor<2x2xf32>
+    wg.yield %s : tensor<2x2xf32>
+  }
   return %1#0 : tensor<4xf32>
 }
 

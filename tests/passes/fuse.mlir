@@ -105,3 +105,19 @@ func.func @unread(%x: tensor<4xf32>) -> tensor<4xf32> {
   %z = wg.add %y, %x : tensor<4xf32>
   return %x : tensor<4xf32>
 }
+
+// A routine is a kernel alone, which reads its operands from memory: what it reads and what reads it are other kernels.
+// CHECK-LABEL: func.func @routine
+//  CHECK-SAME:   (%[[A:.*]]: tensor<4x4xf32>, %[[B:.*]]: tensor<4x2xf32>)
+func.func @routine(%a: tensor<4x4xf32>, %b: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  // CHECK: %[[T:.*]] = wg.kernel map (%{{.*}} = %[[B]] : tensor<4x2xf32>)
+  // CHECK: %[[X:.*]] = wg.kernel external (%[[I:.*]] = %[[A]] : tensor<4x4xf32>, %[[J:.*]] = %[[T]] : tensor<4x2xf32>) -> tensor<4x2xf32>
+  // CHECK-NEXT: %[[S:.*]] = wg.triangular_solve %[[I]], %[[J]]
+  // CHECK-NEXT: wg.yield %[[S]]
+  // CHECK: %[[Y:.*]] = wg.kernel map (%{{.*}} = %[[X]] : tensor<4x2xf32>)
+  // CHECK: return %[[Y]]
+  %t = wg.tanh %b : tensor<4x2xf32>
+  %x = wg.triangular_solve %a, %t : tensor<4x4xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  %y = wg.exp %x : tensor<4x2xf32>
+  return %y : tensor<4x2xf32>
+}
