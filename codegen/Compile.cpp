@@ -105,7 +105,8 @@ public:
     needsArena = info.workspaceBytes > static_cast<int64_t>(kSmallWorkspace);
   }
 
-  std::unique_ptr<JitModule> module;
+  std::shared_ptr<const JitModule> module;
+  std::vector<std::shared_ptr<const JitModule>> others; ///< whose kernels it runs
 
 private:
   /// Workspaces up to this size lie on the caller's stack.
@@ -219,6 +220,10 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
     if (options.keepStages)
       executable->texts.push_back({stage, printed(module)});
   };
+  // Where the stages are kept their text is whole: it can be read back and run by itself.
+  std::optional<SharedKernels> shared;
+  if (options.cache && !options.keepStages)
+    shared.emplace(SharedKernels{*options.cache});
   FailureOr<EntryInfo> info = failure();
   auto each = [&](Stage stage) {
     keep(stage);
@@ -232,6 +237,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
                           .passes = options.passes,
                           .reports = &executable->stages,
                           .kernels = &executable->kernels,
+                          .shared = shared ? &*shared : nullptr,
                           .each = each})))
     return diagnostics.take("compilation failed without a message");
   if (failed(info))
@@ -242,13 +248,21 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
       executable->texts.push_back({Stage::assembly, *assembly});
   JitTimes times;
   auto start = std::chrono::steady_clock::now();
-  auto jitted = jit(module, options.target, runtimeSymbols(), &times);
+  std::vector<Symbol> symbols = runtimeSymbols();
+  if (shared)
+    for (const auto &[name, address] : shared->known)
+      symbols.push_back({name.c_str(), address});
+  auto jitted = jit(module, options.target, symbols, &times);
   if (!jitted.ok())
     return jitted.take();
   executable->stages.push_back(
       {Stage::assembly, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
        static_cast<int64_t>((*jitted)->codeBytes())});
   executable->module = std::move(*jitted);
+  if (shared) {
+    executable->others = std::move(shared->modules);
+    options.cache->add(executable->module, shared->made);
+  }
   executable->codeBytes = executable->module->codeBytes();
   executable->entry = executable->module->lookup<int32_t(void *const *, const int64_t *, void *)>(name);
   if (!executable->entry)

@@ -17,6 +17,8 @@ struct CompileOptions {
   /// is running a program of theirs.
   bool trustLowered = false;
   std::vector<PassesAfter> passes; ///< the caller's own, by the stage that they follow
+  /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
+  KernelCache *cache = &KernelCache::process();
   /// Told each stage that is reached, and how many ops the program has there. Outlives the call.
   llvm::function_ref<void(Stage stage, int64_t ops)> reached = {};
 };

@@ -50,9 +50,9 @@ constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
 class ProgramEmitter {
 public:
   ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
-                 std::vector<KernelReport> &reports)
+                 std::vector<KernelReport> &reports, SharedKernels *shared)
       : module(module), function(function), target(target), threads(threads), info(info), reports(reports),
-        b(module.getContext()), pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
+        shared(shared), b(module.getContext()), pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult run() {
     info.name = function.getName().str();
@@ -116,7 +116,27 @@ private:
     std::string name = (info.name + "_k" + Twine(emitted.size()) + "_" + stringifyKernelKind(kernel.getKind())).str();
     OpBuilder::InsertionGuard guard(b);
     auto fn = func::FuncOp::create(b, loc, name, FunctionType::get(b.getContext(), inputs, results));
-    fn.setPrivate();
+    std::string key = shared && !content.empty() ? target.key() + "\n" + content : std::string();
+    if (!content.empty())
+      functionOf[content] = kernel;
+    Emitted &e = emitted[kernel];
+    e = {fn, emitter.numChunks(), emitter.mayFail(), {}, emitter.numPieces()};
+    if (emitter.scratchBytes() > 0)
+      scratch[kernel] = emitter.scratchBytes();
+    report(kernel, name);
+    if (std::optional<KernelCache::Code> code = key.empty() ? std::nullopt : shared->cache.find(key)) {
+      fn.setPrivate();
+      shared->known.push_back({name, code->function});
+      if (code->piece) {
+        e.piece = func::FuncOp::create(b, loc, pieceName(name), pieceType());
+        e.piece.setPrivate();
+        shared->known.push_back({pieceName(name), code->piece});
+      }
+      shared->modules.push_back(std::move(code->module));
+      return success();
+    }
+    if (key.empty()) // others call it by its address
+      fn.setPrivate();
     Block *block = fn.addEntryBlock();
     b.setInsertionPointToStart(block);
     ValueRange arguments = block->getArguments();
@@ -128,18 +148,19 @@ private:
     if (kernel.getKind() != ir::KernelKind::reduce) // those decide it themselves
       allowContraction(fn);
     cleanUp(fn);
-    if (emitter.scratchBytes() > 0)
-      scratch[kernel] = emitter.scratchBytes();
-    report(kernel, name);
-    if (!content.empty())
-      functionOf[content] = kernel;
-    Emitted &e = emitted[kernel];
-    e = {fn, emitter.numChunks(), emitter.mayFail(), {}, emitter.numPieces()};
     if (threads && e.pieces > 1 && !e.mayFail &&
-        (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops))
+        (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops)) {
       e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
+      if (key.empty())
+        e.piece.setPrivate();
+    }
+    if (!key.empty())
+      shared->made.push_back({std::move(key), name, e.piece ? pieceName(name) : std::string()});
     return success();
   }
+
+  static std::string pieceName(const std::string &kernel) { return kernel + "_piece"; }
+  FunctionType pieceType() { return b.getFunctionType({pointerType, b.getI64Type()}, {}); }
 
   /// What a kernel is apart from which values it reads, and from where it was written.
   static std::string contentOf(ir::KernelOp kernel) {
@@ -153,9 +174,7 @@ private:
   func::FuncOp emitPiece(func::FuncOp kernel, unsigned pointers, int64_t chunksPerPiece, int64_t chunks) {
     Location loc = kernel.getLoc();
     b.setInsertionPointAfter(kernel);
-    auto piece = func::FuncOp::create(b, loc, (kernel.getName() + "_piece").str(),
-                                      b.getFunctionType({pointerType, b.getI64Type()}, {}));
-    piece.setPrivate();
+    auto piece = func::FuncOp::create(b, loc, pieceName(kernel.getName().str()), pieceType());
     Block *block = piece.addEntryBlock();
     b.setInsertionPointToStart(block);
     SmallVector<Value> operands;
@@ -392,6 +411,7 @@ private:
   bool threads;
   EntryInfo &info;
   std::vector<KernelReport> &reports;
+  SharedKernels *shared;
   OpBuilder b;
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
@@ -404,8 +424,8 @@ private:
 } // namespace
 
 LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
-                          std::vector<KernelReport> &kernels) {
-  return ProgramEmitter(module, function, target, threads, info, kernels).run();
+                          std::vector<KernelReport> &kernels, SharedKernels *shared) {
+  return ProgramEmitter(module, function, target, threads, info, kernels, shared).run();
 }
 
 FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {

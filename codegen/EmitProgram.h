@@ -1,6 +1,7 @@
 // From a fused function to scf + vector: each kernel a private function, and one entry that calls them in order.
 #pragma once
 
+#include "codegen/KernelCache.h"
 #include "codegen/target/Cpu.h"
 #include "ir/Dialect.h"
 #include "runtime/Shape.h"
@@ -33,12 +34,21 @@ struct EntryInfo {
   std::vector<std::string> errorPlaces; ///< `file:line` of each
 };
 
+/// Kernels that a program has in common with others of this process.
+struct SharedKernels {
+  KernelCache &cache;
+  std::vector<KernelCache::Made> made = {};                   ///< by this program; public in its module
+  std::vector<std::pair<std::string, void *>> known = {};     ///< functions of others that it calls: name and address
+  std::vector<std::shared_ptr<const JitModule>> modules = {}; ///< of these
+};
+
 /// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr sizes, ptr workspace)` and
 /// kernel functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
 /// `threads`, large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h); without, the program
-/// calls nothing but libm, libc and routines (runtime/External.h).
+/// calls nothing but libm, libc and routines (runtime/External.h). With `shared`, kernels that its cache has are
+/// declared only.
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads,
-                                EntryInfo &info, std::vector<KernelReport> &kernels);
+                                EntryInfo &info, std::vector<KernelReport> &kernels, SharedKernels *shared = nullptr);
 
 /// Reads the attributes back; fails with a diagnostic if `entry` is no lowered entry.
 mlir::FailureOr<EntryInfo> readEntryInfo(mlir::ModuleOp module, llvm::StringRef entry);

@@ -219,9 +219,11 @@ runtime::Result<std::unique_ptr<JitModule>> jit(mlir::ModuleOp module, const Tar
     }
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> parts = split(module);
   size_t count = std::max<size_t>(1, parts.size());
+  StringSet<> given;
+  for (const Symbol &symbol : symbols)
+    given.insert(symbol.name);
   auto allowed = [&](StringRef name) {
-    return isLibrarySymbol(name) || any_of(symbols, [&](const Symbol &symbol) { return name == symbol.name; }) ||
-           (!parts.empty() && own.contains(name));
+    return isLibrarySymbol(name) || given.contains(name) || (!parts.empty() && own.contains(name));
   };
   std::vector<SmallVector<char, 0>> codes(count);
   std::vector<runtime::Status> statuses(count);

@@ -124,7 +124,8 @@ struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
     std::vector<KernelReport> ignored;
     std::optional<Target> target = targetOf(module, options, cpu);
     if (!target || failed(emitProgram(module, entry, *target, options ? options->threads : bool(threads), info,
-                                      options && options->kernels ? *options->kernels : ignored)))
+                                      options && options->kernels ? *options->kernels : ignored,
+                                      options ? options->shared : nullptr)))
       signalPassFailure();
   }
 

@@ -1,0 +1,122 @@
+// Kernels that one program has compiled are not compiled again for the next; the cache is bounded, and what it gives up
+// runs on where it is in use.
+#include "codegen/Compile.h"
+#include "ir/Bridge.h"
+
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+using namespace mlir;
+using namespace wg;
+using codegen::KernelCache;
+
+namespace {
+
+using Program = std::shared_ptr<const codegen::Executable>;
+
+/// @name(x) = what `ops` make of x, a tensor of n f64; its result is %y.
+Program compiled(KernelCache *cache, const std::string &name, const std::string &ops, int64_t n = 64) {
+  std::string type = "tensor<" + std::to_string(n) + "xf64>", body = ops;
+  for (size_t at; (at = body.find("T")) != std::string::npos;)
+    body.replace(at, 1, type);
+  auto module = parseSourceString<ModuleOp>("func.func @" + name + "(%x: " + type + ") -> " + type + " {\n" + body +
+                                                "\n  return %y : " + type + "\n}",
+                                            ParserConfig(ir::context()));
+  EXPECT_TRUE(module);
+  auto result = codegen::compile(module.release(), name, {.cache = cache});
+  EXPECT_TRUE(result.ok()) << toString(result.failure());
+  return *result;
+}
+
+double run(const Program &program, double x, int64_t n = 64) {
+  std::vector<double> in(n, x), out(n);
+  void *args[] = {in.data(), out.data()};
+  EXPECT_EQ(program->run(args), 0);
+  for (double value : out)
+    EXPECT_EQ(value, out[0]);
+  return out[0];
+}
+
+const char *const kSquare = "%y = wg.mul %x, %x : T", *const kDouble = "%y = wg.add %x, %x : T";
+
+} // namespace
+
+TEST(KernelCacheTest, AnEqualKernelIsTakenFromAnotherProgram) {
+  KernelCache cache;
+  Program first = compiled(&cache, "first", kSquare);
+  EXPECT_EQ(cache.use().kernels, 1u);
+  EXPECT_EQ(cache.use().found, 0);
+  Program second = compiled(&cache, "second", kSquare);
+  EXPECT_EQ(cache.use().found, 1);
+  EXPECT_EQ(cache.use().modules, 1u); // it has left nothing of its own
+  EXPECT_LT(second->codeBytes, first->codeBytes);
+  EXPECT_EQ(run(second, 3), 9);
+  first.reset(); // the code stays where it is
+  EXPECT_EQ(run(second, 3), 9);
+  // Of another size, or another op: another kernel.
+  EXPECT_EQ(run(compiled(&cache, "third", kSquare, 65), 4, 65), 16);
+  EXPECT_EQ(run(compiled(&cache, "fourth", kDouble), 4), 8);
+  EXPECT_EQ(cache.use().found, 1);
+  EXPECT_EQ(cache.use().kernels, 3u);
+}
+
+TEST(KernelCacheTest, WhereAKernelWasWrittenAndWhatItsProgramIsCalledIsNotInTheKey) {
+  KernelCache cache;
+  Program plain = compiled(&cache, "plain", "%s = wg.exp %x : T\n %y = wg.tanh %s : T");
+  Program other =
+      compiled(&cache, "memcpy_2", "\n\n %a = wg.exp %x : T loc(\"elsewhere.cpp\":7:1)\n\n %y = wg.tanh %a : T");
+  EXPECT_EQ(cache.use().found, 1);
+  EXPECT_EQ(run(plain, 0.25), run(other, 0.25));
+}
+
+TEST(KernelCacheTest, KernelsThatThreadsShareAreFoundWithTheirPieces) {
+  KernelCache cache;
+  constexpr int64_t n = 1 << 18;
+  Program first = compiled(&cache, "first", kSquare, n), second = compiled(&cache, "second", kSquare, n);
+  EXPECT_EQ(cache.use().found, 1);
+  EXPECT_EQ(run(second, 3, n), 9);
+  EXPECT_EQ(run(first, 3, n), 9);
+}
+
+TEST(KernelCacheTest, WhatWasNotUsedForLongestGoesAndRunsOnWhereItIsInUse) {
+  KernelCache cache(200'000); // two modules and a little
+  Program square = compiled(&cache, "square", kSquare), twice = compiled(&cache, "twice", kDouble);
+  EXPECT_EQ(cache.use().modules, 2u);
+  Program user = compiled(&cache, "user", kSquare); // now the other one is the oldest
+  EXPECT_EQ(cache.use().found, 1);
+  for (int64_t n = 100; n < 140; ++n)
+    run(compiled(&cache, "f", kSquare, n), 2, n);
+  EXPECT_LE(cache.use().bytes, 200'000u);
+  EXPECT_LE(cache.use().modules, 3u);
+  EXPECT_GE(cache.use().evicted, 39);
+  square.reset();
+  EXPECT_EQ(run(user, 5), 25); // in memory as long as it is in use
+  EXPECT_EQ(run(twice, 5), 10);
+  int64_t found = cache.use().found;
+  EXPECT_EQ(run(compiled(&cache, "again", kSquare), 6), 36); // compiled anew
+  EXPECT_EQ(cache.use().found, found);
+}
+
+TEST(KernelCacheTest, AnyThreadCompilesWithIt) {
+  KernelCache cache(300'000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&cache, t] {
+      for (int64_t i = 0; i < 12; ++i) {
+        int64_t n = 32 + (i * 7 + t) % 5;
+        EXPECT_EQ(run(compiled(&cache, "f" + std::to_string(t), kSquare, n), 3, n), 9);
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_GT(cache.use().found, 0);
+}
+
+TEST(KernelCacheTest, WithoutOneEveryProgramIsWhole) {
+  Program program = compiled(nullptr, "whole", kSquare);
+  EXPECT_EQ(run(program, 7), 49);
+}
