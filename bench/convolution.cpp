@@ -21,6 +21,7 @@ struct Layer {
   const char *name;
   Shape x, w;
   Conv2dOptions options;
+  bool channelsFirst = false; ///< x and y are [N, C, H, W] in memory, w is [O, C, R, S]
 };
 
 Tensor numbers(const Shape &shape) {
@@ -68,19 +69,26 @@ void report(const Layer &layer, const char *what, const std::function<Tensor()> 
 
 void report(const Layer &layer) {
   Tensor x = numbers(layer.x), w = numbers(layer.w);
-  Conv2dOptions options = layer.options;
-  Tensor ct = numbers(conv2d(x, w, options).shape());
-  double operations = operationsOf(layer, ct.shape());
-  auto forward = [=](const Tensor &x, const Tensor &w, const Tensor &) { return conv2d(x, w, options); };
+  auto convolve = [options = layer.options, first = layer.channelsFirst](const Tensor &x, const Tensor &w) {
+    if (!first)
+      return conv2d(x, w, options);
+    return transpose(conv2d(transpose(x, {0, 2, 3, 1}), transpose(w, {2, 3, 1, 0}), options), {0, 3, 1, 2});
+  };
+  Shape shape = conv2d(x, w, layer.options).shape();
+  double operations = operationsOf(layer, shape);
+  Tensor ct = numbers(shape);
+  if (layer.channelsFirst)
+    x = transpose(x, {0, 3, 1, 2}), w = transpose(w, {3, 2, 0, 1}), ct = transpose(ct, {0, 3, 1, 2});
+  auto forward = [=](const Tensor &x, const Tensor &w, const Tensor &) { return convolve(x, w); };
   auto ofInput = [=](const Tensor &x, const Tensor &w, const Tensor &ct) {
     GradientTape tape;
     tape.watch(x);
-    return tape.gradient(conv2d(x, w, options), x, {.output_gradients = ct}).value();
+    return tape.gradient(convolve(x, w), x, {.output_gradients = ct}).value();
   };
   auto ofWeights = [=](const Tensor &x, const Tensor &w, const Tensor &ct) {
     GradientTape tape;
     tape.watch(w);
-    return tape.gradient(conv2d(x, w, options), w, {.output_gradients = ct}).value();
+    return tape.gradient(convolve(x, w), w, {.output_gradients = ct}).value();
   };
   auto both = [&](const char *what, auto f) {
     auto compiled = wg::function(what, f), eager = wg::function(what, f, {.interpret = true});
@@ -99,6 +107,7 @@ int main(int argc, char **argv) {
   const Layer layers[] = {
       {"first 7x7/2, 3 -> 64", {1, 224, 224, 3}, {7, 7, 3, 64}, {.strides = {2, 2}, .padding = same}},
       {"3x3, 64 -> 64, 56", {1, 56, 56, 64}, {3, 3, 64, 64}, {.padding = same}},
+      {"the same, channels first", {1, 56, 56, 64}, {3, 3, 64, 64}, {.padding = same}, true},
       {"3x3/2, 64 -> 128, 56", {1, 56, 56, 64}, {3, 3, 64, 128}, {.strides = {2, 2}, .padding = same}},
       {"3x3, 128 -> 128, 28, 4", {4, 28, 28, 128}, {3, 3, 128, 128}, {.padding = same}},
       {"3x3, 256 -> 256, 14", {1, 14, 14, 256}, {3, 3, 256, 256}, {.padding = same}},

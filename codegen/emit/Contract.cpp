@@ -51,9 +51,11 @@ void ContractEmitter::sortLetters() {
   for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
     dropUnits(*group);
   auto endsC = [](const std::vector<Letter> &group) { return !group.empty() && group.back().c == 1; };
-  // Where a related letter ends c, the lanes are those of another one, and c is stored by the element.
+  // Where a related letter ends c, the lanes are those of n, and c is stored by the element; or of m if a has them side by
+  // side; or there is one.
   bool ends = endsC(letters.batch) || endsC(letters.n);
-  if (endsC(letters.m) || (!ends && letters.n.empty())) {
+  if (endsC(letters.m) || (!ends && letters.n.empty() &&
+                           llvm::any_of(letters.m, [](const Letter &letter) { return letter.a == 1; }))) {
     letters.exchange();
     std::swap(a, bOperand);
   }
@@ -437,7 +439,7 @@ void ContractEmitter::finishInLoop(ArrayRef<Value> acc, const Panel &panel, Valu
   if (!tileOnStack) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front());
-    Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(rowsOfTile(1)) * lanes));
+    Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(int64_t(rowsOfWindow(1)) * lanes));
     tileOnStack =
         LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), element, size, e.target.vectorBytes);
   }

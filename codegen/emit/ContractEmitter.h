@@ -102,6 +102,9 @@ private:
   /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
   int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
 
+  /// The same where rows are few, as those of an image: 14 or 28 fit well, and nothing is packed for a height.
+  int rowsOfWindow(int vectors) const { return (e.target.numVectorRegisters == 32 ? 28 : 12) / vectors; }
+
   int64_t sizeK() const { return sizeOf(k); }
   /// The terms of an element of c, at most.
   int64_t numTerms() const;

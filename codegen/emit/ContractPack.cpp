@@ -12,16 +12,17 @@ bool ContractEmitter::packsB() {
   if (alongBatch || isEmpty())
     return false;
   if (!related.empty()) {
-    // What lies apart, and what is larger than the first caches where a panel is not. A panel that is neither small nor
-    // read more often than it is long is read as it lies.
+    // What lies apart; and what is larger than the caches close by where a panel is not, if so many rows read it that the
+    // copy is soon paid: later where lines fall on all cache sets. A panel that is neither small nor read more often
+    // than it is long is read as it lies.
     int64_t width = static_cast<int64_t>(panelVectors()) * lanes, terms = sizeOf(lettersOfPanel()),
             rows = ShapedType::getNumElements(shapeOf(op.getC())) / std::max<int64_t>(1, lane.size),
             bytes = runtime::saturatingMul(terms, elementBytes());
-    bool small = runtime::saturatingMul(bytes, width) <= (int64_t(1) << 20);
+    bool small = runtime::saturatingMul(bytes, width) <= (int64_t(1) << 21);
     if (lane.b != 1)
       return lane.size > 1 && (small || rows >= terms);
-    return small && runtime::saturatingMul(bytes, lane.size) > (int64_t(1) << 20) &&
-           rows >= 16 * rowsOfTile(panelVectors());
+    bool large = runtime::saturatingMul(bytes, lane.size) > (int64_t(1) << 20);
+    return small && large && rows >= (lane.size * elementBytes() % 2048 == 0 ? 384 : 1536);
   }
   if (lane.b != 1)
     return lane.size > 1;

@@ -162,7 +162,7 @@ void ContractEmitter::relatedRows(Value offsetA, Value offsetB, const Panel &pan
   if (m.empty())
     return tile(offsetA, offsetB, panel, {}, 1, levels, origin);
   const Letter &letter = m.back();
-  int64_t most = rowsOfTile(static_cast<int>(panel.masks.size())), tiles = (letter.size + most - 1) / most,
+  int64_t most = rowsOfWindow(static_cast<int>(panel.masks.size())), tiles = (letter.size + most - 1) / most,
           height = (letter.size + tiles - 1) / std::max<int64_t>(1, tiles), whole = letter.size / height * height;
   auto emitTile = [&](Value i, int64_t count) {
     tile(e.add(offsetA, e.mul(i, letter.a)), offsetB, panel, i, static_cast<int>(count), levels, origin);
@@ -236,7 +236,7 @@ void ContractEmitter::rowsOfPhase(Value offsetA, Value offsetB, const Panel &pan
       tile(atA, atB, panel, i, 1, levelsWith(around, walked, panel), origin);
     });
   };
-  int64_t most = rowsOfTile(static_cast<int>(panel.masks.size())), tiles = (rows + most - 1) / most,
+  int64_t most = rowsOfWindow(static_cast<int>(panel.masks.size())), tiles = (rows + most - 1) / most,
           height = (rows + tiles - 1) / tiles;
   auto atEdge = [&](int64_t from, int64_t to) {
     bool written = places <= kMaxEdgePlaces && to - from <= kMaxEdgeTiles * height;
