@@ -54,8 +54,8 @@ void ContractEmitter::sortLetters() {
   // Where a related letter ends c, the lanes are those of n, and c is stored by the element; or of m if a has them side by
   // side; or there is one.
   bool ends = endsC(letters.batch) || endsC(letters.n);
-  if (endsC(letters.m) || (!ends && letters.n.empty() &&
-                           llvm::any_of(letters.m, [](const Letter &letter) { return letter.a == 1; }))) {
+  if (endsC(letters.m) ||
+      (!ends && letters.n.empty() && llvm::any_of(letters.m, [](const Letter &letter) { return letter.a == 1; }))) {
     letters.exchange();
     std::swap(a, bOperand);
   }
@@ -189,17 +189,16 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
          [&](Value offsetA, Value offsetB) {
            int64_t width = panelWidth(), size = lane.size, whole = size / width * width;
            auto last = [&] { panel(offsetA, offsetB, e.index(whole), size - whole, origin); };
-           if (!related.empty() && packsB() && e.chunks > 1)
+           // Each piece packs into its own part of the scratch.
+           if (packsB() && e.chunks > 1)
              pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
-           if (e.chunks == 1 || !related.empty()) {
+           if (e.chunks == 1 || !sharesPanels()) {
              e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, width, origin); });
              if (whole < size)
                last();
              return;
            }
-           // Panels are shared among threads; each piece packs into its own part of the scratch.
-           if (packsB())
-             pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
+           // Panels are shared among threads.
            e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
                   [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), width, origin); });
            if (whole < size)
@@ -496,11 +495,13 @@ Value ContractEmitter::fma(Value x, Value y, Value z) {
 /// Panels; a product with further batches or letters of n outside of them, or with a packed a, is one piece. Where
 /// letters are related, what is outside of the tiles.
 int64_t ContractEmitter::numChunks() {
+  if (!sharesPanels())
+    return std::max<int64_t>(1, (sizeOf(outer) + placesOfChunk() - 1) / placesOfChunk());
   if (!related.empty())
-    return std::max<int64_t>(1, sizeOf(outer));
+    return numPanels();
   if (!batch.empty() || !(alongBatch || n.empty()) || packsA())
     return 1;
-  return std::max<int64_t>(1, (lane.size + panelWidth() - 1) / panelWidth());
+  return numPanels();
 }
 
 void KernelEmitter::planContract() {

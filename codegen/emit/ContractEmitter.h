@@ -169,6 +169,11 @@ private:
   /// What a panel has of b: the related letters, then k.
   std::vector<Letter> lettersOfPanel() const;
   int64_t panelElements();
+  int64_t numPanels() { return std::max<int64_t>(1, (lane.size + panelWidth() - 1) / panelWidth()); }
+  /// Whether threads share the panels of a product; else what is outside of its tiles, and each packs all panels.
+  bool sharesPanels();
+  /// Of what is outside, so many places are one chunk: enough rows that packing for them is paid.
+  int64_t placesOfChunk();
   Value packA(Value offsetA);
   Value inPiece(Value offset) { return pieceOffset ? e.add(pieceOffset, offset) : offset; }
   void pack(Value base, Value panelOffset, int vectors, int64_t columns);

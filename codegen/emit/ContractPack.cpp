@@ -13,7 +13,7 @@ bool ContractEmitter::packsB() {
     return false;
   if (!related.empty()) {
     // What lies apart; and what is larger than the caches close by where a panel is not, if so many rows read it that the
-    // copy is soon paid: later where lines fall on all cache sets. A panel that is neither small nor read more often
+    // copy is soon paid: sooner where its lines share a few cache sets. A panel that is neither small nor read more often
     // than it is long is read as it lies.
     int64_t width = static_cast<int64_t>(panelVectors()) * lanes, terms = sizeOf(lettersOfPanel()),
             rows = ShapedType::getNumElements(shapeOf(op.getC())) / std::max<int64_t>(1, lane.size),
@@ -22,7 +22,7 @@ bool ContractEmitter::packsB() {
     if (lane.b != 1)
       return lane.size > 1 && (small || rows >= terms);
     bool large = runtime::saturatingMul(bytes, lane.size) > (int64_t(1) << 20);
-    return small && large && rows >= (lane.size * elementBytes() % 2048 == 0 ? 384 : 1536);
+    return small && large && rows >= (lane.size * elementBytes() % 4096 == 0 ? 24 : 96);
   }
   if (lane.b != 1)
     return lane.size > 1;

@@ -65,6 +65,19 @@ void ContractEmitter::chooseRows() {
     }
 }
 
+int64_t ContractEmitter::placesOfChunk() {
+  if (related.empty() || !packsB())
+    return 1;
+  int64_t rows = rowRelation >= 0 ? related[rowRelation].c.size : this->rows();
+  return 256 / std::max<int64_t>(1, rows) + 1;
+}
+
+bool ContractEmitter::sharesPanels() {
+  if (related.empty())
+    return true;
+  return packsB() && numPanels() > 1 && (numPanels() >= 8 || numPanels() * placesOfChunk() >= sizeOf(outer));
+}
+
 /// c's letters outside of the tiles as one loop, which threads share.
 void ContractEmitter::relatedTiles(Value offsetA, const Panel &panel, Point &origin) {
   auto body = [&](Value u) {
@@ -82,9 +95,11 @@ void ContractEmitter::relatedTiles(Value offsetA, const Panel &panel, Point &ori
     }
     relatedRows(atA, atB, panel, around, origin);
   };
-  if (outer.empty())
-    return body(e.index(0));
-  e.loop(pieceBegin, pieceEnd, 1, body);
+  int64_t places = sizeOf(outer), ofChunk = placesOfChunk();
+  if (outer.empty() || sharesPanels() || e.chunks == 1)
+    return e.loop(0, places, 1, body);
+  Value end = arith::MinSIOp::create(b, loc, e.mul(pieceEnd, ofChunk), e.index(places));
+  e.loop(e.mul(pieceBegin, ofChunk), end, 1, body);
 }
 
 /// The places of two letters x and y with x' * x + y' * y = rest, where x is walked: x' > 0, without common divisor.

@@ -378,14 +378,14 @@ private:
       around(part, group, i + 1, at.moved(axes[i], place));
   }
 
-  /// One product for each place of the other letters of k; many are summed in blocks, as the terms of a long sum are.
+  /// One product for each place of the other letters of k. Of a long sum each block is summed on its own.
   void sum(Part &part, At at) {
     const std::vector<Axis> &axes = part.groups[2];
     Axis rows = takenM == npos ? Axis() : part.groups[0][takenM], terms = takenK == npos ? Axis() : axes[takenK],
          columns = along.size > 1   ? along
                    : takenN == npos ? Axis()
                                     : part.groups[1][takenN];
-    int64_t count = 1, block = 1;
+    int64_t count = 1;
     for (size_t i = 0; i < axes.size(); ++i)
       count *= i == takenK ? 1 : axes[i].size;
     auto placed = [&](int64_t number) {
@@ -398,24 +398,28 @@ private:
       return place;
     };
     T *to = c + at.c;
-    if (count <= 64) {
+    int64_t block = blockOf(count * terms.size);
+    if (count * terms.size <= 2 * block) {
       for (int64_t i = 0; i < count; ++i)
         add(rows, columns, terms, placed(i), to);
       return;
     }
-    while (block * block < count)
-      block *= 2;
+    // So many places, or a part of the terms of one.
+    int64_t places = std::max<int64_t>(1, block / terms.size), length = std::min(block, terms.size);
     Axis ownRows = rows, ownColumns = columns;
     ownRows.c = columns.size, ownColumns.c = 1;
     part.sums.resize(static_cast<size_t>(rows.size * columns.size));
-    for (int64_t first = 0; first < count; first += block) {
-      std::fill(part.sums.begin(), part.sums.end(), T(0));
-      for (int64_t i = first; i < std::min(count, first + block); ++i)
-        add(ownRows, ownColumns, terms, placed(i), part.sums.data());
-      for (int64_t i = 0; i < rows.size; ++i)
-        for (int64_t j = 0; j < columns.size; ++j)
-          to[i * rows.c + j * columns.c] += part.sums[static_cast<size_t>(i * columns.size + j)];
-    }
+    for (int64_t first = 0; first < count; first += places)
+      for (int64_t term = 0; term < terms.size; term += length) {
+        Axis some = terms;
+        some.size = std::min(length, terms.size - term);
+        std::fill(part.sums.begin(), part.sums.end(), T(0));
+        for (int64_t i = first; i < std::min(count, first + places); ++i)
+          add(ownRows, ownColumns, some, placed(i).moved(terms, term), part.sums.data());
+        for (int64_t i = 0; i < rows.size; ++i)
+          for (int64_t j = 0; j < columns.size; ++j)
+            to[i * rows.c + j * columns.c] += part.sums[static_cast<size_t>(i * columns.size + j)];
+      }
   }
 
   /// to += the product of three axes.

@@ -153,10 +153,10 @@ TEST(Relations, EveryArrangementIsTheSumOfItsTerms) {
     });
     Array operands[] = {a, b};
     Array eager;
-    runtime::Status status = runtime::execute({runtime::OpId::contract,
-                                               runtime::ContractAttrs::make(equation, product.related()), operands,
-                                               runtime::Where::current()},
-                                              std::span(&eager, 1));
+    runtime::Status status =
+        runtime::execute({runtime::OpId::contract, runtime::ContractAttrs::make(equation, product.related()), operands,
+                          runtime::Where::current()},
+                         std::span(&eager, 1));
     ASSERT_TRUE(status.ok()) << toString(status.failure());
     ASSERT_EQ(eager.shape(), shape);
     double ulp = dtype == DType::f64 ? 0x1p-52 : 0x1p-23;
@@ -164,7 +164,8 @@ TEST(Relations, EveryArrangementIsTheSumOfItsTerms) {
       ASSERT_LE(std::abs(elementOf(eager, static_cast<int64_t>(i)) - sums[i]), 32 * ulp * scales[i]) << "element " << i;
 
     // Every engine, every other one with what follows in its kernel.
-    std::string types[] = {typeText(product.shape(0), dtype), typeText(product.shape(1), dtype), typeText(shape, dtype)};
+    std::string types[] = {typeText(product.shape(0), dtype), typeText(product.shape(1), dtype),
+                           typeText(shape, dtype)};
     std::string sizes = runtime::toString(product.related());
     std::string text = "func.func @f(%a: " + types[0] + ", %b: " + types[1] + ", %d: " + types[2] + ") -> " + types[2] +
                        " {\n  %c = wg.contract \"" + equation + "\" %a, %b to " + sizes + " : " + types[0] + ", " +

@@ -171,6 +171,35 @@ TEST(Convolution, LongSumsAreOfBlocks) {
   checkCase({{1, 1, 5000, 1}, {1, 4000, 1, 1}, {}}, f64);
 }
 
+/// Panels are shared, or what is outside of the tiles; each piece copies the panels that it needs.
+TEST(Convolution, ThreadsChangeNoBit) {
+  for (const Case &c : {Case{{2, 28, 28, 64}, {3, 3, 64, 96}, {.padding = Padding::same}},
+                        Case{{1, 14, 14, 256}, {3, 3, 256, 256}, {.strides = {2, 1}, .padding = Padding::same}},
+                        Case{{4, 40, 40, 48}, {3, 3, 1, 48}, {.groups = 48, .padding = Padding::same}}}) {
+    SCOPED_TRACE(nameOf(c));
+    auto all = [&](const Tensor &x, const Tensor &w) {
+      GradientTape tape;
+      tape.watch(x);
+      tape.watch(w);
+      Tensor y = conv2d(x, w, c.options);
+      auto [dx, dw] = tape.gradient(y, x, w, GradientOptions{.output_gradients = y});
+      return std::vector<Tensor>{y, dx.value(), dw.value()};
+    };
+    auto compiled = wg::function("all", all);
+    Tensor x = numbers(c.x, 0.3, f32), w = numbers(c.w, 1.1, f32);
+    std::vector<std::vector<Tensor>> results;
+    for (int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      results.push_back(all(x, w));
+      results.push_back(compiled(x, w));
+    }
+    set_num_threads(1);
+    for (size_t i = 2; i < results.size(); ++i)
+      for (size_t k = 0; k < 3; ++k)
+        EXPECT_TRUE(reduce_all(results[i][k] == results[i % 2][k]).item<bool>()) << "run " << i << ", result " << k;
+  }
+}
+
 TEST(Convolution, WhatFollowsItIsTheSameKernel) {
   Tensor x = numbers({2, 8, 8, 5}, 0.1, f32), w = numbers({3, 3, 5, 20}, 0.7, f32), bias = numbers({20}, 0.2, f32);
   auto layer = [](const Tensor &x, const Tensor &w, const Tensor &bias) {

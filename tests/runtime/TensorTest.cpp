@@ -234,17 +234,23 @@ TEST(ContractTest, LongSumsKeepTheirDigits) {
   struct Case {
     const char *equation;
     Shape a, b;
+    Ints related = {};
   };
-  for (const Case &each : {Case{"k,k->", {kTerms}, {kTerms}}, Case{"k,kn->n", {kTerms}, {kTerms, 3}},
-                           Case{"k,nk->n", {kTerms}, {3, kTerms}}, Case{"km,k->m", {kTerms, 9}, {kTerms}},
-                           Case{"km,k->m", {kTerms, 3}, {kTerms}}, Case{"km,nk->mn", {kTerms, 2}, {2, kTerms}},
-                           Case{"mk,kn->mn", {9, kTerms}, {kTerms, 9}}}) {
+  for (const Case &each :
+       {Case{"k,k->", {kTerms}, {kTerms}}, Case{"k,kn->n", {kTerms}, {kTerms, 3}},
+        Case{"k,nk->n", {kTerms}, {3, kTerms}}, Case{"km,k->m", {kTerms, 9}, {kTerms}},
+        Case{"km,k->m", {kTerms, 3}, {kTerms}}, Case{"km,nk->mn", {kTerms, 2}, {2, kTerms}},
+        Case{"mk,kn->mn", {9, kTerms}, {kTerms, 9}}, Case{"h,r->p; h=p+r", {kTerms + 4}, {kTerms}, {5}},
+        Case{"hc,rc->p; h=p+r", {2999, 200}, {1500, 200}, {1500}},
+        Case{"nhc,npo->rco; h=p+r", {3000, 102, 2}, {3000, 100, 3}, {3}},
+        Case{"nhc,npo->rco; h=p+r", {3000, 102, 9}, {3000, 100, 9}, {3}}}) {
     Array a = Array::empty(DType::f32, each.a), b = Array::empty(DType::f32, each.b);
     std::fill_n(a.data<float>(), a.numElements(), 0.1f);
     std::fill_n(b.data<float>(), b.numElements(), 1.f);
     double exact = static_cast<double>(kTerms) * static_cast<double>(0.1f);
-    for (double sum : values<double>(
-             run("cast", {*run("contract", {a, b}, ContractAttrs::make(each.equation))}, CastAttrs::make(DType::f64))))
+    for (double sum :
+         values<double>(run("cast", {*run("contract", {a, b}, ContractAttrs::make(each.equation, each.related))},
+                            CastAttrs::make(DType::f64))))
       EXPECT_LE(std::abs(sum - exact), (std::sqrt(kTerms) + 16) * 0x1p-24 * exact) << each.equation;
   }
 }
