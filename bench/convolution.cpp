@@ -1,5 +1,6 @@
 // What a convolution costs: layers of common networks, forward and both gradients, compiled and op by op. Times are the
-// least of alternating rounds; one thread. `convolution` for all rows, `convolution TEXT` for those whose name has TEXT.
+// least of alternating rounds; one thread. `convolution` for all rows, `convolution TEXT` for those whose name has
+// TEXT.
 #include "Timing.h"
 
 #include <wengert/wengert.h>

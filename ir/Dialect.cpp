@@ -89,20 +89,6 @@ void printSizes(OpAsmPrinter &p, Operation *, DenseI64ArrayAttr sizes) {
   p << ']';
 }
 
-ParseResult parseRelatedSizes(OpAsmParser &parser, DenseI64ArrayAttr &sizes) {
-  if (succeeded(parser.parseOptionalKeyword("to")))
-    return parseSizes(parser, sizes);
-  sizes = parser.getBuilder().getDenseI64ArrayAttr({});
-  return success();
-}
-
-void printRelatedSizes(OpAsmPrinter &p, Operation *op, DenseI64ArrayAttr sizes) {
-  if (sizes.empty())
-    return;
-  p << "to ";
-  printSizes(p, op, sizes);
-}
-
 MLIRContext *context() {
   static MLIRContext *theContext = [] {
     DialectRegistry registry;

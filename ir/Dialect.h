@@ -28,9 +28,6 @@ bool isValueType(mlir::Type type);
 /// Sizes in text: `[2, ?, 3]`.
 mlir::ParseResult parseSizes(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr &sizes);
 void printSizes(mlir::OpAsmPrinter &p, mlir::Operation *op, mlir::DenseI64ArrayAttr sizes);
-/// `to [5, ?]`, or no text for an empty list.
-mlir::ParseResult parseRelatedSizes(mlir::OpAsmParser &parser, mlir::DenseI64ArrayAttr &sizes);
-void printRelatedSizes(mlir::OpAsmPrinter &p, mlir::Operation *op, mlir::DenseI64ArrayAttr sizes);
 } // namespace wg::ir
 
 #define GET_OP_CLASSES

@@ -6,9 +6,9 @@
 //   batch  in a, b and c        m  in a and c        n  in b and c        k  in a and b
 //
 // A convolution is a product whose equation has relations as well, `nhwc,rsco->npqo; h=2p+3r-1; w=2q+3s-1`. A relation
-// is of three letters, one of a, one of b and one of c, which no other tensor has; a term exists for all of their places
-// that fulfil it. So nothing is added up for what lies outside (padding is stored nowhere), and either derivative is
-// the product with the same relations and two tensors exchanged.
+// is of three letters, one of a, one of b and one of c, which no other tensor has; a term exists for all of their
+// places that fulfil it. So nothing is added up for what lies outside (padding is stored nowhere), and either
+// derivative is the product with the same relations and two tensors exchanged.
 //
 // The one place where letters are sorted: eager kernels, passes and the emitter of products ask here.
 #pragma once

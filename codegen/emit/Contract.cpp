@@ -13,7 +13,8 @@
 //             (a long k in blocks, each summed on its own: one running sum of 10^6 terms would lose three digits)
 //     epilogue on each accumulator, stores
 //
-// Related letters (a convolution's) add loops around those over k, and c's are rows or outside of the tiles: Windows.cpp.
+// Related letters (a convolution's) add loops around those over k, and c's are rows or outside of the tiles:
+// Windows.cpp.
 //
 // Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of
 // 16 (Goto and van de Geijn 2008).
@@ -51,8 +52,8 @@ void ContractEmitter::sortLetters() {
   for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
     dropUnits(*group);
   auto endsC = [](const std::vector<Letter> &group) { return !group.empty() && group.back().c == 1; };
-  // Where a related letter ends c, the lanes are those of n, and c is stored by the element; or of m if a has them side by
-  // side; or there is one.
+  // Where a related letter ends c, the lanes are those of n, or of m if a has them side by side, and c is stored by the
+  // element. Where there is neither there is one lane.
   bool ends = endsC(letters.batch) || endsC(letters.n);
   if (endsC(letters.m) ||
       (!ends && letters.n.empty() && llvm::any_of(letters.m, [](const Letter &letter) { return letter.a == 1; }))) {

@@ -12,9 +12,9 @@ bool ContractEmitter::packsB() {
   if (alongBatch || isEmpty())
     return false;
   if (!related.empty()) {
-    // What lies apart; and what is larger than the caches close by where a panel is not, if so many rows read it that the
-    // copy is soon paid: sooner where its lines share a few cache sets. A panel that is neither small nor read more often
-    // than it is long is read as it lies.
+    // What lies apart; and what is larger than the caches close by where a panel is not, if so many rows read it that
+    // the copy is soon paid: sooner where its lines share a few cache sets. A panel that is neither small nor read
+    // more often than it is long is read as it lies.
     int64_t width = static_cast<int64_t>(panelVectors()) * lanes, terms = sizeOf(lettersOfPanel()),
             rows = ShapedType::getNumElements(shapeOf(op.getC())) / std::max<int64_t>(1, lane.size),
             bytes = runtime::saturatingMul(terms, elementBytes());

@@ -1,9 +1,9 @@
 // Contract kernels with related letters (convolutions and their gradients): the loops around their tiles.
 //
-// A relation ofA * a + ofB * b + ofC * c = constant is of one letter of each tensor. While c's letter is at some place, a
-// loop walks the places of one of the other two at which the third is in range as well: where it begins, its step and
-// how often it runs are computed before it, so nothing is tested inside and nothing is read beyond a tensor. Padding is
-// nowhere: a term that does not exist is no round of a loop.
+// A relation ofA * a + ofB * b + ofC * c = constant is of one letter of each tensor. While c's letter is at some
+// place, a loop walks the places of one of the other two at which the third is in range as well: where it begins, its
+// step and how often it runs are computed before it, so nothing is tested inside and nothing is read beyond a tensor.
+// Padding is nowhere: a term that does not exist is no round of a loop.
 //
 //   per batch, panel of n (packed where b is not contiguous along n)
 //     for c's related letters and the letters of m, but one    shared among threads
@@ -12,11 +12,11 @@
 //           for k: the products of a tile, as in any product
 //         epilogue, stores
 //
-// Rows are places of m's last letter or, as there are more of them or the others lie apart, of a related letter of c: then
-// b's letter is walked, all rows read the same of b, and a's letter moves along with the row. Where a's factor is not 1
-// (the gradient of an input by strides), rows are every second place, say, phase by phase, so that a moves in whole steps.
-// Tiles at the edges are at known places: what each row lacks is known when they are written, and the loop over b's letter
-// is cut where rows come or go. Only edges of more than a few tiles are computed row by row.
+// Rows are places of m's last letter or, as there are more of them or the others lie apart, of a related letter of c:
+// then b's letter is walked, all rows read the same of b, and a's letter moves along with the row. Where a's factor
+// is not 1 (the gradient of an input by strides), rows are every second place, say, phase by phase, so that a moves
+// in whole steps. Tiles at the edges are at known places: what each row lacks is known when they are written, and the
+// loop over b's letter is cut where rows come or go. Only edges of more than a few tiles are computed row by row.
 #include "codegen/emit/ContractEmitter.h"
 
 #include "runtime/Extent.h"
@@ -102,7 +102,8 @@ void ContractEmitter::relatedTiles(Value offsetA, const Panel &panel, Point &ori
   e.loop(e.mul(pieceBegin, ofChunk), end, 1, body);
 }
 
-/// The places of two letters x and y with x' * x + y' * y = rest, where x is walked: x' > 0, without common divisor.
+/// Of the letters of a and b one, x, is walked, and the other is y: ofX * x + ofY * y = rest, where ofX > 0 and the two
+/// factors have no common divisor (runOf does the same for known places).
 ContractEmitter::Level ContractEmitter::levelOf(int number, Value at, const Panel &panel, Value &offsetA,
                                                 Value &offsetB) {
   const runtime::Related &each = related[number];
@@ -187,8 +188,8 @@ void ContractEmitter::relatedRows(Value offsetA, Value offsetB, const Panel &pan
     emitTile(e.index(whole), letter.size - whole);
 }
 
-/// The rows t of one phase: place rowPhase + rowPhases * t of c's letter, while b's letter is at first + step * j and a's
-/// at y0 + yOfJ * j + yOfT * t.
+/// The rows t of one phase: place rowPhase + rowPhases * t of c's letter, while b's letter is at first + step * j and
+/// a's at y0 + yOfJ * j + yOfT * t.
 void ContractEmitter::rowsOfPhase(Value offsetA, Value offsetB, const Panel &panel, ArrayRef<Level> around,
                                   Point &origin) {
   const runtime::Related &each = related[rowRelation];

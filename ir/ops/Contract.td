@@ -25,7 +25,7 @@ def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters
     OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "::llvm::StringRef":$equation, "::llvm::ArrayRef<::mlir::OpFoldResult>":$related)>,
     OpBuilder<(ins "::mlir::Type":$c, "::mlir::Value":$a, "::mlir::Value":$b, "::llvm::StringRef":$equation)>,
   ];
-  let assemblyFormat = "$equation $a `,` $b custom<RelatedSizes>($related) (`sizes` $sizes^)? attr-dict `:` type($a) `,` type($b) `->` type($c)";
+  let assemblyFormat = "$equation $a `,` $b (`to` custom<Sizes>($related)^)? (`sizes` $sizes^)? attr-dict `:` type($a) `,` type($b) `->` type($c)";
   let dtypes = "floats";
   let publicFunction = 0;
   let hasCanonicalizer = 1;

@@ -4,7 +4,8 @@
 // plain matrices as it lies, perhaps transposed; else a copy is brought into that form. The matrices go to Eigen's
 // blocked product; thin ones to loops.
 //
-// Where letters are related (a convolution) it is a sum of such matrices, as they lie in the tensors: nothing is copied.
+// Where letters are related (a convolution) it is a sum of such matrices, as they lie in the tensors: nothing is
+// copied.
 #include "runtime/Extent.h"
 #include "runtime/Letters.h"
 #include "runtime/kernels/Kernels.h"
