@@ -232,12 +232,7 @@ private:
         continue;
       r.ops += (r.ops.empty() ? "" : ", ") + op.getName().stripDialect().str();
       if (auto contract = dyn_cast<ir::ContractOp>(op)) {
-        int64_t flops = 2 * cast<RankedTensorType>(contract.getC().getType()).getNumElements();
-        for (auto [letter, size] :
-             llvm::zip(contract.lettersOfA(), cast<RankedTensorType>(contract.getA().getType()).getShape()))
-          if (!contract.lettersOfC().contains(letter))
-            flops = runtime::saturatingMul(flops, size);
-        r.flops = runtime::saturatingAdd(r.flops, flops);
+        r.flops = runtime::saturatingAdd(r.flops, runtime::saturatingMul(2, numberOfTerms(contract.letters())));
       }
     }
     reports.push_back(std::move(r));

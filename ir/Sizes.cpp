@@ -47,6 +47,8 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
   if (auto argmax = dyn_cast<ArgmaxOp>(op))
     return of(argmax.getX(), axis + (static_cast<int64_t>(argmax.getAxis()) <= axis));
   if (auto contract = dyn_cast<ContractOp>(op)) {
+    if (int64_t relation = contract.relationOf(axis); relation >= 0)
+      return of(sizeOperand(op, "related", relation));
     char letter = contract.lettersOfC()[axis];
     size_t inA = contract.lettersOfA().find(letter);
     return inA != StringRef::npos ? of(contract.getA(), inA) : of(contract.getB(), contract.lettersOfB().find(letter));

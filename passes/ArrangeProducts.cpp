@@ -118,7 +118,8 @@ void sumBefore(ir::ReduceSumOp sum) {
   if (neg && neg->hasOneUse())
     x = neg.getX();
   auto product = x.getDefiningOp<ir::ContractOp>();
-  if (!product || !product->hasOneUse() || !product.getA().getType().hasStaticShape() ||
+  // A relation says which terms there are, so its letters cannot be summed before it.
+  if (!product || !product->hasOneUse() || product.isRelated() || !product.getA().getType().hasStaticShape() ||
       !product.getB().getType().hasStaticShape())
     return;
   std::string gone;
@@ -145,7 +146,7 @@ void sumBefore(ir::ReduceSumOp sum) {
               lettersB = without(product.lettersOfB(), own(product.lettersOfA()), axesB),
               lettersC = without(product.lettersOfC(), own(""), axesC);
   Value a = summed(product.getA(), axesA), c = summed(product.getB(), axesB);
-  auto equation = b.getStringAttr(runtime::Equation{lettersA, lettersB, lettersC}.text());
+  std::string equation = runtime::Equation{lettersA, lettersB, lettersC}.text();
   Value result = ir::ContractOp::create(b, product.getLoc(), sum.getType(), a, c, equation);
   if (x != sum.getX())
     result = ir::NegOp::create(b, neg.getLoc(), result);
@@ -381,7 +382,7 @@ struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
       for (auto sum : llvm::make_early_inc_range(block.getOps<ir::ReduceSumOp>()))
         sumBefore(sum);
       for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>()))
-        if (op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape())
+        if (!op.isRelated() && op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape())
           arrange(op);
     }
   }
@@ -405,7 +406,7 @@ private:
     Value x = arranged(b, costs, op.getA(), start.a, order.a), y = arranged(b, costs, op.getB(), start.b, order.b);
     auto type = RankedTensorType::get(costs.shapeBy(order.c), op.getC().getType().getElementType());
     std::string equation = runtime::Equation{order.a, order.b, order.c}.text();
-    Value product = ir::ContractOp::create(b, op.getLoc(), type, x, y, b.getStringAttr(equation));
+    Value product = ir::ContractOp::create(b, op.getLoc(), type, x, y, equation);
     Value result = transposed(b, op.getLoc(), product, order.c, start.c);
     if (result.getType() != op.getC().getType())
       result = ir::ReshapeOp::create(b, op.getLoc(), result, op.getC().getType().getShape(), ValueRange());

@@ -4,6 +4,7 @@
 #include "runtime/Op.h"
 #include "runtime/Random.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -135,11 +136,23 @@ inline Sample parseSample(runtime::OpId op, std::string_view text, int64_t seed 
     sample.reasons.emplace(check, detail::trim(item.substr(check.size() + 1)));
   }
   std::vector<runtime::AttrValue> values;
-  std::vector<std::string_view> given = detail::split(text.substr(std::min(bar + 1, text.size())), ';');
-  for (const runtime::AttrRecord &attr : runtime::recordOf(op).attrs)
+  const auto &attrs = runtime::recordOf(op).attrs;
+  // What names no attribute belongs to the one before: an equation has `;` and `=` as well.
+  auto nameOf = [](std::string_view item) { return detail::trim(item.substr(0, item.find('='))); };
+  std::vector<std::string> given;
+  for (std::string_view item : detail::split(text.substr(std::min(bar + 1, text.size())), ';'))
+    if (given.empty() || std::any_of(attrs.begin(), attrs.end(), [&](auto &attr) { return nameOf(item) == attr.name; }))
+      given.emplace_back(item);
+    else
+      given.back().append("; ").append(item);
+  for (const runtime::AttrRecord &attr : attrs) {
+    size_t before = values.size();
     for (std::string_view item : given)
-      if (size_t equals = item.find('='); detail::trim(item.substr(0, equals)) == attr.name)
-        values.push_back(detail::attribute(detail::trim(item.substr(equals + 1)), attr.kind));
+      if (nameOf(item) == attr.name)
+        values.push_back(detail::attribute(detail::trim(item.substr(item.find('=') + 1)), attr.kind));
+    if (values.size() == before && attr.open) // an open list may be left out: it is empty
+      values.push_back(runtime::Ints());
+  }
   if (!values.empty())
     sample.attrs = runtime::Attrs(std::move(values));
   return sample;

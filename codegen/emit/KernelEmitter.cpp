@@ -91,7 +91,8 @@ void KernelEmitter::mergeAxes() {
   ArrayRef<int64_t> sizes = loops.getSpace(), reduced = loops.getReduced();
   SmallVector<SmallVector<int64_t>> all;
   auto include = [&](Attribute map, Value value) {
-    all.push_back(linearise(cast<AffineMapAttr>(map).getValue(), shapeOf(value)).first);
+    if (mayMerge)
+      all.push_back(linearise(cast<AffineMapAttr>(map).getValue(), shapeOf(value)).first);
   };
   for (auto [map, value] : llvm::zip_equal(loops.getWrites(), kernel.getYield().getValues()))
     include(map, value);

@@ -8,8 +8,10 @@
 
 #include <wengert/Variable.h>
 
+#include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace wg {
@@ -138,6 +140,29 @@ WENGERT_API Tensor triangular_solve(const Located &a, const Located &b, Triangul
 /// Sum of products over the letters that the result lacks: `einsum("mk,kn->mn", a, b)`. Without `->` the result has the
 /// letters that occur once, in alphabetical order. A letter on one side only is summed first.
 WENGERT_API Tensor einsum(const std::string &equation, const Located &a, const Located &b);
+
+/// Places around the rows and the columns of an image at which it counts as 0: none; as many as make the result's sizes
+/// those of the image divided by the strides, rounded up, the odd one after the image; or these before and after.
+struct WENGERT_API Padding {
+  enum Kind : uint8_t { valid, same, given };
+  Padding(Kind kind = valid);
+  Padding(std::pair<int64_t, int64_t> rows, std::pair<int64_t, int64_t> columns);
+  Kind kind;
+  std::pair<int64_t, int64_t> rows, columns;
+};
+struct Conv2dOptions {
+  std::array<int64_t, 2> strides = {1, 1}, dilations = {1, 1}; ///< of rows and of columns
+  int64_t groups = 1;
+  Padding padding = Padding::valid;
+};
+/// As `tf.nn.conv2d`, a correlation: y[n, p, q, o] is the sum over r, s and c of w[r, s, c, o] times
+/// x[n, p * stride + r * dilation - before, q * stride + s * dilation - before, c], each axis with its own numbers.
+/// Places outside of the image add nothing: an infinite weight beside them makes no NaN. With groups, the first
+/// channels of x make the first of y, and so on; with as many groups as channels it is a depthwise convolution. Sizes may be
+/// open; only `same` by strides needs to know those that it divides.
+/// `conv2d(x, w, {.strides = {2, 2}, .padding = Padding::same})`, `{.padding = {{1, 0}, {2, 2}}}`.
+/// Shapes: x float[N, H, W, C], w float[R, S, C / groups, O] -> float[N, P, Q, O].
+WENGERT_API Tensor conv2d(const Located &x, const Located &w, const Conv2dOptions &options = {});
 /// Contracts the last `axes` axes of a with the first of b.
 WENGERT_API Tensor tensordot(const Located &a, const Located &b, int64_t axes = 2);
 /// [m], [n] -> [m, n]

@@ -46,7 +46,8 @@ def WG_LoopsAttr : AttrDef<WG_Dialect, "Loops"> {
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$space,       // sizes of the iteration space; none for a kernel of one op of its own
     ArrayRefParameter<"int64_t">:$reduced,     // the axes of it that reductions, or the product, combine, ascending
-    "::mlir::ArrayAttr":$reads,                // for each input the maps from the space to the places at which points read it; none where places are computed
+    "::mlir::ArrayAttr":$reads,                // for each input the maps from the space to the places at which points read it; none where places are computed; a place outside of an
+                                               // operand of a product with related letters has no term
     "::mlir::ArrayAttr":$writes,               // for each result the map from the space to its elements
     "::mlir::Type":$compute,                   // the widest element type that a point holds
     ArrayRefParameter<"::mlir::Type">:$sums,   // the type in which each reduction, or the product, adds up

@@ -101,10 +101,15 @@ static SpaceOfKernel spaceOfBody(KernelOp kernel) {
       return {llvm::to_vector(shapeOf(op.getOperand(0))), llvm::to_vector(reduction.getAxes())};
     if (auto contract = dyn_cast<ContractOp>(op)) {
       SpaceOfKernel space{llvm::to_vector(shapeOf(op.getResult(0))), {}};
-      for (const runtime::Letter &letter : contract.letters().k) {
+      auto sum = [&](const runtime::Letter &letter) {
         space.reduced.push_back(static_cast<int64_t>(space.sizes.size()));
         space.sizes.push_back(letter.size);
-      }
+      };
+      runtime::Letters letters = contract.letters();
+      for (const runtime::Letter &letter : letters.k)
+        sum(letter);
+      for (const runtime::Related &related : letters.related)
+        sum(related.b);
       return space;
     }
   }
@@ -141,12 +146,26 @@ static bool readsInPlace(KernelOp kernel, const Places &places, unsigned result,
   });
 }
 
-/// Coordinates of a contract kernel's space -> coordinates of an operand with these letters.
+/// Coordinates of a contract kernel's space -> coordinates of an operand with these letters. A related letter of a
+/// follows from those of b and c; where it is no whole number in range, the point has no term.
 static AffineMap mapOfLetters(ContractOp contract, StringRef letters) {
-  std::string space = contract.lettersOfC().str() + runtime::namesOf(contract.letters().k);
+  runtime::Letters groups = contract.letters();
+  std::string space = contract.lettersOfC().str() + runtime::namesOf(groups.k);
+  for (const runtime::Related &related : groups.related)
+    space += related.b.names;
+  auto dim = [&](char letter) { return getAffineDimExpr(space.find(letter), contract.getContext()); };
   SmallVector<AffineExpr> exprs;
-  for (char letter : letters)
-    exprs.push_back(getAffineDimExpr(space.find(letter), contract.getContext()));
+  for (char letter : letters) {
+    auto related = llvm::find_if(groups.related, [&](const runtime::Related &r) { return r.a.names[0] == letter; });
+    if (related == groups.related.end()) {
+      exprs.push_back(dim(letter));
+      continue;
+    }
+    int64_t sign = related->ofA < 0 ? -1 : 1;
+    AffineExpr scaled = dim(related->c.names[0]) * (-sign * related->ofC) +
+                        dim(related->b.names[0]) * (-sign * related->ofB) + sign * related->constant;
+    exprs.push_back(sign * related->ofA == 1 ? scaled : scaled.floorDiv(sign * related->ofA));
+  }
   return AffineMap::get(space.size(), 0, exprs, contract.getContext());
 }
 

@@ -443,8 +443,10 @@ static LogicalResult absorbIntoContract(TransposeOp op, PatternRewriter &rewrite
   std::string letters;
   for (int64_t axis : op.getPermutation())
     letters += contract.lettersOfC()[axis];
-  std::string equation = runtime::Equation{contract.lettersOfA(), contract.lettersOfB(), letters}.text();
-  rewriter.replaceOpWithNewOp<ContractOp>(op, op.getType(), contract.getA(), contract.getB(), equation);
+  std::string equation =
+      runtime::Equation{contract.lettersOfA(), contract.lettersOfB(), letters, contract.relations()}.text();
+  rewriter.replaceOpWithNewOp<ContractOp>(op, op.getType(), contract.getA(), contract.getB(), equation,
+                                          contract.getRelated(), contract.getSizes());
   return success();
 }
 

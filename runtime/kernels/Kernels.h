@@ -143,6 +143,11 @@ template <class T>
 void blockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b, int64_t ldb,
                     T *c, int64_t ldc);
 
+/// c += a b, likewise.
+template <class T>
+void addBlockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b,
+                       int64_t ldb, T *c, int64_t ldc);
+
 /// f(begin, end) over [0, count) in chunks of at least `grain`, on the pool where the whole is worth it. The result
 /// must not depend on where the chunks end.
 template <class F> void forChunks(int64_t count, int64_t grain, F f) {

@@ -27,23 +27,34 @@ template <bool aT, bool bT, class T>
 static void ofOrders(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c,
                      int64_t ldc) {
   constexpr int orderOfB = bT ? Eigen::RowMajor : Eigen::ColMajor, orderOfA = aT ? Eigen::RowMajor : Eigen::ColMajor;
-  for (int64_t i = 0; i < m; ++i)
-    std::fill_n(c + i * ldc, n, T(0));
   Panels<T> panels(n, m, k);
   Eigen::internal::general_matrix_matrix_product<Eigen::Index, T, orderOfB, false, T, orderOfA, false, Eigen::ColMajor,
                                                  1>::run(n, m, k, b, ldb, a, lda, c, 1, ldc, T(1), panels);
 }
 
 template <class T>
-void blockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b, int64_t ldb,
-                    T *c, int64_t ldc) {
+void addBlockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b,
+                       int64_t ldb, T *c, int64_t ldc) {
   auto *product = aT ? (bT ? ofOrders<true, true, T> : ofOrders<true, false, T>)
                      : (bT ? ofOrders<false, true, T> : ofOrders<false, false, T>);
   product(m, n, k, a, lda, b, ldb, c, ldc);
 }
+
+template <class T>
+void blockedProduct(int64_t m, int64_t n, int64_t k, bool aT, const T *a, int64_t lda, bool bT, const T *b, int64_t ldb,
+                    T *c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i)
+    std::fill_n(c + i * ldc, n, T(0));
+  addBlockedProduct(m, n, k, aT, a, lda, bT, b, ldb, c, ldc);
+}
+
 template void blockedProduct(int64_t, int64_t, int64_t, bool, const float *, int64_t, bool, const float *, int64_t,
                              float *, int64_t);
 template void blockedProduct(int64_t, int64_t, int64_t, bool, const double *, int64_t, bool, const double *, int64_t,
                              double *, int64_t);
+template void addBlockedProduct(int64_t, int64_t, int64_t, bool, const float *, int64_t, bool, const float *, int64_t,
+                                float *, int64_t);
+template void addBlockedProduct(int64_t, int64_t, int64_t, bool, const double *, int64_t, bool, const double *, int64_t,
+                                double *, int64_t);
 
 } // namespace wg::runtime

@@ -137,6 +137,19 @@ func.func @contract_absorbs_transposes(%a: tensor<3x2xf32>, %b: tensor<4x3xf32>)
   return %ct : tensor<4x2xf32>
 }
 
+// Relations are of letters, not of axes: they stay.
+// CHECK-LABEL: func @related_letters_absorb_transposes
+//  CHECK-SAME:   (%[[A:.*]]: tensor<3x9xf32>, %[[B:.*]]: tensor<2x3x4xf32>, %[[N:.*]]: index)
+func.func @related_letters_absorb_transposes(%a: tensor<3x9xf32>, %b: tensor<2x3x4xf32>, %n: index) -> (tensor<4x?xf32>, index) {
+  // CHECK-NEXT: %[[C:.*]] = wg.contract "ch,rco->op; h=2p+r" %[[A]], %[[B]] to [?] sizes %[[N]] : tensor<3x9xf32>, tensor<2x3x4xf32> -> tensor<4x?xf32>
+  // CHECK-NEXT: return %[[C]], %[[N]]
+  %at = wg.transpose %a by [1, 0] : tensor<3x9xf32> -> tensor<9x3xf32>
+  %c = wg.contract "hc,rco->po; h=2p+r" %at, %b to [?] sizes %n : tensor<9x3xf32>, tensor<2x3x4xf32> -> tensor<?x4xf32>
+  %ct = wg.transpose %c by [1, 0] : tensor<?x4xf32> -> tensor<4x?xf32>
+  %m = wg.dim %ct axis 1 : tensor<4x?xf32>
+  return %ct, %m : tensor<4x?xf32>, index
+}
+
 // A product that is read as it is as well is not computed twice.
 // CHECK-LABEL: func @shared_product_stays
 func.func @shared_product_stays(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) -> (tensor<2x4xf32>, tensor<4x2xf32>) {

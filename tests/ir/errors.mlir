@@ -189,6 +189,65 @@ func.func @no_equation(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>) {
 
 // -----
 
+func.func @a_relation_without_letter_of_b(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op equation "hw,ko->pko; h=p+w": relation "h=p+w" has no letter of b}}
+  // expected-note @+2 {{try: one letter of a relation is of a, one of b and one of c}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "hw,ko->pko; h=p+w" %a, %b to [4] : tensor<2x3xf32>, tensor<3x5xf32> -> tensor<4x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @a_relation_without_size(%a: tensor<7x3xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op equation "hc,rco->po; h=p+r" has 1 relation, and the sizes given are []}}
+  // expected-note @+2 {{try: give the size of each related letter of the result, in the order of the relations}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "hc,rco->po; h=p+r" %a, %b : tensor<7x3xf32>, tensor<2x3x5xf32> -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @a_size_without_relation(%a: tensor<2x3xf32>, %b: tensor<3x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op equation "mk,kn->mn" has 0 relations, and the sizes given are [5]}}
+  // expected-note @+2 {{try: give the size of each related letter of the result, in the order of the relations}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "mk,kn->mn" %a, %b to [5] : tensor<2x3xf32>, tensor<3x5xf32> -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @a_related_size_without_operand(%a: tensor<?x3xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error @+2 {{'wg.contract' op related [?] takes an index operand for each ?, got 0}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "hc,rco->po; h=p+r" %a, %b to [?] : tensor<?x3xf32>, tensor<2x3x5xf32> -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @a_related_size_that_is_negative(%a: tensor<7x3xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op letter p has the size -4}}
+  // expected-note @+2 {{try: sizes are not negative}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "hc,rco->po; h=p+r" %a, %b to [-4] : tensor<7x3xf32>, tensor<2x3x5xf32> -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
+func.func @a_related_size_beyond_64_bits(%a: tensor<7x0xf32>, %b: tensor<2x0x5xf32>) {
+  // expected-error @+3 {{'wg.contract' op size 4611686018427387904 times 2147483647 in the relations of equation "hc,rco->po; h=2147483647p+r" is too large}}
+  // expected-note @+2 {{try: it is 1152921504606846976 at most}}
+  // expected-error @+1 {{'wg.contract' op failed to infer returned types}}
+  %0 = wg.contract "hc,rco->po; h=2147483647p+r" %a, %b to [4611686018427387904] : tensor<7x0xf32>, tensor<2x0x5xf32> -> tensor<6x5xf32>
+  return
+}
+
+// -----
+
 func.func @gather_from_scalar(%x: tensor<f32>, %i: tensor<2xi64>) {
   // expected-error @+2 {{'wg.gather' op takes rows of x, which has none: f32[]}}
   // expected-error @+1 {{'wg.gather' op failed to infer returned types}}

@@ -118,6 +118,13 @@ func.func @shapes(%x: tensor<?x3xf32>, %y: tensor<2x3xf32>, %v: tensor<3xf32>) {
   return
 }
 
+// CHECK-LABEL: func @related_letters
+func.func @related_letters(%a: tensor<?x9x3xf32>, %b: tensor<2x2x3x4xf32>, %n: index) {
+  // CHECK: wg.contract "hwc,rsco->pqo; h=2p+3r-1; w=q+s" %{{.*}}, %{{.*}} to [?, 8] sizes %{{.*}} : tensor<?x9x3xf32>, tensor<2x2x3x4xf32> -> tensor<?x8x4xf32>
+  %0 = wg.contract "hwc,rsco->pqo; h=2p+3r-1; w=q+s" %a, %b to [?, 8] sizes %n : tensor<?x9x3xf32>, tensor<2x2x3x4xf32> -> tensor<?x8x4xf32>
+  return
+}
+
 // CHECK-LABEL: func @products_and_places
 func.func @products_and_places(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %i: tensor<5xi64>, %u: tensor<5x3xf32>, %key: tensor<2xi64>) {
   // CHECK: wg.contract "mk,kn->mn" %{{.*}}, %{{.*}} : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>

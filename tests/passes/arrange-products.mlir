@@ -112,3 +112,18 @@ func.func @sum_and_product(%a: tensor<30x20xf32>, %b: tensor<20x40xf32>) -> (ten
   %s = wg.reduce_sum %p axes [0] : tensor<30x40xf32> -> tensor<40xf32>
   return %p, %s : tensor<30x40xf32>, tensor<40xf32>
 }
+
+// A relation says which terms there are: neither a sum nor another order goes past it, and it is no sum of products.
+// CHECK-LABEL: func.func @related
+// FUSED-LABEL: func.func @related
+func.func @related(%x: tensor<30x9x4xf32>, %w: tensor<3x4xf32>) -> (tensor<9xf32>, tensor<9x30xf32>) {
+  // CHECK-NEXT:  wg.contract "nhc,rc->np; h=p+r-1" %{{.*}}, %{{.*}} to [9]
+  // CHECK-NEXT:  wg.reduce_sum
+  // CHECK-NEXT:  wg.contract "nhc,rc->pn; h=p+r-1" %{{.*}}, %{{.*}} to [9]
+  // CHECK-NEXT:  return
+  // FUSED:       wg.kernel contract
+  %p = wg.contract "nhc,rc->np; h=p+r-1" %x, %w to [9] : tensor<30x9x4xf32>, tensor<3x4xf32> -> tensor<30x9xf32>
+  %s = wg.reduce_sum %p axes [0] : tensor<30x9xf32> -> tensor<9xf32>
+  %q = wg.contract "nhc,rc->pn; h=p+r-1" %x, %w to [9] : tensor<30x9x4xf32>, tensor<3x4xf32> -> tensor<9x30xf32>
+  return %s, %q : tensor<9xf32>, tensor<9x30xf32>
+}

@@ -9,6 +9,7 @@
 // RUN: not wengert-opt %s --wg-infer-shapes="function=nobody" 2>&1 | FileCheck %s --check-prefix=NOBODY
 // RUN: not wengert-opt %s --wg-infer-shapes="function=step types=f33[8]" 2>&1 | FileCheck %s --check-prefix=TYPES
 // RUN: wengert-opt %s --wg-infer-shapes="function=twice types=f32[4,3]" | FileCheck %s --check-prefix=CALLED
+// RUN: wengert-opt %s --wg-infer-shapes="function=related types=f32[9,3];f32[3,3,4]" | FileCheck %s --check-prefix=RELATED
 // RUN: not wengert-opt %s --wg-infer-shapes="function=unfit types=f32[2]" 2>&1 | FileCheck %s --check-prefix=UNFIT
 
 // Sizes fold into shapes, types follow, the callee too.
@@ -84,6 +85,16 @@ func.func @product(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> 
   // INNER: infer-shapes.mlir:[[@LINE+1]]:8: error: 'wg.contract' op sizes of letter k differ: a is f32[2,3], b is f32[4,5] (3 != 4)
   %c = wg.contract "mk,kn->mn" %a, %b : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32>
   return %c : tensor<?x?xf32>
+}
+
+// The size of a related letter is an operand until it is known.
+// RELATED-LABEL: func.func @related
+func.func @related(%x: tensor<?x3xf32>, %w: tensor<3x3x4xf32>) -> tensor<?x4xf32> {
+  %n = wg.dim %x axis 0 : tensor<?x3xf32>
+  // RELATED: wg.contract "hc,rco->po; h=2p+r" %{{.*}}, %{{.*}} to [4] : tensor<9x3xf32>, tensor<3x3x4xf32> -> tensor<4x4xf32>
+  %m = wg.size "(a - 3) // 2 + 1" of %n
+  %c = wg.contract "hc,rco->po; h=2p+r" %x, %w to [?] sizes %m : tensor<?x3xf32>, tensor<3x3x4xf32> -> tensor<?x4xf32>
+  return %c : tensor<?x4xf32>
 }
 
 // STATIC: 'func.func' op argument 0 is 'tensor<?x3xf32>' and cannot become 'tensor<8x4xf32>'

@@ -98,7 +98,7 @@ TEST(ReduceTest, BitsDoNotDependOnThreads) {
                                            values<float>(run("reduce_sum", {row}, axes({0}))),
                                            values<float>(run("reduce_sum", {tall}, axes({0}))),
                                            values<float>(run("reduce_prod", {row}, axes({0}))),
-                                           values<float>(run("contract", {a, b}, attrs({std::string("mk,kn->mn")})))};
+                                           values<float>(run("contract", {a, b}, ContractAttrs::make("mk,kn->mn")))};
     if (first.empty())
       first = all;
     EXPECT_TRUE(first == all) << threads << " threads";
@@ -182,7 +182,7 @@ TEST(ContractTest, EveryArrangementOfLetters) {
     for (char letter : lb)
       b.push_back(sizes[letter]);
     Array x = randomArray(a, 1), y = randomArray(b, 2);
-    Result<Array> c = run("contract", {x, y}, attrs({text}));
+    Result<Array> c = run("contract", {x, y}, ContractAttrs::make(text));
     ASSERT_TRUE(c.ok()) << text << ": " << toString(c.failure());
     std::vector<double> expected = einsum(text, x, y, c->shape());
     for (size_t i = 0; i < expected.size(); ++i)
@@ -212,7 +212,7 @@ TEST(ContractTest, SizesAroundTheBlocks) {
           Array c = *run(
               "cast",
               {*run("contract", {*run("cast", {a}, CastAttrs::make(dtype)), *run("cast", {b}, CastAttrs::make(dtype))},
-                    attrs({text}))},
+                    ContractAttrs::make(text))},
               CastAttrs::make(DType::f64));
           ASSERT_EQ(c.shape(), (Shape{m, n}));
           double worst = 0;
@@ -234,17 +234,23 @@ TEST(ContractTest, LongSumsKeepTheirDigits) {
   struct Case {
     const char *equation;
     Shape a, b;
+    Ints related = {};
   };
-  for (const Case &each : {Case{"k,k->", {kTerms}, {kTerms}}, Case{"k,kn->n", {kTerms}, {kTerms, 3}},
-                           Case{"k,nk->n", {kTerms}, {3, kTerms}}, Case{"km,k->m", {kTerms, 9}, {kTerms}},
-                           Case{"km,k->m", {kTerms, 3}, {kTerms}}, Case{"km,nk->mn", {kTerms, 2}, {2, kTerms}},
-                           Case{"mk,kn->mn", {9, kTerms}, {kTerms, 9}}}) {
+  for (const Case &each :
+       {Case{"k,k->", {kTerms}, {kTerms}}, Case{"k,kn->n", {kTerms}, {kTerms, 3}},
+        Case{"k,nk->n", {kTerms}, {3, kTerms}}, Case{"km,k->m", {kTerms, 9}, {kTerms}},
+        Case{"km,k->m", {kTerms, 3}, {kTerms}}, Case{"km,nk->mn", {kTerms, 2}, {2, kTerms}},
+        Case{"mk,kn->mn", {9, kTerms}, {kTerms, 9}}, Case{"h,r->p; h=p+r", {kTerms + 4}, {kTerms}, {5}},
+        Case{"hc,rc->p; h=p+r", {2999, 200}, {1500, 200}, {1500}},
+        Case{"nhc,npo->rco; h=p+r", {3000, 102, 2}, {3000, 100, 3}, {3}},
+        Case{"nhc,npo->rco; h=p+r", {3000, 102, 9}, {3000, 100, 9}, {3}}}) {
     Array a = Array::empty(DType::f32, each.a), b = Array::empty(DType::f32, each.b);
     std::fill_n(a.data<float>(), a.numElements(), 0.1f);
     std::fill_n(b.data<float>(), b.numElements(), 1.f);
     double exact = static_cast<double>(kTerms) * static_cast<double>(0.1f);
-    for (double sum : values<double>(
-             run("cast", {*run("contract", {a, b}, attrs({std::string(each.equation)}))}, CastAttrs::make(DType::f64))))
+    for (double sum :
+         values<double>(run("cast", {*run("contract", {a, b}, ContractAttrs::make(each.equation, each.related))},
+                            CastAttrs::make(DType::f64))))
       EXPECT_LE(std::abs(sum - exact), (std::sqrt(kTerms) + 16) * 0x1p-24 * exact) << each.equation;
   }
 }
@@ -253,14 +259,14 @@ TEST(ContractTest, NanAndInfinityGoThrough) {
   double inf = std::numeric_limits<double>::infinity();
   Array a = Array::zeros(DType::f64, {16, 16}), b = Array::zeros(DType::f64, {16, 16});
   a.data<double>()[0] = inf; // times the zeros of b's row 0
-  std::vector<double> c = values<double>(run("contract", {a, b}, attrs({std::string("mk,kn->mn")})));
+  std::vector<double> c = values<double>(run("contract", {a, b}, ContractAttrs::make("mk,kn->mn")));
   EXPECT_TRUE(std::isnan(c[0]));
   EXPECT_EQ(c[16], 0);
 }
 
 TEST(ContractTest, Rules) {
   auto rule = [](const char *equation, TensorType a, TensorType b) {
-    return types("contract", {a, b}, attrs({std::string(equation)}));
+    return types("contract", {a, b}, ContractAttrs::make(equation));
   };
   EXPECT_EQ(rule("mk,kn->mn", f32({128, 64}), f32({32, 10})),
             "sizes of letter k differ: a is f32[128,64], b is f32[32,10] (64 != 32)");

@@ -1,0 +1,187 @@
+// A contract kernel on its way to loops: how its letters are walked, tiled and packed. Private to emit/.
+//
+// Contract.cpp holds the tiles, ContractPack.cpp the copies of panels, Windows.cpp the loops of related letters.
+#pragma once
+
+#include "codegen/emit/KernelEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <optional>
+
+namespace wg::codegen {
+
+struct ContractEmitter {
+  using Letter = runtime::Letter;
+  using Value = mlir::Value;
+  template <class T> using SmallVector = llvm::SmallVector<T>;
+
+  KernelEmitter &e;
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  ir::ContractOp op;
+  Value a, bOperand;
+  std::vector<Letter> batch, m, n, k; ///< without the lanes' letter
+  std::vector<runtime::Related> related;
+  Letter lane;             ///< c's innermost letter: vectors lie along it
+  bool alongBatch = false; ///< whether it is a letter of batch, so that a and b are read in vectors
+  mlir::Type element;
+  int lanes;
+  Value baseA;                   ///< of a, or of its packed tiles
+  SmallVector<int64_t> stridesA; ///< per letter of k
+  int64_t strideM = 0;           ///< from one row of a tile to the next, in a
+  /// Operands of the epilogue that are read at c's place and that the first cache cannot hold.
+  SmallVector<Value> streamed;
+  Value tileOnStack; ///< accumulators of a tile whose epilogue is a loop
+  Value pieceOffset; ///< of this piece's panel in the scratch, if panels are shared among threads
+  // Related letters: see Windows.cpp.
+  int rowRelation = -1;                ///< whose letter of c a tile has rows of; -1: those of m's last letter
+  std::vector<Letter> outer;           ///< of m and of c's related letters, what is outside of the tiles
+  std::vector<int> outerRelation;      ///< for each of these, the number of its relation, or -1
+  int64_t rowPhase = 0, rowPhases = 1; ///< row i is place rowPhase + rowPhases * i of its letter
+  Value pieceBegin, pieceEnd;
+
+  explicit ContractEmitter(KernelEmitter &e);
+  mlir::LogicalResult emit(Value begin, Value end);
+  /// The number of chunks among which threads may share it.
+  int64_t numChunks();
+  int64_t scratchBytes();
+
+private:
+  /// Tiles of rows of m by the vectors of a panel: what all tiles of one panel share.
+  struct Panel {
+    Value base, offset;                  ///< b, or its copy
+    SmallVector<int64_t> strides;        ///< of it, one a letter of k
+    SmallVector<int64_t> stridesRelated; ///< and one a relation
+    int64_t step;                        ///< from one vector of it to the next
+    Value j;                             ///< the first lane
+    Value column;                        ///< of n's last letter, which the vectors count where they lie along a batch
+    SmallVector<Value> masks, loadMasks;
+    bool isApart; ///< b's lanes are not side by side, and not copied
+  };
+  /// A part of a level in which the rows [firstRow, endRow) of a tile have terms; endRow -1: all have.
+  struct Segment {
+    int64_t from, to;
+    int firstRow = 0, endRow = -1;
+  };
+  /// One loop of a tile's sum, from 0 on: over a letter of k, or over the places of a relation.
+  struct Level {
+    int64_t size;                  ///< or the most that it can be
+    Value count;                   ///< of rounds, if it is not `size`
+    int64_t a, b;                  ///< steps of a round in the two operands
+    SmallVector<Segment> segments; ///< none: all rows have all rounds
+  };
+  /// What the loops of one tile share.
+  struct Tile {
+    const Panel &panel;
+    Value i; ///< the first row
+    int count;
+    bool fetches;
+    llvm::ArrayRef<Level> levels;
+  };
+
+  void sortLetters();
+  static void longestLast(std::vector<Letter> &group, int64_t wanted);
+  void findStreamed();
+  /// c's axes that a letter stands for, outermost first.
+  SmallVector<unsigned> axesOfC(const Letter &letter);
+
+  /// Vectors across a panel, or columns of a tile where vectors lie along a batch. Where the epilogue streams operands,
+  /// rows of four (256 bytes) suit the memory better than tiles of twelve rows.
+  int panelVectors() { return streamed.empty() && !alongBatch && !writesMuch() ? 2 : 4; }
+  /// A short sum is bound by the stores of c, of which longer rows suit the memory as well.
+  bool writesMuch() {
+    return numTerms() <= 64 &&
+           mlir::ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes() > (int64_t(1) << 20);
+  }
+  /// Lanes of c that a panel has.
+  int64_t panelWidth() { return static_cast<int64_t>(alongBatch && !n.empty() ? 1 : panelVectors()) * lanes; }
+  int vectorsOfTile(int64_t columns) {
+    return static_cast<int>(std::min<int64_t>(panelVectors(), (columns + lanes - 1) / lanes));
+  }
+  /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
+  int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
+
+  /// The same where rows are few, as those of an image: 14 or 28 fit well, and nothing is packed for a height.
+  int rowsOfWindow(int vectors) const { return (e.target.numVectorRegisters == 32 ? 28 : 12) / vectors; }
+
+  int64_t sizeK() const { return sizeOf(k); }
+  /// The terms of an element of c, at most.
+  int64_t numTerms() const;
+  int64_t rows() const { return m.empty() ? 1 : m.back().size; }
+  int64_t elementBytes() const { return element.getIntOrFloatBitWidth() / 8; }
+  /// Rows at such a distance share a few cache sets, and each lies on a page of its own.
+  bool thrashes(int64_t stride) const { return stride * elementBytes() % 2048 == 0 && sizeK() >= 64; }
+  bool isEmpty() { return mlir::ShapedType::getNumElements(shapeOf(op.getC())) == 0; }
+
+  // ---- Addresses
+  void place(Point &point, const Letter &letter, Value at, int64_t laneStride);
+  Value pointerAt(Value base, Value offset);
+  unsigned alignment() const { return element.getIntOrFloatBitWidth() / 8; }
+  mlir::VectorType vectorType() const { return mlir::VectorType::get({lanes}, element); }
+  Value loadScalar(Value base, Value offset);
+  Value loadVector(Value base, Value offset, Value mask);
+  /// Elements that are `step` apart.
+  Value loadLanes(Value base, Value offset, int64_t step, Value mask);
+  void storeVector(Value base, Value offset, Value value);
+  Value fma(Value x, Value y, Value z);
+
+  // ---- Loops
+  /// Loops over the letters of `group`, adding their strides to the offsets into a and b.
+  void nest(llvm::ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point,
+            llvm::function_ref<void(Value, Value)> body);
+  /// All rows of one panel: `count` lanes of c from j on.
+  void panel(Value offsetA, Value offsetB, Value j, int64_t count, Point &origin);
+  void rowTiles(Value offsetA, const Panel &panel, Point &origin);
+  /// Accumulates over the levels, then the epilogue: `count` rows from i, one accumulator a row and vector.
+  void tile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, llvm::ArrayRef<Level> levels,
+            Point &origin);
+  /// The levels of k's letters.
+  SmallVector<Level> levelsOfK(const Panel &panel);
+  SmallVector<Value> sum(const Tile &tile, size_t depth, Value atA, Value atB, Segment rows, mlir::ValueRange acc);
+  SmallVector<Value> loopOf(Value from, Value to, int64_t step, mlir::ValueRange carried,
+                            llvm::function_ref<SmallVector<Value>(Value, mlir::ValueRange)> body);
+  SmallVector<Value> multiplyAdd(const Tile &tile, Value atA, Value atB, Segment rows, mlir::ValueRange acc);
+  /// The epilogue of `rows` rows of a tile from its row `first` on, all at a time.
+  void finish(const Panel &panel, Value i, Value first, int rows, Point &origin,
+              llvm::function_ref<Value(int row, int vector)> accumulator);
+  void finishInLoop(llvm::ArrayRef<Value> acc, const Panel &panel, Value i, int count, Point &origin);
+  bool canFetch();
+  void fetch(Value p, Value i, Value j, int count, int vectors);
+
+  // ---- Related letters
+  void chooseRows();
+  void relatedTiles(Value offsetA, const Panel &panel, Point &origin);
+  /// The tiles of all rows while the letters outside are at some place; `around` are the levels of their relations.
+  void relatedRows(Value offsetA, Value offsetB, const Panel &panel, llvm::ArrayRef<Level> around, Point &origin);
+  void rowsOfPhase(Value offsetA, Value offsetB, const Panel &panel, llvm::ArrayRef<Level> around, Point &origin);
+  /// The level of relation `number`, while c's letter is at `at`; adds where it begins to the offsets.
+  Level levelOf(int number, Value at, const Panel &panel, Value &offsetA, Value &offsetB);
+  /// `around`, perhaps a further one, and k's, from the longest way in b to the shortest.
+  SmallVector<Level> levelsWith(llvm::ArrayRef<Level> around, std::optional<Level> further, const Panel &panel);
+  const Letter &rowLetter() const { return rowRelation >= 0 ? related[rowRelation].c : m.back(); }
+
+  // ---- Packing
+  /// Whether a panel of b is copied before use.
+  bool packsB();
+  /// Whether a is copied tile by tile: each tile is read once a panel.
+  bool packsA();
+  /// What a panel has of b: the related letters, then k.
+  std::vector<Letter> lettersOfPanel() const;
+  int64_t panelElements();
+  int64_t numPanels() { return std::max<int64_t>(1, (lane.size + panelWidth() - 1) / panelWidth()); }
+  /// Whether threads share the panels of a product; else what is outside of its tiles, and each packs all panels.
+  bool sharesPanels();
+  /// Of what is outside, so many places are one chunk: enough rows that packing for them is paid.
+  int64_t placesOfChunk();
+  Value packA(Value offsetA);
+  Value inPiece(Value offset) { return pieceOffset ? e.add(pieceOffset, offset) : offset; }
+  void pack(Value base, Value panelOffset, int vectors, int64_t columns);
+  void copyRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
+                int64_t columns, int64_t width);
+  void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
+                  int64_t columns, int64_t width);
+  void transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width);
+};
+
+} // namespace wg::codegen
