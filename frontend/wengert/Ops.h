@@ -158,8 +158,8 @@ struct Conv2dOptions {
 /// As `tf.nn.conv2d`, a correlation: y[n, p, q, o] is the sum over r, s and c of w[r, s, c, o] times
 /// x[n, p * stride + r * dilation - before, q * stride + s * dilation - before, c], each axis with its own numbers.
 /// Places outside of the image add nothing: an infinite weight beside them makes no NaN. With groups, the first
-/// channels of x make the first of y, and so on; with as many groups as channels it is a depthwise convolution. Sizes may be
-/// open; only `same` by strides needs to know those that it divides.
+/// channels of x make the first of y, and so on; with as many groups as channels it is a depthwise convolution.
+/// Sizes may be open; only `same` by strides needs to know those that it divides.
 /// `conv2d(x, w, {.strides = {2, 2}, .padding = Padding::same})`, `{.padding = {{1, 0}, {2, 2}}}`.
 /// Shapes: x float[N, H, W, C], w float[R, S, C / groups, O] -> float[N, P, Q, O].
 WENGERT_API Tensor conv2d(const Located &x, const Located &w, const Conv2dOptions &options = {});
