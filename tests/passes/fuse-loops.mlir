@@ -47,3 +47,13 @@ func.func @checks(%t: tensor<6x2xf32>, %u: tensor<6x2xf32>, %s: tensor<4x2xf32>,
   %2 = wg.gather %s, %i : tensor<4x2xf32>, tensor<3xi64> -> tensor<3x2xf32>
   return %0, %1, %2 : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
 }
+
+// Related letters: x is read where h = 2p + 3r - 1, and the gradient's p follows from h and r.
+// CHECK-LABEL: func.func @convolution
+func.func @convolution(%x: tensor<9x2xf32>, %ct: tensor<5x4xf32>, %w: tensor<3x2x4xf32>) -> (tensor<5x4xf32>, tensor<9x2xf32>) {
+  // CHECK: loops<[5, 4, 2, 3] over [2, 3] reads {{\[\[}}affine_map<(d0, d1, d2, d3) -> (d0 * 2 + d3 * 3 - 1, d2)>], [affine_map<(d0, d1, d2, d3) -> (d3, d2, d1)>]]
+  %0 = wg.contract "hc,rco->po; h=2p+3r-1" %x, %w to [5] : tensor<9x2xf32>, tensor<3x2x4xf32> -> tensor<5x4xf32>
+  // CHECK: loops<[9, 2, 4, 3] over [2, 3] reads {{\[\[}}affine_map<(d0, d1, d2, d3) -> ((d0 - d3 * 3 + 1) floordiv 2, d2)>], [affine_map<(d0, d1, d2, d3) -> (d3, d1, d2)>]]
+  %1 = wg.contract "po,rco->hc; h=2p+3r-1" %ct, %w to [9] : tensor<5x4xf32>, tensor<3x2x4xf32> -> tensor<9x2xf32>
+  return %0, %1 : tensor<5x4xf32>, tensor<9x2xf32>
+}
