@@ -91,8 +91,11 @@ std::vector<Array> operandsFor(const Sample &sample, const Opening &opening, int
     Array array = Array::empty(own.dtype(), shape);
     size_t bytes = sizeOf(own.dtype());
     for (int64_t k = 0; k < array.numElements(); ++k)
-      std::memcpy(array.data<char>() + static_cast<size_t>(k) * bytes,
-                  own.data<char>() + static_cast<size_t>(k % std::max<int64_t>(1, own.numElements())) * bytes, bytes);
+      if (own.numElements() == 0) // a sample of no elements that is opened: it has none to repeat
+        detail::store(array, k, 1);
+      else
+        std::memcpy(array.data<char>() + static_cast<size_t>(k) * bytes,
+                    own.data<char>() + static_cast<size_t>(k % own.numElements()) * bytes, bytes);
     list.push_back(array);
   }
   return list;
