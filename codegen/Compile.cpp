@@ -220,9 +220,10 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
     if (options.keepStages)
       executable->texts.push_back({stage, printed(module)});
   };
-  // Where the stages are kept their text is whole: it can be read back and run by itself.
+  // Where the stages are kept their text is whole: it can be read back and run by itself. What the caller's passes make
+  // of a kernel is theirs alone.
   std::optional<SharedKernels> shared;
-  if (options.cache && !options.keepStages)
+  if (options.cache && !options.keepStages && options.passes.empty())
     shared.emplace(SharedKernels{*options.cache});
   FailureOr<EntryInfo> info = failure();
   auto each = [&](Stage stage) {
@@ -259,15 +260,15 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
       {Stage::assembly, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
        static_cast<int64_t>((*jitted)->codeBytes())});
   executable->module = std::move(*jitted);
-  if (shared) {
+  if (shared)
     executable->others = std::move(shared->modules);
-    options.cache->add(executable->module, shared->made);
-  }
   executable->codeBytes = executable->module->codeBytes();
   executable->entry = executable->module->lookup<int32_t(void *const *, const int64_t *, void *)>(name);
   if (!executable->entry)
     return runtime::Failure{.kind = runtime::ErrorKind::internal,
                             .message = "jit: no symbol " + name + " in the compiled module"};
+  if (shared)
+    options.cache->add(executable->module, shared->made);
   executable->prepare();
   return std::shared_ptr<const Executable>(std::move(executable));
 }

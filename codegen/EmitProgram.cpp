@@ -116,7 +116,7 @@ private:
     std::string name = (info.name + "_k" + Twine(emitted.size()) + "_" + stringifyKernelKind(kernel.getKind())).str();
     OpBuilder::InsertionGuard guard(b);
     auto fn = func::FuncOp::create(b, loc, name, FunctionType::get(b.getContext(), inputs, results));
-    std::string key = shared && !content.empty() ? target.key() + "\n" + content : std::string();
+    std::string key = shared && threads && !content.empty() ? target.key() + "\n" + content : std::string();
     if (!content.empty())
       functionOf[content] = kernel;
     Emitted &e = emitted[kernel];
@@ -135,7 +135,7 @@ private:
       shared->modules.push_back(std::move(code->module));
       return success();
     }
-    if (key.empty()) // others call it by its address
+    if (key.empty()) // else other programs call it, by its address
       fn.setPrivate();
     Block *block = fn.addEntryBlock();
     b.setInsertionPointToStart(block);

@@ -22,6 +22,8 @@ void KernelCache::add(const std::shared_ptr<const JitModule> &module, llvm::Arra
   std::lock_guard guard(lock);
   modules.push_front({module, {}, module->codeBytes() + kModuleBytes});
   for (const Made &kernel : made) {
+    if (!module->lookup(kernel.function) || (!kernel.piece.empty() && !module->lookup(kernel.piece)))
+      continue;
     auto [at, isNew] = kernels.try_emplace(kernel.key);
     if (!isNew)
       continue; // made by another thread meanwhile

@@ -120,6 +120,7 @@ struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
                             : "is outside of a kernel: run wg-fuse first");
       return signalPassFailure();
     }
+    ir::decideWhoChecks(entry); // passes may have erased the kernel that did
     EntryInfo info;
     std::vector<KernelReport> ignored;
     std::optional<Target> target = targetOf(module, options, cpu);
@@ -220,6 +221,13 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
             return LogicalResult(failure());
           })))
         return failure();
+    if (stage < Stage::lowered) { // a pass may have put another in its place, and one of the caller's may erase it
+      function = module.lookupSymbol<func::FuncOp>(name);
+      if (!function || function.isExternal())
+        return module.emitError("the passes after stage ") << nameOf(stage) << " leave no function @" << name;
+    } else if (!module.lookupSymbol(name)) {
+      return module.emitError("the passes after stage ") << nameOf(stage) << " leave no function @" << name;
+    }
     if (options.reports && (stage != from || from == Stage::traced))
       options.reports->push_back(
           {stage, stage == from ? 0 : std::chrono::duration<double, std::milli>(clock() - start).count(),

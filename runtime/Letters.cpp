@@ -302,10 +302,20 @@ int64_t numberOfTerms(const Letters &letters) {
   int64_t count = 1;
   for (const std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
     count = saturatingMul(count, sizeOf(*group));
+  constexpr int64_t kMostPlaces = 1 << 16; // that are gone through for a count
   for (const Related &each : letters.related) {
+    struct Axis {
+      int64_t size, factor;
+    } axes[] = {{each.a.size, each.ofA}, {each.b.size, each.ofB}, {each.c.size, each.ofC}};
+    std::sort(std::begin(axes), std::end(axes), [](const Axis &x, const Axis &y) { return x.size < y.size; });
     int64_t pairs = 0;
-    for (int64_t i = 0; i < each.b.size; ++i)
-      pairs += runOf(each.ofA, each.a.size, each.ofC, each.c.size, each.constant - each.ofB * i).count;
+    if (axes[0].size > kMostPlaces) // one of the three follows from the others
+      pairs = saturatingMul(axes[0].size, axes[1].size);
+    else
+      for (int64_t i = 0; i < axes[0].size; ++i)
+        pairs = saturatingAdd(
+            pairs, runOf(axes[1].factor, axes[1].size, axes[2].factor, axes[2].size, each.constant - axes[0].factor * i)
+                       .count);
     count = saturatingMul(count, pairs);
   }
   return count;

@@ -82,7 +82,8 @@ struct Letters {
 
 /// The product of the letters' sizes; 1 for none, and the largest number where it is beyond 64 bits.
 int64_t sizeOf(std::span<const Letter> letters);
-/// The products of two elements that the whole has; of related letters those are counted that have a place.
+/// The products of two elements that the whole has; of related letters those are counted that have a place (where all
+/// three are longer than 2^16: at most so many).
 int64_t numberOfTerms(const Letters &letters);
 /// The names of all in turn.
 std::string namesOf(std::span<const Letter> letters);

@@ -230,17 +230,15 @@ std::optional<IndexBound> checkedBound(KernelOp kernel) {
 void decideWhoChecks(func::FuncOp function) {
   DenseMap<Value, int64_t> bounds; // of indices that a kernel has checked: the smallest
   for (KernelOp kernel : function.getOps<KernelOp>()) {
-    std::optional<IndexBound> bound = checkedBound(kernel);
-    if (!bound)
-      continue;
-    bool isKnown = false;
-    if (auto inside = dyn_cast<BlockArgument>(kernel.getBlock()->front().getOperand(bound->operand))) {
-      auto [at, isNew] = bounds.try_emplace(storageOf(kernel.getInputs()[inside.getArgNumber()]), bound->size);
-      isKnown = !isNew && at->second <= bound->size;
-      at->second = std::min(at->second, bound->size);
-    }
-    if (kernel.getLoopsAttr().getMayFail() == isKnown)
-      kernel.setLoopsAttr(kernel.getLoopsAttr().withMayFail(!isKnown));
+    bool fails = mayFail(&kernel.getBlock()->front());
+    if (std::optional<IndexBound> bound = checkedBound(kernel))
+      if (auto inside = dyn_cast<BlockArgument>(kernel.getBlock()->front().getOperand(bound->operand))) {
+        auto [at, isNew] = bounds.try_emplace(storageOf(kernel.getInputs()[inside.getArgNumber()]), bound->size);
+        fails = isNew || at->second > bound->size;
+        at->second = std::min(at->second, bound->size);
+      }
+    if (kernel.getLoopsAttr().getMayFail() != fails)
+      kernel.setLoopsAttr(kernel.getLoopsAttr().withMayFail(fails));
   }
 }
 
@@ -423,7 +421,8 @@ LogicalResult KernelOp::verify() {
     return failure();
   if (!loops)
     return success();
-  LoopsAttr described = describedBy(*this, loops.getMayFail());
+  // Without it another kernel checks, which is decided again before machine code is made.
+  LoopsAttr described = describedBy(*this, loops.getMayFail() && mayFail(&getBlock()->front()));
   return loops == described ? success() : emitOpError("has ") << loops << ", but its body is " << described;
 }
 

@@ -5,6 +5,7 @@
 
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
 
 #include <gtest/gtest.h>
 
@@ -114,6 +115,34 @@ TEST(KernelCacheTest, AnyThreadCompilesWithIt) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_GT(cache.use().found, 0);
+}
+
+TEST(KernelCacheTest, WhatTheCallersPassesMakeOfAKernelIsTheirsAlone) {
+  KernelCache cache;
+  const char *text =
+      "func.func @f(%x: tensor<64xf64>) -> tensor<64xf64> {\n %y = wg.mul %x, %x : tensor<64xf64>\n return %y : "
+      "tensor<64xf64>\n}";
+  registerTransformsPasses();
+  codegen::registerStages();
+  auto with = [&](codegen::PassesAfter passes) {
+    auto module = parseSourceString<ModuleOp>(text, ParserConfig(ir::context()));
+    return codegen::compile(module.release(), "f", {.passes = {passes}, .cache = &cache});
+  };
+  auto fine = with({codegen::Stage::lowered, "symbol-privatize{exclude=f}"});
+  ASSERT_TRUE(fine.ok()) << toString(fine.failure());
+  EXPECT_EQ(run(*fine, 3), 9);
+  EXPECT_EQ(cache.use().kernels, 0u);
+  // Passes that take the program away are an error that says after which stage.
+  for (auto [stage, name] : {std::pair(codegen::Stage::traced, "traced"), std::pair(codegen::Stage::fused, "fused"),
+                             std::pair(codegen::Stage::llvm, "llvm")}) {
+    auto gone = with({stage, "symbol-privatize,symbol-dce"});
+    ASSERT_FALSE(gone.ok());
+    EXPECT_NE(gone.failure().message.find("the passes after stage " + std::string(name) + " leave no function @f"),
+              std::string::npos)
+        << gone.failure().message;
+  }
+  EXPECT_FALSE(with({codegen::Stage::fused, "wg-lower"}).ok());
+  EXPECT_EQ(run(compiled(&cache, "plain", kSquare), 3), 9);
 }
 
 TEST(KernelCacheTest, WithoutOneEveryProgramIsWhole) {

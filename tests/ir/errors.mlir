@@ -683,3 +683,14 @@ func.func @loops_of_other_dimensions(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @kernel_that_cannot_fail(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{but its body is #wg.loops<[4] reads [[affine_map<(d0) -> (d0)>]] writes [affine_map<(d0) -> (d0)>] computes f32 overwrites [0, 0]>}}
+  %0 = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> loops<[4] reads [[affine_map<(d0) -> (d0)>]] writes [affine_map<(d0) -> (d0)>] computes f32 overwrites [0, 0] may_fail> {
+    %t = wg.tanh %a : tensor<4xf32>
+    wg.yield %t : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}

@@ -168,6 +168,10 @@ TEST(RelationTest, TermsAreCountedWithoutPadding) {
   EXPECT_EQ(terms("mk,kn->mn", {2, 3}, {3, 5}, {}), 30);
   EXPECT_EQ(terms("hc,rco->po; h=p+r-1", {4, 2}, {3, 2, 5}, {4}), (3 + 4 + 3) * 2 * 5);
   EXPECT_EQ(terms("hc,rco->po; h=p+r+9", {4, 2}, {3, 2, 5}, {4}), 0);
+  // The shortest letter is gone through, whichever it is; where all are long the count is a bound.
+  EXPECT_EQ(terms("h,r->p; h=p+r", {5}, {3'000'000'000}, {7}), 5 + 4 + 3 + 2 + 1);
+  EXPECT_EQ(terms("h,r->p; h=p+r", {3'000'000'000}, {7}, {5}), 35);
+  EXPECT_EQ(terms("h,r->p; h=p+r", {1 << 20}, {1 << 20}, {1 << 20}), int64_t(1) << 40);
 }
 
 } // namespace
