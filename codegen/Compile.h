@@ -16,7 +16,7 @@ struct CompileOptions {
   /// Take a module at stage lowered too. Its text is machine code with its author's rights: compiling and running it
   /// is running a program of theirs.
   bool trustLowered = false;
-  std::vector<PassesAfter> passes; ///< the caller's own, by the stage that they follow
+  std::vector<PassesAfter> passes = {}; ///< the caller's own, by the stage that they follow
   /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
   KernelCache *cache = &KernelCache::process();
   /// Told each stage that is reached, and how many ops the program has there. Outlives the call.

@@ -132,7 +132,8 @@ private:
         e.piece.setPrivate();
         shared->known.push_back({pieceName(name), code->piece});
       }
-      shared->modules.push_back(std::move(code->module));
+      if (shared->modules.empty() || shared->modules.back() != code->module) // most are of one
+        shared->modules.push_back(std::move(code->module));
       return success();
     }
     if (key.empty()) // else other programs call it, by its address

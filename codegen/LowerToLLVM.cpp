@@ -27,9 +27,13 @@ using namespace mlir;
 
 namespace wg::codegen {
 
-void registerLoweredDialects(DialectRegistry &registry) {
+void insertLoweredDialects(DialectRegistry &registry) {
   registry.insert<func::FuncDialect, scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect, math::MathDialect,
                   vector::VectorDialect, index::IndexDialect, ub::UBDialect, LLVM::LLVMDialect>();
+}
+
+void registerLoweredDialects(DialectRegistry &registry) {
+  insertLoweredDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }

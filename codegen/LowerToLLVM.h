@@ -8,7 +8,9 @@
 
 namespace wg::codegen {
 
-/// The dialects of lowered programs and the translation of the llvm dialect. Call once for the process's context and
+/// The dialects of lowered programs.
+void insertLoweredDialects(mlir::DialectRegistry &registry);
+/// These and the translation of the llvm dialect. Call once for the process's context and
 /// load what it registers (`loadAllAvailableDialects`) before compiling on several threads.
 void registerLoweredDialects(mlir::DialectRegistry &registry);
 

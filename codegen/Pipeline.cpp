@@ -4,13 +4,6 @@
 #include "ir/Kernels.h"
 #include "passes/Passes.h"
 
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -84,12 +77,6 @@ std::optional<Target> targetOf(ModuleOp module, const PipelineOptions *options, 
   return target;
 }
 
-/// What passes of lowered programs write, which a tool may not have loaded.
-void insertLowered(DialectRegistry &registry) {
-  registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect,
-                  vector::VectorDialect, index::IndexDialect, LLVM::LLVMDialect, ub::UBDialect>();
-}
-
 /// The stage *lowered*: the last place that knows tensors. Memory is planned and loops are written.
 struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Lower)
@@ -99,7 +86,7 @@ struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
   StringRef getArgument() const override { return "wg-lower"; }
   StringRef getDescription() const override { return "The stage lowered: plan memory, write the loops of each kernel"; }
 
-  void getDependentDialects(DialectRegistry &registry) const override { insertLowered(registry); }
+  void getDependentDialects(DialectRegistry &registry) const override { insertLoweredDialects(registry); }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -147,7 +134,7 @@ struct ToLLVM : PassWrapper<ToLLVM, OperationPass<ModuleOp>> {
     return "The stage llvm: expand functions, loops to blocks, the llvm dialect";
   }
 
-  void getDependentDialects(DialectRegistry &registry) const override { insertLowered(registry); }
+  void getDependentDialects(DialectRegistry &registry) const override { insertLoweredDialects(registry); }
 
   void runOnOperation() override {
     std::optional<Target> target = targetOf(getOperation(), options, cpu);

@@ -48,7 +48,7 @@ struct PassesAfter {
 struct PipelineOptions {
   Target target = Target::host();
   bool threads = true; ///< whether large kernels are shared among the runtime's threads
-  std::vector<PassesAfter> passes;
+  std::vector<PassesAfter> passes = {};
   std::vector<StageReport> *reports = nullptr;
   std::vector<KernelReport> *kernels = nullptr;
   SharedKernels *shared = nullptr;           ///< with it a program may declare kernels that others have

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -12,6 +13,19 @@
 using namespace mlir;
 
 namespace wg::ir {
+
+SmallVector<Value> cloneBody(OpBuilder &b, Block &block, ValueRange arguments,
+                             llvm::function_ref<void(Operation *)> each) {
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  for (Operation &op : block.without_terminator()) {
+    Operation *copy = b.clone(op, mapping);
+    if (each)
+      each(copy);
+  }
+  return llvm::map_to_vector(block.getTerminator()->getOperands(),
+                             [&](Value value) { return mapping.lookupOrDefault(value); });
+}
 
 static RankedTensorType tensorType(Value x) { return cast<RankedTensorType>(x.getType()); }
 

@@ -8,6 +8,11 @@
 
 namespace wg::ir {
 
+/// Copies the ops of `block`, whose arguments are `arguments`, and gives what stands for the operands of its
+/// terminator, which is not copied. Each copy is shown to `each`.
+llvm::SmallVector<mlir::Value> cloneBody(mlir::OpBuilder &b, mlir::Block &block, mlir::ValueRange arguments,
+                                         llvm::function_ref<void(mlir::Operation *)> each = {});
+
 /// The shape of `x` as trailing index operands: one wg.dim for each dynamic size, in order.
 llvm::SmallVector<mlir::Value> dynamicSizes(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 

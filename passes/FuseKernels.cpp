@@ -8,10 +8,10 @@
 // Legal because a kernel is its body. Text may hold kernels that no emitter knows: of several loop nests, or of another
 // kind than they say. Where one kernel comes out of a body, as it does from those that fusion made, the one in the text
 // stays; else those that come out take its place. What is decided about a kernel is decided anew. Linear in the ops.
+#include "ir/Build.h"
 #include "ir/Kernels.h"
 #include "passes/Passes.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -44,13 +44,7 @@ static LogicalResult fuseKernels(func::FuncOp function) {
     symbols.insert(alone); // takes a free name
     Block *block = alone.addEntryBlock();
     b.setInsertionPointToStart(block);
-    IRMapping mapping;
-    mapping.map(kernel.getBlock()->getArguments(), block->getArguments());
-    for (Operation &op : kernel.getBlock()->without_terminator())
-      b.clone(op, mapping);
-    SmallVector<Value> results;
-    for (Value value : kernel.getYield().getValues())
-      results.push_back(mapping.lookup(value));
+    SmallVector<Value> results = ir::cloneBody(b, *kernel.getBlock(), block->getArguments());
     func::ReturnOp::create(b, loc, results);
     LogicalResult fused = checkCompilable(alone);
     if (succeeded(fused))
@@ -63,14 +57,7 @@ static LogicalResult fuseKernels(func::FuncOp function) {
                                 [&](Value value) { return value.getDefiningOp() == one; });
       if (!stays) {
         OpBuilder at(kernel);
-        IRMapping back;
-        back.map(block->getArguments(), kernel.getInputs());
-        for (Operation &op : block->without_terminator())
-          at.clone(op, back);
-        SmallVector<Value> values;
-        for (Value value : block->getTerminator()->getOperands())
-          values.push_back(back.lookup(value));
-        kernel->replaceAllUsesWith(values);
+        kernel->replaceAllUsesWith(ir::cloneBody(at, *block, kernel.getInputs()));
         kernel.erase();
       }
     }

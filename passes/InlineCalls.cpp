@@ -7,10 +7,9 @@
 // Legal because functions are pure and do not call themselves. Each body is copied once for each call of it: kernels
 // form across calls. Linear in the ops that there are afterwards; ir/Calls refuses programs whose calls multiply
 // beyond memory.
+#include "ir/Build.h"
 #include "ir/Calls.h"
 #include "passes/Passes.h"
-
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -34,15 +33,7 @@ LogicalResult inlineCalls(func::FuncOp function, bool keepDerivatives) {
     if (callee.isDeclaration())
       return call.emitOpError("calls @") << call.getCallee() << ", which has no body";
     OpBuilder b(call);
-    IRMapping mapping;
-    mapping.map(callee.getArguments(), call.getOperands());
-    Block &body = callee.getBody().front();
-    for (Operation &op : body.without_terminator())
-      await(b.clone(op, mapping));
-    SmallVector<Value> results;
-    for (Value value : body.getTerminator()->getOperands())
-      results.push_back(mapping.lookupOrDefault(value));
-    call->replaceAllUsesWith(results);
+    call->replaceAllUsesWith(ir::cloneBody(b, callee.getBody().front(), call.getOperands(), await));
     call.erase();
   }
   return success();

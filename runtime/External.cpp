@@ -33,15 +33,20 @@ Added &added() {
 }
 } // namespace
 
+/// Under the lock.
+static wg_routine findAdded(std::string_view symbol) {
+  for (const Routine &routine : added().routines)
+    if (symbol == routine.symbol)
+      return routine.function;
+  return nullptr;
+}
+
 wg_routine findRoutine(std::string_view symbol) {
   for (const LibraryRoutine &routine : kLibrary)
     if (symbol == routine.symbol)
       return routine.levels[kernelLevel() - 2];
   std::lock_guard lock(added().mutex);
-  for (const Routine &routine : added().routines)
-    if (symbol == routine.symbol)
-      return routine.function;
-  return nullptr;
+  return findAdded(symbol);
 }
 
 bool isInLibrary(std::string_view symbol) {
@@ -61,10 +66,11 @@ std::vector<Routine> routines() {
 }
 
 void addRoutine(Routine routine) {
-  if (findRoutine(routine.symbol))
+  if (isInLibrary(routine.symbol))
     return;
   std::lock_guard lock(added().mutex);
-  added().routines.push_back(routine);
+  if (!findAdded(routine.symbol))
+    added().routines.push_back(routine);
 }
 
 } // namespace wg::runtime

@@ -7,16 +7,18 @@ using namespace mlir;
 
 namespace wg::codegen {
 
-/// The routine's declaration in the module of `function`, before which it is written.
+/// The routine's declaration in the module of `function`, before which it is written; null where the name is another's.
 static func::FuncOp declare(OpBuilder &b, func::FuncOp function, StringRef symbol) {
   auto module = function->getParentOfType<ModuleOp>();
-  if (auto known = module.lookupSymbol<func::FuncOp>(symbol))
-    return known;
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  FunctionType type = b.getFunctionType({pointer, pointer, pointer}, {b.getI32Type()});
+  if (Operation *known = module.lookupSymbol(symbol)) {
+    auto routine = dyn_cast<func::FuncOp>(known);
+    return routine && routine.isDeclaration() && routine.getFunctionType() == type ? routine : func::FuncOp();
+  }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(function);
-  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
-  auto routine = func::FuncOp::create(b, function.getLoc(), symbol,
-                                      b.getFunctionType({pointer, pointer, pointer}, {b.getI32Type()}));
+  auto routine = func::FuncOp::create(b, function.getLoc(), symbol, type);
   routine.setPrivate();
   return routine;
 }
@@ -40,6 +42,10 @@ LogicalResult KernelEmitter::emitExternal() {
   runtime::ExternalCall call = op.routine();
   if (!call.symbol)
     return op->emitOpError("has the type ") << op->getResult(0).getType() << ": there is no routine for it";
+  func::FuncOp routine = declare(b, function, call.symbol);
+  if (!routine)
+    return op->emitOpError("calls the routine '")
+           << call.symbol << "', and the program has another function of its name";
   SmallVector<Value> pointers;
   for (Value operand : op->getOperands())
     pointers.push_back(pointerOf.lookup(operand));
@@ -53,9 +59,7 @@ LogicalResult KernelEmitter::emitExternal() {
         LLVM::GEPOp::create(b, loc, pointer, b.getI8Type(), list, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(8 * i)});
     LLVM::StoreOp::create(b, loc, each, place, 8);
   }
-  Value status =
-      func::CallOp::create(b, loc, declare(b, function, call.symbol), ValueRange{list, numbers, scratchPointer})
-          .getResult(0);
+  Value status = func::CallOp::create(b, loc, routine, ValueRange{list, numbers, scratchPointer}).getResult(0);
   if (op.statuses().empty())
     return success();
   // Status i is the i-th of the entry's errors from here on.

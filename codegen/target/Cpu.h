@@ -9,7 +9,8 @@
 
 namespace wg::codegen {
 
-/// A CPU as LLVM names it, and what follows from the name. A plain value; `key()` identifies it in caches.
+/// A CPU as LLVM names it, and what follows from the name: whoever changes a field changes the CPU. A plain value;
+/// `key()` identifies it in caches.
 struct Target {
   std::string triple;   ///< `x86_64-pc-linux-gnu`
   std::string cpu;      ///< `sapphirerapids`, `x86-64-v3`

@@ -1,5 +1,6 @@
 // Convolutions: one product whose letters are related (runtime/Letters.h).
 #include "frontend/ops/Operands.h"
+#include "runtime/Extent.h"
 
 #include <algorithm>
 
@@ -51,6 +52,9 @@ void append(Shape &shape, std::vector<Tensor> &values, const Size &size) {
 
 } // namespace
 
+/// Of a stride, a dilation, or what is padded on one side.
+static constexpr int64_t kMostPlaces = std::numeric_limits<int32_t>::max();
+
 static std::string text(int64_t number) { return std::to_string(number); }
 
 static void checkOperands(const Call &call, const Conv2dOptions &options) {
@@ -58,7 +62,7 @@ static void checkOperands(const Call &call, const Conv2dOptions &options) {
   if (x.shape.rank() != 4 || w.shape.rank() != 4)
     call.refuse("takes x[N, H, W, C] and w[R, S, C / groups, O]", "reshape, or add axes: expand_dims(x, 0)");
   checkDTypes("conv2d", call.x, call.w, call.where);
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  constexpr int64_t most = kMostPlaces;
   auto check = [&](const char *name, int64_t number) {
     if (number < 1 || number > most)
       call.refuse(std::string(name) + " is " + text(number), "give a number from 1 to " + text(most));
@@ -92,11 +96,14 @@ static std::pair<int64_t, int64_t> sameAround(const Call &call, const Axis &axis
   if (window == dynamic || (size == dynamic && axis.stride > 1))
     call.refuse(std::string("the padding `same` of the ") + axis.name + " follows from sizes that are open",
                 "give it in numbers: {.padding = {{before, after}, {before, after}}}");
-  int64_t reach = (window - 1) * axis.dilation + 1;
+  int64_t reach = runtime::saturatingAdd(runtime::saturatingMul(window - 1, axis.dilation), 1);
   int64_t left = axis.stride == 1 || size == 0 ? axis.stride
                  : size % axis.stride == 0     ? axis.stride
                                                : size % axis.stride;
   int64_t both = size == 0 ? 0 : std::max<int64_t>(0, reach - left);
+  if (both / 2 >= kMostPlaces)
+    call.refuse("the padding `same` of the " + std::string(axis.name) + " would have " + text(both) + " places",
+                "give smaller windows or dilations");
   return {both / 2, both - both / 2};
 }
 

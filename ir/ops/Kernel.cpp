@@ -385,6 +385,9 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperands(inputs, inputTypes, at, result.operands) ||
       parser.parseRegion(*result.addRegion(), arguments))
     return failure();
+  for (StringAttr own : {getKindAttrName(result.name), getLoopsAttrName(result.name)})
+    if (result.attributes.get(own))
+      return parser.emitError(start) << "has its " << own.getValue() << " in front of its attributes, not among them";
   result.addAttribute(getKindAttrName(result.name), KernelKindAttr::get(parser.getContext(), *kind));
   if (loops)
     result.addAttribute(getLoopsAttrName(result.name), loops);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 using namespace wg;
 using tests::expectNear;
@@ -92,7 +93,18 @@ struct Sums {
   std::vector<double> value, absolute, terms;
 };
 
-/// y, and the gradients of the sum of y * ct by x and by w, as plain loops make them.
+/// y = conv2d(x, w), and the gradients of the sum of y * ct by x and by w; without a ct, y is it.
+std::vector<Tensor> withGradients(const Conv2dOptions &options, const Tensor &x, const Tensor &w,
+                                  std::optional<Tensor> ct = {}) {
+  GradientTape tape;
+  tape.watch(x);
+  tape.watch(w);
+  Tensor y = conv2d(x, w, options);
+  auto [dx, dw] = tape.gradient(y, x, w, GradientOptions{.output_gradients = ct.value_or(y)});
+  return {y, dx.value(), dw.value()};
+}
+
+/// These as plain loops make them.
 void checkCase(const Case &c, DType dtype) {
   SCOPED_TRACE(nameOf(c) + " " + std::string(runtime::nameOf(dtype)));
   Shape shape{c.x[0], planOf(c, 0).count, planOf(c, 1).count, c.w[3]};
@@ -103,14 +115,7 @@ void checkCase(const Case &c, DType dtype) {
     double u = a[static_cast<size_t>(i)], v = b[static_cast<size_t>(j)], z = g[static_cast<size_t>(k)];
     y.add(k, u * v), dx.add(i, z * v), dw.add(j, z * u);
   });
-  auto all = [&](const Tensor &x, const Tensor &w, const Tensor &ct) {
-    GradientTape tape;
-    tape.watch(x);
-    tape.watch(w);
-    Tensor y = conv2d(x, w, c.options);
-    auto [dx, dw] = tape.gradient(y, x, w, GradientOptions{.output_gradients = ct});
-    return std::vector<Tensor>{y, dx.value(), dw.value()};
-  };
+  auto all = [&](const Tensor &x, const Tensor &w, const Tensor &ct) { return withGradients(c.options, x, w, ct); };
   auto compiled = wg::function("all", all);
   for (const std::vector<Tensor> &results : {all(x, w, ct), compiled(x, w, ct)}) {
     y.expectIn(results[0]);
@@ -177,14 +182,7 @@ TEST(Convolution, ThreadsChangeNoBit) {
                         Case{{1, 14, 14, 256}, {3, 3, 256, 256}, {.strides = {2, 1}, .padding = Padding::same}},
                         Case{{4, 40, 40, 48}, {3, 3, 1, 48}, {.groups = 48, .padding = Padding::same}}}) {
     SCOPED_TRACE(nameOf(c));
-    auto all = [&](const Tensor &x, const Tensor &w) {
-      GradientTape tape;
-      tape.watch(x);
-      tape.watch(w);
-      Tensor y = conv2d(x, w, c.options);
-      auto [dx, dw] = tape.gradient(y, x, w, GradientOptions{.output_gradients = y});
-      return std::vector<Tensor>{y, dx.value(), dw.value()};
-    };
+    auto all = [&](const Tensor &x, const Tensor &w) { return withGradients(c.options, x, w); };
     auto compiled = wg::function("all", all);
     Tensor x = numbers(c.x, 0.3, f32), w = numbers(c.w, 1.1, f32);
     std::vector<std::vector<Tensor>> results;
@@ -308,6 +306,8 @@ TEST(Convolution, ErrorsNameTheShapes) {
   EXPECT_TRUE(
       says(said(x, ones({3, 3, 3, 8})), "conv2d: x has 4 channels and w takes 3: x is f32[1,5,6,4], w is f32[3,3,3,8]"))
       << said(x, ones({3, 3, 3, 8}));
+  EXPECT_TRUE(says(said(x, ones({5, 1, 4, 8}), {.dilations = {2147483647, 1}, .padding = Padding::same}),
+                   "conv2d: the padding `same` of the rows would have 8589934588 places"));
   EXPECT_TRUE(says(said(x, w, {.groups = 2}), "x has 4 channels and w takes 4 in each of 2 groups"));
   EXPECT_TRUE(says(said(x, ones({3, 3, 1, 6}), {.groups = 4}), "w makes 6 channels, which are not 4 equal groups"));
   EXPECT_TRUE(says(said(ones({5, 6, 4}), w), "takes x[N, H, W, C] and w[R, S, C / groups, O]: x is f32[5,6,4]"));

@@ -694,3 +694,13 @@ func.func @kernel_that_cannot_fail(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @kernel_with_loops_among_its_attributes(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{custom op 'wg.kernel' has its loops in front of its attributes, not among them}}
+  %0 = wg.kernel map (%a = %x : tensor<4xf32>) -> tensor<4xf32> attributes {loops = 4 : i32} {
+    wg.yield %a : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
