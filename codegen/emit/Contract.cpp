@@ -31,7 +31,7 @@ using namespace mlir;
 namespace wg::codegen {
 
 /// Operations of all points of a tile that are written out one after the other.
-static constexpr int64_t kMaxOpsOfTile = 512;
+static constexpr int64_t kMaxOpsOfTile = 96;
 
 ContractEmitter::ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
   for (Operation &inner : e.kernel.getBlock()->without_terminator())
@@ -434,6 +434,7 @@ void ContractEmitter::finish(const Panel &panel, Value i, Value first, int rows,
 void ContractEmitter::finishInLoop(ArrayRef<Value> acc, const Panel &panel, Value i, int count, Point &origin) {
   int vectors = static_cast<int>(panel.masks.size()),
       rows = std::clamp(std::min(e.interleave(), 4) / vectors, 1, count);
+  rows = std::clamp<int>(kMaxOpsOfTile / (vectors * e.opsOfPoint()), 1, rows);
   while (count % rows != 0)
     --rows;
   if (!tileOnStack) {

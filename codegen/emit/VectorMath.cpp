@@ -356,10 +356,12 @@ F rsqrt(F x) { return 1 / sqrt(x); }
 
 // ---- sin, cos, and what only libm has -------------------------------------------------------------------------------
 
-/// One call of libm for each lane; null, with a diagnostic, if the module means something else by that name.
-Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Type type, ValueRange operands) {
+/// One call of libm for each lane, in a loop, for calls are long and code is not to be; null, with a diagnostic, if the
+/// module means something else by that name. The lanes wait on the stack.
+Value callLanes(OpBuilder &b, Location loc, func::FuncOp caller, StringRef name, Type type, ValueRange operands) {
   Type element = getElementTypeOrSelf(type);
   SmallVector<Type> types(operands.size(), element);
+  auto module = caller->getParentOfType<ModuleOp>();
   std::string symbol = element.isF32() ? name.str() + "f" : name.str();
   Operation *known = module.lookupSymbol(symbol);
   auto callee = dyn_cast_or_null<func::FuncOp>(known);
@@ -376,14 +378,29 @@ Value callLanes(OpBuilder &b, Location loc, ModuleOp module, StringRef name, Typ
   auto vector = dyn_cast<VectorType>(type);
   if (!vector)
     return func::CallOp::create(b, loc, callee, operands).getResult(0);
-  SmallVector<Value> lanes;
-  for (int64_t i = 0; i < vector.getDimSize(0); ++i) {
-    SmallVector<Value> arguments;
-    for (Value operand : operands)
-      arguments.push_back(vector::ExtractOp::create(b, loc, operand, i));
-    lanes.push_back(func::CallOp::create(b, loc, callee, arguments).getResult(0));
+  SmallVector<Value> slots;
+  {
+    OpBuilder head(caller.getContext());
+    head.setInsertionPointToStart(&caller.getBody().front());
+    Value one = LLVM::ConstantOp::create(head, loc, head.getI64IntegerAttr(1));
+    for (size_t i = 0; i < operands.size(); ++i)
+      slots.push_back(
+          LLVM::AllocaOp::create(head, loc, LLVM::LLVMPointerType::get(b.getContext()), vector, one, /*alignment=*/64));
   }
-  return vector::FromElementsOp::create(b, loc, vector, lanes);
+  for (auto [slot, operand] : llvm::zip_equal(slots, operands))
+    LLVM::StoreOp::create(b, loc, operand, slot);
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
+  };
+  auto lanes = scf::ForOp::create(b, loc, number(0), number(vector.getDimSize(0)), number(1));
+  OpBuilder body = OpBuilder::atBlockBegin(lanes.getBody());
+  SmallVector<Value> places, arguments;
+  for (Value slot : slots) {
+    places.push_back(LLVM::GEPOp::create(body, loc, slot.getType(), element, slot, ValueRange{lanes.getInductionVar()}));
+    arguments.push_back(LLVM::LoadOp::create(body, loc, element, places.back()));
+  }
+  LLVM::StoreOp::create(body, loc, func::CallOp::create(body, loc, callee, arguments).getResult(0), places[0]);
+  return LLVM::LoadOp::create(b, loc, type, slots[0]);
 }
 
 /// f32 only; the sine of x + shift pi/2. x = n pi/2 + r in f64, which is exact enough while n has at most 20 bits; n
@@ -409,7 +426,7 @@ F sinShifted(F x, int shift, StringRef name) {
                   : large.v;
   auto branch = scf::IfOp::create(e.b, e.loc, e.type, any, /*withElseRegion=*/true);
   OpBuilder rare = branch.getThenBodyBuilder(), usual = branch.getElseBodyBuilder();
-  Value exact = callLanes(rare, e.loc, e.op->getParentOfType<ModuleOp>(), name, e.type, x.v);
+  Value exact = callLanes(rare, e.loc, e.entry, name, e.type, x.v);
   if (!exact)
     return {&e, nullptr};
   scf::YieldOp::create(rare, e.loc, arith::SelectOp::create(rare, e.loc, large.v, exact, y.v).getResult());
@@ -420,8 +437,7 @@ F sinShifted(F x, int shift, StringRef name) {
 F sin(F x) { return sinShifted(x, 0, "sin"); }
 F cos(F x) { return sinShifted(x, 1, "cos"); }
 
-// ---- Which op becomes what
-// --------------------------------------------------------------------------------------------------
+// ---- Which op becomes what ------------------------------------------------------------------------------------------
 
 using Expansion = F (*)(F);
 
@@ -509,7 +525,7 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
       Emitter emitter(op, computed, target, constants[op->getParentOfType<func::FuncOp>()]);
       result = expansion(F{&emitter, operands[0]}).v;
     } else {
-      result = callLanes(b, loc, module, library, computed, operands);
+      result = callLanes(b, loc, op->getParentOfType<func::FuncOp>(), library, computed, operands);
     }
     if (!result)
       return failure();
