@@ -389,14 +389,13 @@ Value callLanes(OpBuilder &b, Location loc, func::FuncOp caller, StringRef name,
   }
   for (auto [slot, operand] : llvm::zip_equal(slots, operands))
     LLVM::StoreOp::create(b, loc, operand, slot);
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value));
-  };
+  auto number = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(value)); };
   auto lanes = scf::ForOp::create(b, loc, number(0), number(vector.getDimSize(0)), number(1));
   OpBuilder body = OpBuilder::atBlockBegin(lanes.getBody());
   SmallVector<Value> places, arguments;
   for (Value slot : slots) {
-    places.push_back(LLVM::GEPOp::create(body, loc, slot.getType(), element, slot, ValueRange{lanes.getInductionVar()}));
+    places.push_back(
+        LLVM::GEPOp::create(body, loc, slot.getType(), element, slot, ValueRange{lanes.getInductionVar()}));
     arguments.push_back(LLVM::LoadOp::create(body, loc, element, places.back()));
   }
   LLVM::StoreOp::create(body, loc, func::CallOp::create(body, loc, callee, arguments).getResult(0), places[0]);
