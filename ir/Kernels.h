@@ -46,6 +46,15 @@ private:
   mlir::MLIRContext *context;
 };
 
+/// The phases of a reduce kernel: of each value, how many loops over the reduced axes must have ended before it can be
+/// computed; and how many such loops there are. A loop computes again what it needs of the phases before it, from the
+/// kernel's inputs, and writes the results of the whole space that are of its phase.
+struct Phases {
+  explicit Phases(KernelOp kernel, const Places &places);
+  llvm::DenseMap<mlir::Value, int> of;
+  int count = 0;
+};
+
 /// What an op in a kernel checks before it writes.
 std::optional<IndexBound> checkedBound(KernelOp kernel);
 

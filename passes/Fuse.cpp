@@ -14,7 +14,8 @@
 //   external  an op that is a call of a routine
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
 // p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy. A merge is
-// legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result.
+// legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result; but one
+// that follows from another such result by a few quick ops, and that one other group alone reads, is computed there.
 // What was decided is written on the kernel (`loops`): whoever emits it, plans memory or reports reads it there.
 // Legal because a kernel's meaning is its body. Cost: a bounded search of the group graph a join (MergeGraph).
 // After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).
@@ -42,6 +43,8 @@ using Kind = ir::KernelKind;
 /// Above so many elements a reduction to one value does not wait inside its kernel for what follows from it.
 constexpr int64_t kLargeReduction = 1 << 16;
 constexpr size_t kMaxOps = ir::KernelOp::kMaxOps;
+/// Ops that are computed in another group than the first that could.
+constexpr size_t kMaxMoved = 4;
 
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
@@ -105,6 +108,8 @@ public:
       place[&op] = i;
     for (Operation &op : block)
       group(&op);
+    for (Operation &op : llvm::reverse(block))
+      computeAtReader(&op);
     materialise();
     emitKernels();
     if (llvm::all_of(block.getOps<ir::KernelOp>(), [](ir::KernelOp kernel) { return kernel.getLoopsAttr(); }))
@@ -280,6 +285,81 @@ private:
       groupOf[op] = base;
     }
     other->ops.clear();
+  }
+
+  // ---- Moving quick ops to their reader -----------------------------------------------------------------------------
+
+  /// y = matmul(a, b), z = y * y, sum(z), where y is read elsewhere as well: the sum's kernel reads y and makes z, which
+  /// never lies in memory. It waits for nothing new, reads no more than before, and y lives as long as z would have.
+  void computeAtReader(Operation *last) {
+    Group *from = groupOf.lookup(last), *reader = nullptr;
+    if (!from || !isQuick(last) || !from->isFull(last->getResult(0)))
+      return;
+    SmallVector<Value> shown{last->getResult(0)};
+    while (!shown.empty())
+      for (Operation *user : shown.pop_back_val().getUsers()) {
+        Group *group = groupOf.lookup(user);
+        if (isCheap(user))
+          return; // it shows other places, or lies in memory
+        if (!group || group == from || (reader && group != reader) || readsMemory(*group, user) ||
+            !group->isFull(last->getResult(0)))
+          return;
+        reader = group;
+      }
+    if (!reader || !(reader->shape == from->shape))
+      return;
+    // What `last` follows from: ops that nobody else reads, down to one result of the group that is read elsewhere.
+    llvm::SetVector<Operation *> moved;
+    moved.insert(last);
+    Value base;
+    for (size_t i = 0; i < moved.size(); ++i)
+      for (Value operand : moved[i]->getOperands()) {
+        std::optional<Root> root = rootOf(operand);
+        if (!root)
+          continue;
+        Operation *producer = root->value.getDefiningOp();
+        if (root->moved || !from->isFull(root->value))
+          return;
+        if (producer && moved.contains(producer))
+          continue;
+        if (root->value == base)
+          continue;
+        if (producer && groupOf.lookup(producer) == from) {
+          if (!base && isReadBeside(root->value, *from)) {
+            base = root->value;
+            continue;
+          }
+          if (isQuick(producer) && moved.size() < kMaxMoved &&
+              llvm::all_of(producer->getUsers(), [&](Operation *user) { return moved.contains(user); })) {
+            moved.insert(producer);
+            continue;
+          }
+        }
+        return;
+      }
+    if (!base || bytesOfElement(base) > bytesOfElement(last->getResult(0)) ||
+        reader->ops.size() + moved.size() > kMaxOps)
+      return;
+    for (Operation *op : moved) {
+      from->ops.remove(op);
+      reader->ops.insert(op);
+      groupOf[op] = reader;
+      nodeOf[op] = reader->node;
+    }
+  }
+
+  static int64_t bytesOfElement(Value value) {
+    return llvm::divideCeil(cast<RankedTensorType>(value.getType()).getElementTypeBitWidth(), 8);
+  }
+  /// An elementwise op that costs less than to write its result and read it again.
+  static bool isQuick(Operation *op) {
+    return isa<ir::Scalar>(op) && !op->hasTrait<ir::IsTranscendental>() && op->getNumResults() == 1;
+  }
+  /// Whether `value` lies in memory for others than the group that makes it.
+  bool isReadBeside(Value value, Group &group) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !isCheap(user) && groupOf.lookup(user) != &group; // a cheap op's readers may be the group's own
+    });
   }
 
   /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.

@@ -24,7 +24,11 @@ constexpr int kRegisterRow = 4; ///< a row of at most so many vectors stays in r
 
 class ReduceEmitter {
 public:
-  ReduceEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) { assignPhases(); }
+  ReduceEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc), phases(e.kernel, e.places) {
+    for (Operation &op : e.kernel.getBlock()->without_terminator())
+      if (isa<ir::Reduction>(op))
+        reductions.push_back(&op);
+  }
 
   LogicalResult emit(Value begin, Value end) {
     for (auto [d, axis] : llvm::enumerate(e.axes))
@@ -39,25 +43,6 @@ public:
   }
 
 private:
-  /// Phase of each value: the number of loops over the reduced axes that must have ended before it can be computed.
-  void assignPhases() {
-    for (Operation &op : e.kernel.getBlock()->without_terminator()) {
-      int phase = 0;
-      for (Value operand : op.getOperands())
-        phase = std::max(phase, phases.lookup(operand));
-      if (isa<ir::Reduction>(op)) {
-        reductions.push_back(&op);
-        ++phase;
-      }
-      for (Value result : op.getResults())
-        phases[result] = phase;
-      numPhases = std::max(numPhases, phase);
-    }
-    for (Value value : e.kernel.getYield().getValues())
-      if (e.places.of(value) == Space::full)
-        numPhases = std::max(numPhases, phases.lookup(value) + 1);
-  }
-
   /// All reduced axes have size 1 (they fell away) or one has size 0: no loop over them.
   LogicalResult emitDegenerate() {
     bool empty = llvm::any_of(e.axes, [](const Axis &axis) { return axis.reduced && axis.size == 0; });
@@ -156,14 +141,14 @@ private:
   SmallVector<Operation *> reductionsOf(int phase) {
     SmallVector<Operation *> result;
     for (Operation *op : reductions)
-      if (phases.lookup(op->getOperand(0)) == phase)
+      if (phases.of.lookup(op->getOperand(0)) == phase)
         result.push_back(op);
     return result;
   }
   SmallVector<unsigned> fullOutputsOf(int phase) {
     SmallVector<unsigned> result;
     for (auto [i, value] : llvm::enumerate(e.kernel.getYield().getValues()))
-      if (e.places.of(value) == Space::full && phases.lookup(value) == phase)
+      if (e.places.of(value) == Space::full && phases.of.lookup(value) == phase)
         result.push_back(i);
     return result;
   }
@@ -176,7 +161,7 @@ private:
     if (!columns && inRegisters()) {
       registerRow(rowPoint);
     } else {
-      for (int phase = 0; phase < numPhases; ++phase) {
+      for (int phase = 0; phase < phases.count; ++phase) {
         columns ? walkColumns(phase, rowPoint) : walkRow(phase);
         computeRowValues(phase + 1, rowPoint);
       }
@@ -192,7 +177,8 @@ private:
   void computeRowValues(int phase, const Point &rowPoint) {
     Point point(rowPoint.at, rowPoint.lanes, rowPoint.mask);
     for (Operation &op : e.kernel.getBlock()->without_terminator())
-      if (isa<ir::Scalar>(op) && e.places.of(op.getResult(0)) == Space::row && phases.lookup(op.getResult(0)) == phase)
+      if (isa<ir::Scalar>(op) && e.places.of(op.getResult(0)) == Space::row &&
+          phases.of.lookup(op.getResult(0)) == phase)
         e.known[op.getResult(0)] = e.eval(point, op.getResult(0));
   }
 
@@ -210,7 +196,7 @@ private:
       point.at[d] = {e.index(first), 1};
       points.push_back(std::move(point));
     }
-    for (int phase = 0; phase < numPhases; ++phase) {
+    for (int phase = 0; phase < phases.count; ++phase) {
       SmallVector<Operation *> ops = reductionsOf(phase);
       for (Operation *op : ops) {
         e.evalAll(points, op->getOperand(0));
@@ -221,11 +207,12 @@ private:
         }
         e.known[op->getResult(0)] = combineLanes(op, acc);
       }
-      for (unsigned i : fullOutputsOf(phase)) {
-        e.evalAll(points, e.kernel.getYield().getValues()[i]);
+      // All before the first is stored: one may take the place of an input that another reads.
+      SmallVector<unsigned> outputs = fullOutputsOf(phase);
+      e.evalAll(points, llvm::map_to_vector(outputs, [&](unsigned i) { return e.kernel.getYield().getValues()[i]; }));
+      for (unsigned i : outputs)
         for (Point &point : points)
           e.store(point, i);
-      }
       computeRowValues(phase + 1, rowPoint);
     }
   }
@@ -367,8 +354,7 @@ private:
   KernelEmitter &e;
   OpBuilder &b;
   Location loc;
-  DenseMap<Value, int> phases;
-  int numPhases = 0;
+  ir::Phases phases;
   SmallVector<Operation *> reductions;
   SmallVector<unsigned> reducedAxes, keptAxes;
   SmallVector<ir::Coordinate> at;

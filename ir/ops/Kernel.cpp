@@ -68,6 +68,22 @@ AffineMap Places::simplified(AffineMap map) const {
   return simplifyAffineMap(map.replaceDimsAndSymbols(dims, {}, dims.size(), 0));
 }
 
+Phases::Phases(KernelOp kernel, const Places &places) {
+  for (Operation &op : kernel.getBlock()->without_terminator()) {
+    int phase = 0;
+    for (Value operand : op.getOperands())
+      phase = std::max(phase, of.lookup(operand));
+    if (isa<Reduction>(op))
+      ++phase;
+    for (Value result : op.getResults())
+      of[result] = phase;
+    count = std::max(count, phase);
+  }
+  for (Value value : kernel.getYield().getValues())
+    if (places.of(value) == Space::full)
+      count = std::max(count, of.lookup(value) + 1);
+}
+
 //===- What is decided --------------------------------------------------------------------------------------===//
 
 bool LoopsAttr::mayOverwrite(unsigned result, unsigned input) const {
@@ -135,14 +151,18 @@ static bool readsInPlace(KernelOp kernel, const Places &places, unsigned result,
   // A value of another shape than the space is computed more than once.
   if (kernel.getKind() == KernelKind::map && places.of(yielded) != Space::full)
     return false;
-  // Rows are written after everything that reads them; whole elements, of whatever dtype, may be read again in a later
-  // phase.
-  if (kernel.getKind() == KernelKind::reduce && places.of(yielded) == Space::full)
-    return false;
+  // Rows are written after everything that reads them; whole elements may be read again in a later phase.
+  bool isReduce = kernel.getKind() == KernelKind::reduce;
+  if (isReduce && places.of(yielded) == Space::full) {
+    Phases phases(kernel, places);
+    if (phases.of.lookup(yielded) + 1 != phases.count)
+      return false;
+  }
   return llvm::all_of(input.getUses(), [&](OpOperand &use) {
     if (use.getOwner() == yield)
       return use.getOperandNumber() == result; // another may be stored after this result
-    return isa<Scalar>(use.getOwner());        // a view, a product, a reduction: it reads other elements too
+    // A view or a product reads other elements too; a reduction, those of its own point.
+    return isa<Scalar>(use.getOwner()) || (isReduce && isa<Reduction>(use.getOwner()));
   });
 }
 

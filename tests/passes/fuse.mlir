@@ -121,3 +121,50 @@ func.func @routine(%a: tensor<4x4xf32>, %b: tensor<4x2xf32>) -> tensor<4x2xf32> 
   %y = wg.exp %x : tensor<4x2xf32>
   return %y : tensor<4x2xf32>
 }
+
+// y lies in memory, for it is returned: its half square is made where it is summed, and lies nowhere.
+// CHECK-LABEL: func.func @quick_ops_at_their_reader
+func.func @quick_ops_at_their_reader(%a: tensor<64x8xf32>, %b: tensor<8x32xf32>) -> (tensor<64x32xf32>, tensor<64xf32>) {
+  // CHECK: %[[Y:.*]] = wg.kernel contract
+  // CHECK-NEXT: wg.contract
+  // CHECK-NEXT: wg.yield
+  // CHECK: wg.kernel reduce (%[[P:.*]] = %[[Y]] : tensor<64x32xf32>)
+  // CHECK: %[[Q:.*]] = wg.mul %[[P]], %[[P]]
+  // CHECK: %[[H:.*]] = wg.mul %[[Q]]
+  // CHECK: wg.reduce_sum %[[H]] axes [1]
+  %half = wg.constant dense<0.5> : tensor<64x32xf32>
+  %0 = wg.contract "mk,kn->mn" %a, %b : tensor<64x8xf32>, tensor<8x32xf32> -> tensor<64x32xf32>
+  %1 = wg.mul %0, %0 : tensor<64x32xf32>
+  %2 = wg.mul %1, %half : tensor<64x32xf32>
+  %3 = wg.reduce_sum %2 axes [1] : tensor<64x32xf32> -> tensor<64xf32>
+  return %0, %3 : tensor<64x32xf32>, tensor<64xf32>
+}
+
+// Nobody else reads y: it stays in the product's kernel, and so does what is not quick, or has two readers.
+// CHECK-LABEL: func.func @others_stay
+func.func @others_stay(%a: tensor<64x8xf32>, %b: tensor<8x32xf32>)
+    -> (tensor<64xf32>, tensor<64x32xf32>, tensor<64xf32>, tensor<64x32xf32>, tensor<64xf32>, tensor<32xf32>) {
+  // CHECK: wg.kernel contract
+  // CHECK-NEXT: wg.contract
+  // CHECK-NEXT: wg.mul
+  // CHECK-NEXT: wg.yield
+  %0 = wg.contract "mk,kn->mn" %a, %b : tensor<64x8xf32>, tensor<8x32xf32> -> tensor<64x32xf32>
+  %1 = wg.mul %0, %0 : tensor<64x32xf32>
+  %2 = wg.reduce_sum %1 axes [1] : tensor<64x32xf32> -> tensor<64xf32>
+  // CHECK: wg.kernel contract
+  // CHECK-NEXT: wg.contract
+  // CHECK-NEXT: wg.tanh
+  // CHECK-NEXT: wg.yield
+  %3 = wg.contract "mk,kn->mn" %a, %b : tensor<64x8xf32>, tensor<8x32xf32> -> tensor<64x32xf32>
+  %4 = wg.tanh %3 : tensor<64x32xf32>
+  %5 = wg.reduce_sum %4 axes [1] : tensor<64x32xf32> -> tensor<64xf32>
+  // CHECK: wg.kernel contract
+  // CHECK-NEXT: wg.contract
+  // CHECK-NEXT: wg.mul
+  // CHECK-NEXT: wg.yield
+  %6 = wg.contract "mk,kn->mn" %a, %b : tensor<64x8xf32>, tensor<8x32xf32> -> tensor<64x32xf32>
+  %7 = wg.mul %6, %6 : tensor<64x32xf32>
+  %8 = wg.reduce_sum %7 axes [1] : tensor<64x32xf32> -> tensor<64xf32>
+  %9 = wg.reduce_sum %7 axes [0] : tensor<64x32xf32> -> tensor<32xf32>
+  return %2, %3, %5, %6, %8, %9 : tensor<64xf32>, tensor<64x32xf32>, tensor<64xf32>, tensor<64x32xf32>, tensor<64xf32>, tensor<32xf32>
+}
