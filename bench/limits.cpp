@@ -1,6 +1,6 @@
-// Prints the limits of this machine, measured once and kept (Limits.h says where and how).
+// Prints the limits of this machine, measured once and kept (runtime/Limits.h says where and how).
 //   limits [--again] [--json]
-#include "Limits.h"
+#include "runtime/Limits.h"
 
 #include <cstdio>
 #include <iostream>
@@ -19,26 +19,26 @@ int main(int argc, char **argv) {
     }
   }
   bool written = false;
-  bench::Limits limits = bench::limits(again, &written);
+  wg::runtime::Limits limits = wg::runtime::limits(/*quick=*/false, again, &written);
   if (!written)
-    std::fprintf(stderr, "limits: %s cannot be written\n", bench::limitsFile().c_str());
+    std::fprintf(stderr, "limits: %s cannot be written\n", wg::runtime::limitsFile().c_str());
   if (json) {
-    std::cout << bench::toJson(limits).dump(2) << "\n";
+    std::cout << wg::runtime::toJson(limits).dump(2) << "\n";
     return 0;
   }
   std::printf("%s, cpuid %s, measured %s\n\n", limits.cpu.c_str(), limits.signature.c_str(), limits.measured.c_str());
   std::string threads = limits.threads == 1 ? "all: 1 thread" : std::to_string(limits.threads) + " threads";
   std::printf("| %-30s | %9s | %9s |         |\n|---|--:|--:|---|\n", "peak", "1 thread", threads.c_str());
-  for (const bench::Peak &peak : limits.peaks)
+  for (const wg::runtime::Peak &peak : limits.peaks)
     std::printf("| %-30s | %9.1f | %9.1f | %-7s |\n", peak.name.c_str(), peak.one, peak.all, peak.unit.c_str());
   std::printf("\n| %-30s | %8s | %27s | %27s |\n| %-30s | %8s |", "GB/s, one thread and all", "KiB", "1 thread",
               threads.c_str(), "", "touched");
   for (int i = 0; i < 2; ++i)
     std::printf(" %7s | %7s | %7s |", "read", "write", "copy");
   std::printf("\n|---|--:|--:|--:|--:|--:|--:|--:|\n");
-  for (const bench::Level &level : limits.levels) {
+  for (const wg::runtime::Level &level : limits.levels) {
     std::printf("| %-30s | %8lld |", level.name.c_str(), static_cast<long long>(level.touched >> 10));
-    for (const bench::Bandwidth *each : {&level.one, &level.all})
+    for (const wg::runtime::Bandwidth *each : {&level.one, &level.all})
       for (double figure : {each->read, each->write, each->copy})
         figure ? std::printf(" %7.1f |", figure) : std::printf(" %7s |", "-");
     std::printf("\n");

@@ -238,6 +238,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
                           .passes = options.passes,
                           .reports = &executable->stages,
                           .kernels = &executable->kernels,
+                          .marks = options.marks,
                           .shared = shared ? &*shared : nullptr,
                           .each = each})))
     return diagnostics.take("compilation failed without a message");

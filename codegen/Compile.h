@@ -3,6 +3,7 @@
 
 #include "codegen/Pipeline.h"
 #include "ir/Dialect.h"
+#include "runtime/Array.h"
 #include "runtime/Status.h"
 
 #include <array>
@@ -17,6 +18,7 @@ struct CompileOptions {
   /// is running a program of theirs.
   bool trustLowered = false;
   std::vector<PassesAfter> passes = {}; ///< the caller's own, by the stage that they follow
+  bool marks = false;                   ///< of time, in the entry: for measure()
   /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
   KernelCache *cache = &KernelCache::process();
   /// Told each stage that is reached, and how many ops the program has there. Outlives the call.
@@ -58,6 +60,20 @@ public:
 runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module, llvm::StringRef function,
                                                            const CompileOptions &options = {},
                                                            Stage from = Stage::traced);
+
+/// What the parts of a program took.
+struct Measured {
+  std::vector<double> seconds; ///< of each kernel that ran, in order: the mean of the middle half of the calls
+  double copies = 0;           ///< of results that are copies of others, seconds
+  double call = 0;             ///< of a call of `plain`, seconds
+  int64_t calls = 0;           ///< that were timed
+};
+/// Calls `plain` and `marked`, which are one program, the second compiled with marks, by turns: at least 5 times, until
+/// `budget` seconds are over or they have been called 10,000 times. `inputs` stay as they are: what the program updates
+/// is a copy, which each call leaves to the next.
+/// \returns the error of a call that fails.
+runtime::Result<Measured> measure(const Executable &plain, const Executable &marked,
+                                  llvm::ArrayRef<runtime::Array> inputs, double budget = 0.3);
 
 /// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is
 /// consumed; what it may hold is as above.

@@ -49,10 +49,11 @@ constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
 
 class ProgramEmitter {
 public:
-  ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
-                 std::vector<KernelReport> &reports, SharedKernels *shared)
-      : module(module), function(function), target(target), threads(threads), info(info), reports(reports),
-        shared(shared), b(module.getContext()), pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
+  ProgramEmitter(ModuleOp module, func::FuncOp function, const Target &target, const EmitOptions &options,
+                 EntryInfo &info, std::vector<KernelReport> &reports)
+      : module(module), function(function), target(target), threads(options.threads), marks(options.marks), info(info),
+        reports(reports), shared(options.shared), b(module.getContext()),
+        pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult run() {
     info.name = function.getName().str();
@@ -74,6 +75,10 @@ public:
     MemoryPlan plan = planMemory(function, scratch);
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
+    if (marks) {
+      marksAt = llvm::alignTo<8>(static_cast<uint64_t>(plan.workspaceBytes));
+      info.workspaceBytes = runtime::saturatingAdd(marksAt, marksBytes(static_cast<int64_t>(reports.size())));
+    }
     if (info.workspaceBytes > runtime::kMaxBytes)
       return function.emitError() << "@" << info.name
                                   << " needs a workspace of more than 2^56 bytes, the most that there is";
@@ -107,6 +112,7 @@ private:
       if (emitter.scratchBytes() > 0)
         scratch[kernel] = emitter.scratchBytes();
       report(kernel, same.function.getName());
+      reports.back().isShared = bool(same.piece);
       emitted[kernel] = same;
       return success();
     }
@@ -131,6 +137,7 @@ private:
         e.piece = func::FuncOp::create(b, loc, pieceName(name), pieceType());
         e.piece.setPrivate();
         shared->known.push_back({pieceName(name), code->piece});
+        reports.back().isShared = true;
       }
       if (shared->modules.empty() || shared->modules.back() != code->module) // most are of one
         shared->modules.push_back(std::move(code->module));
@@ -150,8 +157,9 @@ private:
       allowContraction(fn);
     cleanUp(fn);
     if (threads && e.pieces > 1 && !e.mayFail &&
-        (reports.back().bytes >= kSharedBytes || reports.back().flops >= kSharedFlops)) {
+        (reports.back().counts.bytes() >= kSharedBytes || reports.back().counts.products >= kSharedFlops)) {
       e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
+      reports.back().isShared = true;
       if (key.empty())
         e.piece.setPrivate();
     }
@@ -221,10 +229,10 @@ private:
     r.name = name.str();
     r.kind = stringifyKernelKind(kernel.getKind()).str();
     r.where = ir::whereOf(kernel.getLoc());
-    for (Value input : kernel.getInputs())
-      r.bytes = runtime::saturatingAdd(r.bytes, bytesOf(input.getType()));
-    for (Value result : kernel.getResults())
-      r.bytes = runtime::saturatingAdd(r.bytes, bytesOf(result.getType()));
+    r.lines = ir::linesOf(kernel);
+    r.counts = ir::countsOf(kernel);
+    if (Type compute = kernel.getLoopsAttr().getCompute())
+      llvm::raw_string_ostream(r.compute) << compute;
     // Views and constants cost nothing beside other ops; a kernel of nothing else is a copy, and named by them.
     auto isFree = [](Operation &op) { return isa<ir::ConstantOp>(op) || isa<ir::View>(op); };
     bool copies = llvm::all_of(kernel.getBlock()->without_terminator(), isFree);
@@ -232,9 +240,6 @@ private:
       if (isFree(op) && !copies)
         continue;
       r.ops += (r.ops.empty() ? "" : ", ") + op.getName().stripDialect().str();
-      if (auto contract = dyn_cast<ir::ContractOp>(op)) {
-        r.flops = runtime::saturatingAdd(r.flops, runtime::saturatingMul(2, numberOfTerms(contract.letters())));
-      }
     }
     reports.push_back(std::move(r));
   }
@@ -314,6 +319,17 @@ private:
       returnIfError(frame, call.getResult(0));
   }
 
+  /// The time, in ticks, as number `index` of the marks.
+  void emitMark(Frame &frame, int64_t index) {
+    if (!marks)
+      return;
+    Location loc = function.getLoc();
+    Value now =
+        LLVM::CallIntrinsicOp::create(b, loc, b.getI64Type(), b.getStringAttr("llvm.readcyclecounter"), ValueRange())
+            .getResult(0);
+    LLVM::StoreOp::create(b, loc, now, byteOffset(frame.workspace, marksAt + 8 * index), 8);
+  }
+
   Value code(int32_t number) { return arith::ConstantOp::create(b, function.getLoc(), b.getI32IntegerAttr(number)); }
 
   /// The entry: loads the pointers, calls the kernels in order, returns the first error. What LLVM does with straight
@@ -328,9 +344,15 @@ private:
       slotOfResult.push_back(donated >= 0 ? -1 : slot++);
     SmallVector<ir::KernelOp> launches(function.getBody().front().getOps<ir::KernelOp>());
     Frame entry = makeFrame(info.name + "_entry", /*returnsCode=*/true);
+    emitMark(entry, 0);
+    int64_t mark = 0;
+    auto launch = [&](Frame &frame, ir::KernelOp kernel) {
+      emitLaunch(frame, kernel, plan);
+      emitMark(frame, ++mark);
+    };
     if (launches.size() <= kLaunchesOfPart) {
       for (ir::KernelOp kernel : launches)
-        emitLaunch(entry, kernel, plan);
+        launch(entry, kernel);
     } else {
       for (size_t first = 0; first < launches.size(); first += kLaunchesOfPart) {
         ArrayRef part = ArrayRef(launches).slice(first, std::min(kLaunchesOfPart, launches.size() - first));
@@ -340,7 +362,7 @@ private:
         Frame frame = makeFrame(info.name + "_part" + Twine(first / kLaunchesOfPart), mayFail);
         frame.function.setPrivate();
         for (ir::KernelOp kernel : part)
-          emitLaunch(frame, kernel, plan);
+          launch(frame, kernel);
         func::ReturnOp::create(b, loc, mayFail ? ValueRange(code(0)) : ValueRange());
         b.restoreInsertionPoint(inEntry);
         auto call = func::CallOp::create(b, loc, frame.function, ValueRange{entry.args, entry.sizes, entry.workspace});
@@ -353,6 +375,7 @@ private:
       LLVM::MemcpyOp::create(b, loc, pointerTo(entry, copy.to), pointerTo(entry, copy.from), size,
                              /*isVolatile=*/false);
     }
+    emitMark(entry, ++mark);
     func::ReturnOp::create(b, loc, code(0));
     writeInfo(entry.function);
     std::string name = info.name;
@@ -404,7 +427,8 @@ private:
   ModuleOp module;
   func::FuncOp function;
   const Target &target;
-  bool threads;
+  bool threads, marks;
+  int64_t marksAt = 0; ///< in the workspace
   EntryInfo &info;
   std::vector<KernelReport> &reports;
   SharedKernels *shared;
@@ -419,9 +443,9 @@ private:
 
 } // namespace
 
-LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &target, bool threads, EntryInfo &info,
-                          std::vector<KernelReport> &kernels, SharedKernels *shared) {
-  return ProgramEmitter(module, function, target, threads, info, kernels, shared).run();
+LogicalResult emitProgram(ModuleOp module, func::FuncOp function, const Target &target, const EmitOptions &options,
+                          EntryInfo &info, std::vector<KernelReport> &kernels) {
+  return ProgramEmitter(module, function, target, options, info, kernels).run();
 }
 
 FailureOr<EntryInfo> readEntryInfo(ModuleOp module, StringRef entry) {

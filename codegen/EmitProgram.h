@@ -3,6 +3,7 @@
 
 #include "codegen/KernelCache.h"
 #include "codegen/target/Cpu.h"
+#include "ir/Counts.h"
 #include "ir/Dialect.h"
 #include "runtime/Shape.h"
 
@@ -15,12 +16,14 @@ namespace wg::codegen {
 
 /// What one kernel does, for reports.
 struct KernelReport {
-  std::string name;  ///< its function
-  std::string kind;  ///< map, reduce, contract, single, external
-  std::string ops;   ///< `contract, add, relu`
-  std::string where; ///< the user's line of its last op
-  int64_t bytes = 0; ///< read and written, each tensor once
-  int64_t flops = 0; ///< of contractions: 2 m n k
+  std::string name;      ///< its function
+  std::string kind;      ///< map, reduce, contract, single, external
+  std::string ops;       ///< `contract, add, relu`
+  std::string where;     ///< the user's line of its last op
+  std::string lines;     ///< the user's lines of all its ops: `train.cpp:12, 14-15`
+  std::string compute;   ///< the widest type that its points are computed in: `f32`
+  bool isShared = false; ///< among the runtime's threads
+  ir::Counts counts;
 };
 
 /// Everything a caller of the entry must know. Written into the lowered module as attributes of the entry and read back
@@ -42,13 +45,21 @@ struct SharedKernels {
   std::vector<std::shared_ptr<const JitModule>> modules = {}; ///< of these
 };
 
+struct EmitOptions {
+  bool threads = true; ///< large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h)
+  /// The entry leaves the processor's time (its time-stamp counter) in its workspace: as it starts, after each kernel,
+  /// and as it returns. They are the workspace's last `marksBytes` bytes.
+  bool marks = false;
+  SharedKernels *shared = nullptr; ///< kernels that its cache has are declared only
+};
+/// Of a program with so many kernels that it runs, equal ones counted each time.
+inline int64_t marksBytes(int64_t kernels) { return 8 * (kernels + 2); }
+
 /// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr sizes, ptr workspace)` and
-/// kernel functions. `args` holds the pointers of the inputs, then of the results that are not donated. With
-/// `threads`, large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h); without, the program
-/// calls nothing but libm, libc and routines (runtime/External.h). With `shared`, kernels that its cache has are
-/// declared only.
-mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, bool threads,
-                                EntryInfo &info, std::vector<KernelReport> &kernels, SharedKernels *shared = nullptr);
+/// kernel functions. `args` holds the pointers of the inputs, then of the results that are not donated. Without threads
+/// and shared kernels the program calls nothing but libm, libc and routines (runtime/External.h).
+mlir::LogicalResult emitProgram(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target,
+                                const EmitOptions &options, EntryInfo &info, std::vector<KernelReport> &kernels);
 
 /// Reads the attributes back; fails with a diagnostic if `entry` is no lowered entry.
 mlir::FailureOr<EntryInfo> readEntryInfo(mlir::ModuleOp module, llvm::StringRef entry);

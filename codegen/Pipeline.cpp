@@ -111,9 +111,11 @@ struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
     EntryInfo info;
     std::vector<KernelReport> ignored;
     std::optional<Target> target = targetOf(module, options, cpu);
-    if (!target || failed(emitProgram(module, entry, *target, options ? options->threads : bool(threads), info,
-                                      options && options->kernels ? *options->kernels : ignored,
-                                      options ? options->shared : nullptr)))
+    EmitOptions how{.threads = options ? options->threads : bool(threads)};
+    if (options)
+      how.marks = options->marks, how.shared = options->shared;
+    if (!target || failed(emitProgram(module, entry, *target, how, info,
+                                      options && options->kernels ? *options->kernels : ignored)))
       signalPassFailure();
   }
 

@@ -51,6 +51,7 @@ struct PipelineOptions {
   std::vector<PassesAfter> passes = {};
   std::vector<StageReport> *reports = nullptr;
   std::vector<KernelReport> *kernels = nullptr;
+  bool marks = false;                        ///< of time, in the entry (EmitOptions)
   SharedKernels *shared = nullptr;           ///< with it a program may declare kernels that others have
   llvm::function_ref<void(Stage)> each = {}; ///< called after every stage reached; outlives the call
 };

@@ -105,6 +105,46 @@ private:
 
 } // namespace
 
+/// The value of input `i`, which is `tensor`.
+static const TensorState &valueOf(const ConcreteState &concrete, size_t i, const Tensor &tensor, const Where &where) {
+  const TensorState *state = stateOf(tensor);
+  if (!state || !state->buffer) [[unlikely]] {
+    if (state && state->symbol)
+      raiseOutOfScope(concrete.name.c_str(), tensor, where);
+    raiseOp(concrete.name.c_str(),
+            "argument " + std::to_string(concrete.inputs[i].leaf) +
+                (state ? " is a specification, which has no value" : " is undefined"),
+            "pass a tensor with a value", {}, where);
+  }
+  if (!(state->type == concrete.code->inputs()[i])) [[unlikely]]
+    checkType(concrete, i, state->type, where);
+  return *state;
+}
+
+std::vector<Array> argumentsOf(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
+                               const Where &where) {
+  size_t numInputs = concrete.inputs.size();
+  Locks locks(numInputs);
+  for (const TraceInput &input : concrete.inputs)
+    if (input.kind == TraceInput::variable) {
+      const std::shared_ptr<VariableState> &variable = variableBehind(variableOf(input, leaves));
+      if (variable->birth)
+        raiseOutOfScope(*variable, where);
+      locks.add(variable.get(), /*exclusive=*/false);
+    }
+  locks.lock();
+  std::vector<Array> inputs;
+  for (size_t i = 0; i < numInputs; ++i) {
+    const TraceInput &input = concrete.inputs[i];
+    const Tensor &tensor = input.kind == TraceInput::argument   ? *leaves[input.leaf].tensor
+                           : input.kind == TraceInput::variable ? variableBehind(variableOf(input, leaves))->current
+                                                                : input.captured;
+    const TensorState &state = valueOf(concrete, i, tensor, where);
+    inputs.push_back({state.type, state.buffer});
+  }
+  return inputs;
+}
+
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
                   const Where &where) {
   concrete.calls.fetch_add(1, std::memory_order_relaxed);
@@ -139,18 +179,8 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
                            : read.defined()                     ? read
                            : input.kind == TraceInput::variable ? variableBehind(variableOf(input, leaves))->current
                                                                 : input.captured;
-    const TensorState *state = stateOf(tensor);
-    if (!state || !state->buffer) [[unlikely]] {
-      if (state && state->symbol)
-        raiseOutOfScope(concrete.name.c_str(), tensor, where);
-      raiseOp(concrete.name.c_str(),
-              "argument " + std::to_string(input.leaf) +
-                  (state ? " is a specification, which has no value" : " is undefined"),
-              "pass a tensor with a value", {}, where);
-    }
-    if (!(state->type == concrete.code->inputs()[i])) [[unlikely]]
-      checkType(concrete, i, state->type, where);
-    inputs[i] = {state->type, state->buffer};
+    const TensorState &state = valueOf(concrete, i, tensor, where);
+    inputs[i] = {state.type, state.buffer};
     if (taped)
       tensors[i] = tensor;
   }

@@ -118,15 +118,7 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
   if (!generating.allowed()) // the process exits: interpreted
     return nullptr;
   auto begin = std::chrono::steady_clock::now();
-  OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
-  {
-    Diagnostics diagnostics;
-    SmallVector<Type> types;
-    for (const Array &input : inputs)
-      types.push_back(ir::tensorTypeOf(ir::context(), input.type));
-    if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types, names_)))
-      raise(diagnostics.take("the shapes of this call do not fit the function"), where);
-  }
+  OwningOpRef<ModuleOp> module = moduleFor(inputs, where);
   CompileHint hint(entry_, where);
   auto reached = [&](codegen::Stage stage, int64_t ops) { hint.reached(stage, ops); };
   runtime::Result<std::shared_ptr<const codegen::Executable>> executable =
@@ -142,6 +134,44 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
     compiled_.erase(std::min_element(compiled_.begin(), compiled_.end(),
                                      [](const auto &a, const auto &b) { return a.second.lastUse < b.second.lastUse; }));
   return code;
+}
+
+OwningOpRef<ModuleOp> Code::moduleFor(std::span<const Array> inputs, const Where &where) const {
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
+  Diagnostics diagnostics;
+  SmallVector<Type> types;
+  for (const Array &input : inputs)
+    types.push_back(ir::tensorTypeOf(ir::context(), input.type));
+  if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types, names_)))
+    raise(diagnostics.take("the shapes of this call do not fit the function"), where);
+  return module;
+}
+
+std::pair<std::shared_ptr<const codegen::Executable>, codegen::Measured>
+Code::measured(const std::vector<Array> &inputs, const Where &where) {
+  std::shared_ptr<const Compiled> code = compiled(inputs, where);
+  if (!code)
+    raiseOp(entry_.c_str(), "the function is interpreted: there are no kernels to time",
+            "make it without FunctionOptions::interpret, and without WENGERT_INTERPRET", {}, where, ErrorKind::runtime);
+  ir::Working working;
+  ir::Generating generating;
+  if (!generating.allowed())
+    raiseOp(entry_.c_str(), "no machine code is made once exit() has begun", "take the profile before main returns", {},
+            where, ErrorKind::runtime);
+  OwningOpRef<ModuleOp> module = moduleFor(inputs, where);
+  runtime::Result<std::shared_ptr<const codegen::Executable>> marked =
+      codegen::compile(module.release(), entry_, {.marks = true});
+  if (!marked.ok())
+    raise(marked.take(), where);
+  try {
+    runtime::Result<codegen::Measured> measured = codegen::measure(*code->executable, **marked, inputs);
+    if (!measured.ok())
+      raise(measured.take(), where);
+    return {code->executable, std::move(*measured)};
+  } catch (const std::bad_alloc &) {
+    raiseOp(entry_.c_str(), "out of memory for the results and workspaces of a profile, which holds them twice",
+            "free other tensors first", {}, where, ErrorKind::runtime);
+  }
 }
 
 std::vector<std::shared_ptr<const codegen::Executable>> Code::executables() {

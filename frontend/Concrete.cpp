@@ -7,6 +7,8 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace wg {
@@ -63,8 +65,9 @@ std::vector<KernelInfo> ConcreteFunction::kernels() const {
   for (const auto &executable : self().code->executables())
     for (const codegen::KernelReport &kernel : executable->kernels) {
       int64_t ops = kernel.ops.empty() ? 0 : 1 + std::count(kernel.ops.begin(), kernel.ops.end(), ',');
-      list.push_back({kernel.name, kernel.kind, kernel.ops, kernel.where, ops, static_cast<double>(kernel.flops),
-                      static_cast<double>(kernel.bytes)});
+      double flops = kernel.counts.flops ? static_cast<double>(*kernel.counts.flops) : std::nan("");
+      list.push_back(
+          {kernel.name, kernel.kind, kernel.ops, kernel.where, ops, flops, static_cast<double>(kernel.counts.bytes())});
     }
   return list;
 }
@@ -125,11 +128,28 @@ std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Sourc
   return detail::callChecked(self(where), leaves, where);
 }
 
+Profile ConcreteFunction::profileLeaves(const std::vector<detail::Source> &arguments, const Where &where) const {
+  std::vector<detail::Arguments::Leaf> leaves;
+  for (const detail::Source &argument : arguments)
+    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
+                      argument.variable.defined() ? &argument.variable : nullptr});
+  detail::checkLeaves(self(where), leaves, where);
+  return detail::profile(self(where), leaves, where);
+}
+
 std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
                                         const Where &where) {
   const char *name = concrete.name.c_str();
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive(name, where, [&] { return callChecked(concrete, leaves, where); });
+  checkLeaves(concrete, leaves, where);
+  Inline<Tensor, 8> results;
+  callConcrete(concrete, leaves, results, where);
+  return {results.begin(), results.end()};
+}
+
+void detail::checkLeaves(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where) {
+  const char *name = concrete.name.c_str();
   const LeafVariables &traced = concrete.variablesOf;
   size_t expected = traced.aliasOf.size();
   if (leaves.size() != expected)
@@ -161,9 +181,6 @@ std::vector<Tensor> detail::callChecked(ConcreteState &concrete, std::span<const
                 ", unlike when it was traced",
             "call the function itself, which traces again", {}, where);
   }
-  Inline<Tensor, 8> results;
-  callConcrete(concrete, leaves, results, where);
-  return {results.begin(), results.end()};
 }
 
 std::string ConcreteFunction::signature() const { return self().signature; }

@@ -2,6 +2,8 @@
 // itself.
 #include "frontend/Function.h"
 
+#include "codegen/Compile.h"
+
 #include "codegen/Names.h"
 
 #include "mlir/IR/Verifier.h"
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 using namespace mlir;
@@ -671,9 +674,22 @@ std::string FunctionBase::report() const {
       if (stage.stage != "trace")
         text += "  " + stage.stage + ": " + detail::counted(stage.ops, stage.stage == "assembly" ? "byte" : "op") +
                 ", " + detail::milliseconds(stage.seconds) + "\n";
-    for (const KernelInfo &kernel : handle.kernels())
-      text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.summary +
-              (kernel.where.empty() ? "" : ", at " + kernel.where) + "\n";
+    for (const auto &executable : concrete.code->executables()) {
+      std::set<std::string> distinct; // equal kernels share a function
+      for (const codegen::KernelReport &kernel : executable->kernels) {
+        distinct.insert(kernel.name);
+        const ir::Counts &counts = kernel.counts;
+        text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.ops +
+                (kernel.where.empty() ? "" : ", at " + kernel.where) + "\n    " +
+                (counts.flops ? detail::counted(*counts.flops, "flop") : std::string("flops unknown")) + ", " +
+                (counts.transcendentals ? std::to_string(counts.transcendentals) + " transcendental, " : "") +
+                detail::counted(counts.bytes(), "byte") + (kernel.lines.empty() ? "" : "; lines " + kernel.lines) +
+                "\n";
+      }
+      text += "  " + detail::counted(static_cast<int64_t>(executable->kernels.size()), "kernel") + ", " +
+              std::to_string(distinct.size()) + " distinct, in " +
+              detail::counted(static_cast<int64_t>(executable->codeBytes), "byte") + " of code\n";
+    }
     if (size_t dropped = concrete.certificate().size())
       text += "  " + detail::counted(static_cast<int64_t>(dropped), "gradient") + " not computed\n";
   }

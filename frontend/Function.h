@@ -5,6 +5,7 @@
 
 #include <wengert/Function.h>
 
+#include "codegen/Compile.h"
 #include "codegen/Interpret.h"
 #include "ir/Lifetime.h"
 #include "runtime/StackArray.h"
@@ -90,8 +91,13 @@ public:
   bool interpreted() const { return interpret_; }
   /// Whether the inputs' sizes are all known, so that one executable serves every call.
   bool isStatic() const { return static_; }
+  /// The executable for `inputs`, and what its kernels take with them; an error if the code is interpreted.
+  std::pair<std::shared_ptr<const codegen::Executable>, codegen::Measured>
+  measured(const std::vector<runtime::Array> &inputs, const Where &where);
   /// All executables made so far, with the sizes that they are for.
   std::vector<std::shared_ptr<const codegen::Executable>> executables();
+  /// A copy of the module with the sizes of `inputs`.
+  mlir::OwningOpRef<mlir::ModuleOp> moduleFor(std::span<const runtime::Array> inputs, const Where &where) const;
   /// A copy of the module with the function's types made static; fails if a size is open.
   mlir::OwningOpRef<mlir::ModuleOp> staticModule(const Where &where) const;
 
@@ -215,6 +221,11 @@ void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leav
                   const Where &where);
 
 /// The same after a check of the number and kinds of the leaves, and of which variables are one.
+/// The inputs of a call, as it would find them. Who holds them keeps them from being written over.
+std::vector<runtime::Array> argumentsOf(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
+                                        const Where &where);
+/// Errors if the arguments are not what the function was traced for.
+void checkLeaves(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
 
 /// What a finished trace says of the concrete function that it becomes: all but its code, and why it was made.

@@ -14,8 +14,9 @@
 //   external  an op that is a call of a routine
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
 // p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy. A merge is
-// legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result; but one
-// that follows from another such result by a few quick ops, and that one other group alone reads, is computed there.
+// legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result; but
+// one that follows from another such result by a few quick ops, and that one other group alone reads, is computed
+// there.
 // What was decided is written on the kernel (`loops`): whoever emits it, plans memory or reports reads it there.
 // Legal because a kernel's meaning is its body. Cost: a bounded search of the group graph a join (MergeGraph).
 // After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).
@@ -289,8 +290,9 @@ private:
 
   // ---- Moving quick ops to their reader -----------------------------------------------------------------------------
 
-  /// y = matmul(a, b), z = y * y, sum(z), where y is read elsewhere as well: the sum's kernel reads y and makes z, which
-  /// never lies in memory. It waits for nothing new, reads no more than before, and y lives as long as z would have.
+  /// y = matmul(a, b), z = y * y, sum(z), where y is read elsewhere as well: the sum's kernel reads y and makes z,
+  /// which never lies in memory. It waits for nothing new, reads no more than before, and y lives as long as z would
+  /// have.
   void computeAtReader(Operation *last) {
     Group *from = groupOf.lookup(last), *reader = nullptr;
     if (!from || !isQuick(last) || !from->isFull(last->getResult(0)))

@@ -122,11 +122,8 @@ void report(Trainer &trainer, const data::Examples &batch) {
   fmt::print("\n---- gradients that are not computed: {} ----\n", dropped.size());
   for (const DroppedGradient &each : dropped)
     fmt::print("  operand {} of {} at {}: {}\n", each.operand, each.op, each.where, each.reason);
-  std::vector<KernelInfo> kernels = step.kernels();
-  fmt::print("\n---- kernels: {} ----\n", kernels.size());
-  for (const KernelInfo &kernel : kernels)
-    fmt::print("  {:<26} {:<9} {:3} ops  {:8.0f} flop  {:8.0f} bytes  {}\n", kernel.name, kernel.kind, kernel.ops,
-               kernel.flops, kernel.bytes, kernel.summary);
+  Profile profile = trainer.step.profile(batch.x, batch.y);
+  fmt::print("\n---- kernels: {} ----\n{}", profile.kernels.size(), profile.to_string());
   fmt::print("\n---- compile time by stage ----\n  stage               time      ops\n");
   double total = 0;
   for (const StageTime &stage : step.timings()) {

@@ -26,7 +26,7 @@ runtime::Failure failureOf(const std::string &text) {
   EntryInfo info;
   std::vector<KernelReport> kernels;
   EXPECT_TRUE(failed(
-      emitProgram(*module, module->lookupSymbol<func::FuncOp>("f"), Target::host(), /*threads=*/true, info, kernels)))
+      emitProgram(*module, module->lookupSymbol<func::FuncOp>("f"), Target::host(), /*options=*/{}, info, kernels)))
       << text;
   return diagnostics.take("no message");
 }
@@ -76,6 +76,39 @@ TEST(KernelTest, SizesInAKernelAreAnError) {
   ASSERT_FALSE(executable.ok());
   EXPECT_NE(executable.failure().message.find("machine code is made of wg ops on tensors"), std::string::npos)
       << executable.failure().message;
+}
+
+TEST(KernelTest, TheCountsOfAKernelAreThoseOfItsOps) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+  func.func @f(%x: tensor<5x3xf32>, %w: tensor<3x7xf32>, %b: tensor<9x7xf32>) -> tensor<7xf32> {
+    %0 = wg.kernel contract (%a = %x : tensor<5x3xf32>, %c = %w : tensor<3x7xf32>) -> tensor<5x7xf32> {
+      %p = wg.contract "mk,kn->mn" %a, %c : tensor<5x3xf32>, tensor<3x7xf32> -> tensor<5x7xf32>
+      %t = wg.tanh %p : tensor<5x7xf32>
+      %y = wg.add %t, %p : tensor<5x7xf32>
+      wg.yield %y : tensor<5x7xf32>
+    }
+    %1 = wg.kernel reduce (%a = %0 : tensor<5x7xf32>) -> tensor<7xf32> {
+      %s = wg.reduce_sum %a axes [0] : tensor<5x7xf32> -> tensor<7xf32>
+      %y = wg.mul %s, %s : tensor<7xf32>
+      wg.yield %y : tensor<7xf32>
+    }
+    return %1 : tensor<7xf32>
+  })",
+                                                             ParserConfig(ir::context()), "folder/user.mlir");
+  ASSERT_TRUE(module);
+  auto executable = compile(module.release(), "f", {}, Stage::fused);
+  ASSERT_TRUE(executable.ok()) << toString(executable.failure());
+  const std::vector<KernelReport> &kernels = (*executable)->kernels;
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].counts.flops, 2 * 5 * 3 * 7 + 5 * 7);
+  EXPECT_EQ(kernels[0].counts.products, 2 * 5 * 3 * 7);
+  EXPECT_EQ(kernels[0].counts.transcendentals, 5 * 7);
+  EXPECT_EQ(kernels[0].counts.bytes(), 4 * (5 * 3 + 3 * 7 + 5 * 7));
+  EXPECT_EQ(kernels[0].lines, "user.mlir:4-6");
+  EXPECT_EQ(kernels[1].counts.flops, 5 * 7 + 7);
+  EXPECT_EQ(kernels[1].counts.transcendentals, 0);
+  EXPECT_EQ(kernels[1].counts.bytes(), 4 * (5 * 7 + 7));
+  EXPECT_EQ(kernels[1].lines, "user.mlir:10-11");
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 //    "peaks":  [{"name": "f32 512 bit", "unit": "GFLOP/s", "one": 290.1, "all": 575.3}, ...],
 //    "levels": [{"name": "L1", "bytes": 49152, "touched": 32768,
 //                "one": {"read": 540, "write": 285, "copy": 575}, "all": {...}}, ...],
-//    "skipped": ["amx: the CPU has no tiles"]}
+//    "skipped": ["amx: the CPU has no tiles"], "quick": false}
 //
 // `one` is one thread, `all` all threads together. Bandwidth is in GB/s of what the program reads and writes; a copy
 // counts both, and no cache's own reads. A figure is the best of many samples; 0 is one that was not measured.
@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace bench {
+namespace wg::runtime {
 
 struct Peak {
   std::string name; ///< `f32 512 bit`, `f64 256 bit`, `bf16 dot 512 bit`, `bf16 tiles`
@@ -46,6 +46,7 @@ struct Limits {
   std::vector<Peak> peaks;
   std::vector<Level> levels;
   std::vector<std::string> skipped; ///< what this machine does not have or does not allow, and why
+  bool quick = false;               ///< from few samples, and without what only `bench/limits` prints
 
   /// Peak `name` of one thread or of all; 0 if there is none.
   double peak(const std::string &name, bool all = false) const;
@@ -61,9 +62,11 @@ std::optional<Limits> limitsFrom(const nlohmann::json &json);
 std::string limitsFile();
 /// What was measured before; nothing if there is no file of this version.
 std::optional<Limits> knownLimits();
-/// Measures, on a machine that should be idle: some 10 seconds. Leaves the thread's processors as they were.
-Limits measureLimits();
-/// The known limits, or else measures and writes the file; false in `written`, if given, where that failed.
-Limits limits(bool again = false, bool *written = nullptr);
+/// Measures, on a machine that should be idle: some 10 seconds; quick: about one. Leaves the thread's processors as
+/// they were. What there is no memory for is 0.
+Limits measureLimits(bool quick = false);
+/// The known limits, or else measures and writes the file; false in `written`, if given, where that failed. Quick ones
+/// are known to who asks for no better ones.
+Limits limits(bool quick = false, bool again = false, bool *written = nullptr);
 
-} // namespace bench
+} // namespace wg::runtime

@@ -1,7 +1,6 @@
 // Measures the limits. All kernels are assembly, chosen by what the CPU says that it can do, so one build measures
 // any x86-64 machine: 12 independent chains of FMAs; four loads or stores of the widest vectors a turn.
-#include "Limits.h"
-#include "Problem.h"
+#include "runtime/Limits.h"
 
 #include <cpuid.h>
 #include <sched.h>
@@ -10,14 +9,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
+#include <chrono>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <thread>
 
-namespace bench {
+namespace wg::runtime {
 namespace {
 
 // ---- The machine ----------------------------------------------------------------------------------------------------
@@ -194,6 +197,39 @@ SWEEPS(128, "movaps", "movntps", "xmm", "16")
 
 // ---- Measuring ------------------------------------------------------------------------------------------------------
 
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// How long a measurement may take.
+struct Effort {
+  double scale; ///< of the seconds of samples of one thread
+  int rounds;   ///< of all threads
+};
+
+/// Seconds of the fastest call of `f`, in batches of at least 2 ms for `budget` seconds, after warming up.
+template <class F> double fastest(F &&f, double budget) {
+  f();
+  int64_t batch = 1;
+  for (double t = 0; t < 2e-3;) {
+    double start = seconds();
+    for (int64_t i = 0; i < batch; ++i)
+      f();
+    t = seconds() - start;
+    if (t < 2e-3)
+      batch = std::max(batch + 1, static_cast<int64_t>(static_cast<double>(batch) * std::min(10.0, 3e-3 / t)));
+  }
+  for (double start = seconds(); seconds() - start < 0.2 * budget;)
+    f();
+  double best = INFINITY;
+  int samples = 0;
+  for (double start = seconds(); samples < 3 || seconds() - start < budget; ++samples) {
+    double t = seconds();
+    for (int64_t i = 0; i < batch; ++i)
+      f();
+    best = std::min(best, (seconds() - t) / static_cast<double>(batch));
+  }
+  return best;
+}
+
 /// Seconds of the fastest of `rounds`, in which every thread runs `work(thread)` at once: from the first start to the
 /// last end.
 template <class F> double together(const std::vector<int> &cpus, int rounds, F &&work) {
@@ -224,17 +260,15 @@ template <class F> double together(const std::vector<int> &cpus, int rounds, F &
   return best;
 }
 
-constexpr int kRounds = 25;
-
 Peak peakOf(const std::string &name, const std::string &unit, double each, void (*work)(int64_t),
-            const std::vector<int> &cpus) {
+            const std::vector<int> &cpus, Effort effort) {
   Peak peak{name, unit};
   constexpr int64_t kTurns = 100000;
-  double one = measure([&] { work(kTurns); }, 0.3).best;
+  double one = fastest([&] { work(kTurns); }, 0.3 * effort.scale);
   auto turns = static_cast<int64_t>(kTurns * std::max(1.0, 6e-3 / one));
   peak.one = each * kTurns / one * 1e-9;
   peak.all = each * static_cast<double>(turns) * static_cast<double>(cpus.size()) /
-             together(cpus, kRounds, [&](size_t) { work(turns); }) * 1e-9;
+             together(cpus, effort.rounds, [&](size_t) { work(turns); }) * 1e-9;
   return peak;
 }
 
@@ -244,7 +278,7 @@ public:
   explicit Pages(int64_t bytes) : bytes_(static_cast<size_t>(bytes) + (size_t(4) << 20)) {
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED)
-      throw std::bad_alloc();
+      return;
     madvise(memory_, bytes_, MADV_HUGEPAGE);
     auto at = reinterpret_cast<uintptr_t>(memory_);
     data_ = reinterpret_cast<char *>((at + (2 << 20) - 1) >> 21 << 21);
@@ -252,7 +286,11 @@ public:
       data_[i] = static_cast<char>(i * 167 + 13);
   }
   Pages(const Pages &) = delete;
-  ~Pages() { munmap(memory_, bytes_); }
+  ~Pages() {
+    if (data_)
+      munmap(memory_, bytes_);
+  }
+  /// Null where there is no memory.
   char *data() const { return data_; }
 
 private:
@@ -266,31 +304,39 @@ struct Sweeps {
 };
 
 /// One sweep over `touched` bytes a thread; a copy reads one half and writes the other.
-double gigabytes(Sweep sweep, bool halves, int64_t touched, const std::vector<int> &cpus) {
+double gigabytes(Sweep sweep, bool halves, int64_t touched, const std::vector<int> &cpus, Effort effort) {
   int64_t each = (halves ? touched / 2 : touched) / 256 * 256;
   double bytes = static_cast<double>(halves ? 2 * each : each) * static_cast<double>(cpus.size());
   bool small = touched < (int64_t(64) << 20);
   auto pair = [&](const Pages &pages) { return std::pair{pages.data() + (halves ? each : 0), pages.data()}; };
   if (cpus.size() == 1) {
     Pages pages(touched);
+    if (!pages.data())
+      return 0;
     auto [to, from] = pair(pages);
-    return bytes / measure([&, to = to, from = from] { sweep(to, from, each); }, small ? 0.2 : 0.6).best * 1e-9;
+    return bytes / fastest([&, to = to, from = from] { sweep(to, from, each); }, (small ? 0.2 : 0.6) * effort.scale) *
+           1e-9;
   }
   std::vector<std::unique_ptr<Pages>> pages(cpus.size());
   int64_t turns = std::max<int64_t>(1, (int64_t(256) << 20) / touched); // some milliseconds
-  double time = together(cpus, small ? kRounds : 15, [&](size_t i) {
+  std::atomic<bool> noMemory = false;
+  double time = together(cpus, small ? effort.rounds : (effort.rounds * 3 + 4) / 5, [&](size_t i) {
     if (!pages[i])
       pages[i] = std::make_unique<Pages>(touched);
+    if (!pages[i]->data()) {
+      noMemory = true;
+      return;
+    }
     auto [to, from] = pair(*pages[i]);
     for (int64_t turn = 0; turn < turns; ++turn)
       sweep(to, from, each);
   });
-  return bytes * static_cast<double>(turns) / time * 1e-9;
+  return noMemory ? 0 : bytes * static_cast<double>(turns) / time * 1e-9;
 }
 
-Bandwidth bandwidth(const Sweeps &sweeps, int64_t touched, const std::vector<int> &cpus) {
-  return {sweeps.read ? gigabytes(sweeps.read, false, touched, cpus) : 0, gigabytes(sweeps.write, false, touched, cpus),
-          gigabytes(sweeps.copy, true, touched, cpus)};
+Bandwidth bandwidth(const Sweeps &sweeps, int64_t touched, const std::vector<int> &cpus, Effort effort) {
+  return {sweeps.read ? gigabytes(sweeps.read, false, touched, cpus, effort) : 0,
+          gigabytes(sweeps.write, false, touched, cpus, effort), gigabytes(sweeps.copy, true, touched, cpus, effort)};
 }
 
 /// Whether this process may use tiles; else why not.
@@ -305,8 +351,10 @@ std::string whyNoTiles(const Cpuid &seven) {
 
 } // namespace
 
-Limits measureLimits() {
+Limits measureLimits(bool quick) {
   Limits limits;
+  limits.quick = quick;
+  Effort effort = quick ? Effort{0.04, 4} : Effort{1, 25};
   std::vector<int> cpus = processors(), one = {cpus.back()};
   limits.cpu = cpuName(), limits.signature = cpuSignature(), limits.threads = static_cast<int>(cpus.size());
   char date[32];
@@ -319,7 +367,7 @@ Limits measureLimits() {
        fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   Cpuid seven(7, 0), sevenOne(7, 1);
   auto add = [&](const char *name, const char *unit, double each, void (*work)(int64_t)) {
-    limits.peaks.push_back(peakOf(name, unit, each, work, cpus));
+    limits.peaks.push_back(peakOf(name, unit, each, work, cpus, effort));
   };
   if (avx512) {
     add("f32 512 bit", "GFLOP/s", 12 * 32, f32At512);
@@ -327,10 +375,10 @@ Limits measureLimits() {
   } else {
     limits.skipped.push_back("512 bit: the CPU has no AVX-512");
   }
-  if (fma) {
+  if (fma && !(quick && avx512)) {
     add("f32 256 bit", "GFLOP/s", 12 * 16, f32At256);
     add("f64 256 bit", "GFLOP/s", 12 * 8, f64At256);
-  } else {
+  } else if (!fma) {
     limits.skipped.push_back("256 bit: the CPU has no AVX2 with FMA");
   }
   if (avx512 && (sevenOne.a >> 5 & 1))
@@ -361,9 +409,9 @@ Limits measureLimits() {
                       4096 * 4096,
             share = touched / cache.sharers / 512 * 512;
     Level level{"L" + std::to_string(cache.level), cache.bytes, touched, {}, {}};
-    level.one = bandwidth(through, touched, one);
+    level.one = bandwidth(through, touched, one, effort);
     if (share > largest || cache.level == 1)
-      level.all = bandwidth(through, share, cpus);
+      level.all = bandwidth(through, share, cpus, effort);
     else
       limits.skipped.push_back(level.name + ", all threads: a thread's share of it is smaller than the level before");
     limits.levels.push_back(level);
@@ -371,11 +419,14 @@ Limits measureLimits() {
   }
   // So much that caches do not matter, and no more than an eighth of the machine's memory.
   int64_t memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
-          touched = std::min(std::max(int64_t(1) << 30, 8 * largest), memory / 8),
+          touched = std::min(
+              quick ? std::max(int64_t(128) << 20, 2 * largest) : std::max(int64_t(1) << 30, 8 * largest), memory / 8),
           share = touched / limits.threads / 512 * 512;
-  limits.levels.push_back({"memory", 0, touched, bandwidth(through, touched, one), bandwidth(through, share, cpus)});
   limits.levels.push_back(
-      {"memory, stores past the caches", 0, touched, bandwidth(past, touched, one), bandwidth(past, share, cpus)});
+      {"memory", 0, touched, bandwidth(through, touched, one, effort), bandwidth(through, share, cpus, effort)});
+  if (!quick)
+    limits.levels.push_back({"memory, stores past the caches", 0, touched, bandwidth(past, touched, one, effort),
+                             bandwidth(past, share, cpus, effort)});
   runOn(cpus);
   return limits;
 }
@@ -410,7 +461,8 @@ nlohmann::json toJson(const Limits &limits) {
                          {"measured", limits.measured},
                          {"peaks", nlohmann::json::array()},
                          {"levels", nlohmann::json::array()},
-                         {"skipped", limits.skipped}};
+                         {"skipped", limits.skipped},
+                         {"quick", limits.quick}};
   for (const Peak &peak : limits.peaks)
     json["peaks"].push_back({{"name", peak.name}, {"unit", peak.unit}, {"one", peak.one}, {"all", peak.all}});
   for (const Level &level : limits.levels)
@@ -430,6 +482,7 @@ std::optional<Limits> limitsFrom(const nlohmann::json &json) {
     Limits limits;
     limits.cpu = json.at("cpu"), limits.signature = json.at("signature"), limits.measured = json.at("measured");
     limits.threads = json.at("threads"), limits.skipped = json.at("skipped").get<std::vector<std::string>>();
+    limits.quick = json.value("quick", false);
     for (const nlohmann::json &peak : json.at("peaks"))
       limits.peaks.push_back({peak.at("name"), peak.at("unit"), peak.at("one"), peak.at("all")});
     for (const nlohmann::json &level : json.at("levels"))
@@ -455,13 +508,13 @@ std::optional<Limits> knownLimits() {
   return limitsFrom(nlohmann::json::parse(file, nullptr, false));
 }
 
-Limits limits(bool again, bool *written) {
+Limits limits(bool quick, bool again, bool *written) {
   if (written)
     *written = true;
   if (!again)
-    if (std::optional<Limits> known = knownLimits())
+    if (std::optional<Limits> known = knownLimits(); known && (quick || !known->quick))
       return *known;
-  Limits measured = measureLimits();
+  Limits measured = measureLimits(quick);
   // Under another name first: who reads meanwhile sees the old file or the new one.
   std::filesystem::path path = limitsFile(), partial = path.string() + "." + std::to_string(getpid());
   std::error_code failure;
@@ -474,4 +527,4 @@ Limits limits(bool again, bool *written) {
   return measured;
 }
 
-} // namespace bench
+} // namespace wg::runtime
