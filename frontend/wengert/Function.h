@@ -401,8 +401,9 @@ public:
   std::vector<DroppedGradient> certificate() const;
   std::vector<KernelInfo> kernels() const;
   /// Where the time of a call with these tensors goes, kernel by kernel. Runs it for about 0.3 seconds on copies of
-  /// what it updates: no variable, generator or argument changes. The program is compiled once more, with marks of time; a
-  /// machine's limits are measured at its first profile (about a second), and kept in a file of the user's cache.
+  /// what it updates: no variable, generator or argument changes. The program is compiled once more, with marks of
+  /// time; a machine's limits are measured at its first profile (about a second), and kept in a file of the user's
+  /// cache.
   template <class... A> Profile profile(const Targets &first, const A &...rest) const {
     std::vector<detail::Source> leaves = first.list;
     (detail::collectSources(rest, leaves), ...);
