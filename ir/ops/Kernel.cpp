@@ -137,8 +137,9 @@ static SpaceOfKernel spaceOfBody(KernelOp kernel) {
 }
 
 /// Whether `result` may lie in the memory of `input`: every read is of the element that the same point writes, and
-/// comes before the write.
-static bool readsInPlace(KernelOp kernel, const Places &places, unsigned result, BlockArgument input) {
+/// comes before the write. `phases`: of a reduce kernel.
+static bool readsInPlace(KernelOp kernel, const Places &places, const std::optional<Phases> &phases, unsigned result,
+                         BlockArgument input) {
   YieldOp yield = kernel.getYield();
   Value yielded = yield.getValues()[result];
   if (input.getType() != yielded.getType())
@@ -152,17 +153,13 @@ static bool readsInPlace(KernelOp kernel, const Places &places, unsigned result,
   if (kernel.getKind() == KernelKind::map && places.of(yielded) != Space::full)
     return false;
   // Rows are written after everything that reads them; whole elements may be read again in a later phase.
-  bool isReduce = kernel.getKind() == KernelKind::reduce;
-  if (isReduce && places.of(yielded) == Space::full) {
-    Phases phases(kernel, places);
-    if (phases.of.lookup(yielded) + 1 != phases.count)
-      return false;
-  }
+  if (phases && places.of(yielded) == Space::full && phases->of.lookup(yielded) + 1 != phases->count)
+    return false;
   return llvm::all_of(input.getUses(), [&](OpOperand &use) {
     if (use.getOwner() == yield)
       return use.getOperandNumber() == result; // another may be stored after this result
     // A view or a product reads other elements too; a reduction, those of its own point.
-    return isa<Scalar>(use.getOwner()) || (isReduce && isa<Reduction>(use.getOwner()));
+    return isa<Scalar>(use.getOwner()) || (phases && isa<Reduction>(use.getOwner()));
   });
 }
 
@@ -229,11 +226,14 @@ static LoopsAttr describedBy(KernelOp kernel, bool mayFail) {
   }
   for (BlockArgument input : body.getArguments())
     reads.push_back(b.getArrayAttr(readsOf.lookup(input)));
+  std::optional<Phases> phases;
+  if (kernel.getKind() == KernelKind::reduce)
+    phases.emplace(kernel, places);
   for (auto [r, value] : llvm::enumerate(kernel.getYield().getValues())) {
     if (!isOneOp)
       writes.push_back(AffineMapAttr::get(places.mapOf(value)));
     for (BlockArgument input : body.getArguments())
-      if (readsInPlace(kernel, places, r, input))
+      if (readsInPlace(kernel, places, phases, r, input))
         overwrites.append({static_cast<int64_t>(r), static_cast<int64_t>(input.getArgNumber())});
   }
   return LoopsAttr::get(context, space.sizes, space.reduced, b.getArrayAttr(reads), b.getArrayAttr(writes), compute,
