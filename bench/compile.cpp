@@ -1,7 +1,8 @@
 // What does compiling cost, and how does it grow? Each case compiles a fresh function in a process of its own, which
 // has compiled another one before (except where the first result of a process is asked for); a process that takes too
 // long is ended. Figures are medians of up to three processes, where one is quick.
-//   compile [CASE...] [--max-ops N] [--limit SECONDS]
+//   compile [CASE...] [--max-ops N] [--limit SECONDS] [--threads N]
+// One thread compiles and runs, unless --threads asks for more.
 #include "Problem.h"
 #include "Skeleton.h"
 #include "Timing.h"
@@ -332,8 +333,8 @@ const std::vector<Case> &cases() {
 }
 
 /// In a process of its own: prints the figures of a case.
-int runCase(size_t index) {
-  set_num_threads(1);
+int runCase(size_t index, int threads) {
+  set_num_threads(threads);
   wg::function("warm", [](const Tensor &x) { return reduce_sum(sin(x) + 1.0f); })(ones({3}));
   try {
     std::cout << Json(cases()[index].run()).dump() << std::endl;
@@ -403,6 +404,7 @@ int main(int argc, char **argv) {
     groups.insert(each.group);
   int64_t maxOps = INT64_MAX;
   double limit = 60;
+  int threads = 1;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
@@ -410,13 +412,15 @@ int main(int argc, char **argv) {
       maxOps = std::atoll(value().c_str());
     else if (word == "--limit")
       limit = std::atof(value().c_str());
+    else if (word == "--threads")
+      threads = std::max(1, std::atoi(value().c_str()));
     else if (word == "--case")
-      return runCase(std::stoul(value()));
+      return runCase(std::stoul(value()), threads);
     else if (groups.contains(word))
       chosen.insert(word);
     else {
       std::cerr << "usage: compile [layers|jacobian|lstm|random|variables|first|epilogue|concat ...] [--max-ops N] "
-                   "[--limit SECONDS]\n";
+                   "[--limit SECONDS] [--threads N]\n";
       return 2;
     }
   }
@@ -429,7 +433,8 @@ int main(int argc, char **argv) {
     const Case &each = cases()[index];
     if ((!chosen.empty() && !chosen.contains(each.group)) || each.ops > maxOps)
       continue;
-    std::vector<std::string> command = {self.string(), "--case", std::to_string(index)};
+    std::vector<std::string> command = {self.string(), "--threads", std::to_string(threads), "--case",
+                                        std::to_string(index)};
     if (!each.run)
       command = {(self.parent_path() / "steps").string(), "--first", "b"};
     // The order of the first process; medians of all.

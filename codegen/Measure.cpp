@@ -45,6 +45,16 @@ double ticksOfMark() {
   return middle(gaps);
 }
 
+/// Seconds from one reading of the clock to the next with nothing in between.
+double secondsOfReading() {
+  std::vector<double> gaps;
+  for (int i = 0; i < 1001; ++i) {
+    double before = seconds();
+    gaps.push_back(seconds() - before);
+  }
+  return middle(gaps);
+}
+
 /// The memory of calls of one executable: copies of the inputs that it updates, its results, its workspace.
 class Run {
 public:
@@ -53,7 +63,8 @@ public:
     for (int64_t donor : info.donated)
       if (donor >= 0) {
         Array copy = Array::empty(arrays[donor].dtype(), arrays[donor].shape());
-        std::memcpy(copy.buffer.data(), arrays[donor].buffer.data(), static_cast<size_t>(copy.numBytes()));
+        if (copy.numBytes() > 0)
+          std::memcpy(copy.buffer.data(), arrays[donor].buffer.data(), static_cast<size_t>(copy.numBytes()));
         arrays[donor] = std::move(copy);
       }
     for (auto [r, type] : llvm::enumerate(info.results))
@@ -89,9 +100,9 @@ private:
 
 runtime::Result<Measured> measure(const Executable &plain, const Executable &marked, llvm::ArrayRef<Array> inputs,
                                   double budget) {
-  constexpr int64_t kLeastCalls = 5, kMostCalls = 10'000, kMostTimes = int64_t(1) << 24;
+  constexpr int64_t kLeastCalls = 5, kMostCalls = 10'000, kMostTimes = int64_t(1) << 22;
   int64_t kernels = static_cast<int64_t>(marked.kernels.size());
-  double tick = secondsOfTick(), empty = ticksOfMark();
+  double tick = secondsOfTick(), empty = ticksOfMark(), reading = secondsOfReading();
   Run plainRun(plain, inputs), markedRun(marked, inputs);
   int32_t code = 0;
   for (int warm = 0; warm < 2; ++warm) {
@@ -113,7 +124,7 @@ runtime::Result<Measured> measure(const Executable &plain, const Executable &mar
       break;
     std::memcpy(marks.data(), markedRun.end() - marksBytes(kernels), static_cast<size_t>(marksBytes(kernels)));
     for (size_t i = 0; i < times.size(); ++i)
-      times[i].push_back(static_cast<double>(marks[i + 1] - marks[i]) - empty);
+      times[i].push_back(static_cast<double>(static_cast<int64_t>(marks[i + 1] - marks[i])) - empty);
   }
   if (count == 0)
     return plain.failure(code, plainRun.atFault());
@@ -122,7 +133,7 @@ runtime::Result<Measured> measure(const Executable &plain, const Executable &mar
     measured.seconds.push_back(std::max(0.0, middle(each) * tick));
   measured.copies = measured.seconds.back();
   measured.seconds.pop_back();
-  measured.call = middle(calls);
+  measured.call = std::max(0.0, middle(calls) - reading);
   measured.calls = count;
   return measured;
 }
