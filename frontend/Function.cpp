@@ -2,8 +2,6 @@
 // itself.
 #include "frontend/Function.h"
 
-#include "codegen/Compile.h"
-
 #include "codegen/Names.h"
 
 #include "mlir/IR/Verifier.h"
