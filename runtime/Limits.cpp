@@ -18,6 +18,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 namespace wg::runtime {
@@ -231,25 +232,40 @@ template <class F> double fastest(F &&f, double budget) {
 }
 
 /// Seconds of the fastest of `rounds`, in which every thread runs `work(thread)` at once: from the first start to the
-/// last end.
+/// last end; infinity where there are no more threads to be had.
 template <class F> double together(const std::vector<int> &cpus, int rounds, F &&work) {
   auto count = static_cast<std::ptrdiff_t>(cpus.size());
   std::barrier gate(count);
   std::vector<std::vector<std::pair<double, double>>> spans(cpus.size());
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < cpus.size(); ++i)
-    threads.emplace_back([&, i] {
-      runOn({cpus[i]});
-      work(i); // warm
-      for (int round = 0; round < rounds; ++round) {
-        gate.arrive_and_wait();
-        double start = seconds();
-        work(i);
-        spans[i].emplace_back(start, seconds());
-      }
-    });
+  threads.reserve(cpus.size());
+  enum Start { wait, go, leave };
+  std::atomic<Start> start = wait;
+  auto run = [&](size_t i) {
+    start.wait(wait);
+    if (start == leave)
+      return;
+    runOn({cpus[i]});
+    work(i); // warm
+    for (int round = 0; round < rounds; ++round) {
+      gate.arrive_and_wait();
+      double begin = seconds();
+      work(i);
+      spans[i].emplace_back(begin, seconds());
+    }
+  };
+  try {
+    for (size_t i = 0; i < cpus.size(); ++i)
+      threads.emplace_back(run, i);
+    start = go;
+  } catch (const std::system_error &) {
+    start = leave;
+  }
+  start.notify_all();
   for (std::thread &thread : threads)
     thread.join();
+  if (start == leave)
+    return INFINITY;
   double best = INFINITY;
   for (size_t round = 0; round < static_cast<size_t>(rounds); ++round) {
     double first = INFINITY, last = 0;
