@@ -1,6 +1,7 @@
 #include "codegen/LowerToLLVM.h"
 
 #include "codegen/emit/VectorMath.h"
+#include "runtime/ThreadPool.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -107,23 +108,46 @@ static LogicalResult lowerControlFlow(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
+/// Bodies first, each function's by itself and on the pool's threads; then functions, calls and returns.
 static LogicalResult convertToLLVM(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
   options.overrideIndexBitwidth(64);
   LLVMTypeConverter converter(context, options);
+
+  RewritePatternSet ofBodies(context);
+  populateVectorToLLVMConversionPatterns(converter, ofBodies);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, ofBodies);
+  arith::populateArithToLLVMConversionPatterns(converter, ofBodies);
+  populateMathToLLVMConversionPatterns(converter, ofBodies);
+  index::populateIndexToLLVMConversionPatterns(converter, ofBodies);
+  ub::populateUBToLLVMConversionPatterns(converter, ofBodies);
+  FrozenRewritePatternSet bodies(std::move(ofBodies));
+  ConversionTarget bodyTarget(*context);
+  bodyTarget.addLegalDialect<LLVM::LLVMDialect, func::FuncDialect>();
+  bodyTarget.addLegalOp<UnrealizedConversionCastOp>();
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  std::vector<LogicalResult> converted(functions.size(), success());
+  auto convert = [&](int64_t i) { converted[i] = applyFullConversion(functions[i], bodyTarget, bodies); };
+  if (context->isMultithreadingEnabled())
+    runtime::parallelFor(static_cast<int64_t>(functions.size()), convert);
+  else
+    for (size_t i = 0; i < functions.size(); ++i)
+      convert(static_cast<int64_t>(i));
+  if (llvm::any_of(converted, [](LogicalResult result) { return failed(result); }))
+    return failure();
+
   RewritePatternSet patterns(context);
   SymbolTableCollection symbols;
-  populateVectorToLLVMConversionPatterns(converter, patterns);
   populateFuncToLLVMConversionPatterns(converter, patterns, &symbols);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  index::populateIndexToLLVMConversionPatterns(converter, patterns);
-  ub::populateUBToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
-  target.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, target, std::move(patterns));
+  target.addLegalOp<ModuleOp, UnrealizedConversionCastOp>();
+  if (failed(applyFullConversion(module, target, std::move(patterns))))
+    return failure();
+  SmallVector<UnrealizedConversionCastOp> casts, left;
+  module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+  reconcileUnrealizedCasts(casts, &left);
+  return left.empty() ? success() : left.front()->emitError("a value has no type of LLVM's");
 }
 
 LogicalResult lowerToLLVM(ModuleOp module, const Target &target) {

@@ -1,6 +1,7 @@
 #include "codegen/MachineCode.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
@@ -67,9 +68,18 @@ runtime::Result<std::unique_ptr<Module>> translate(mlir::ModuleOp module, const 
   return std::move(result);
 }
 
-/// LLVM's passes from IR to machine code, without its two schedulers of instructions. The emitters write what is
-/// independent side by side, and these CPUs reorder: the steps of bench/ run as fast without, step b's products faster,
-/// and machine code is made in a fifth less time. True on failure, as LLVM's functions have it.
+namespace {
+/// What TargetPassConfig lets its subclasses do, which are LLVM's own.
+struct PassConfig : TargetPassConfig {
+  static bool addSelection(TargetPassConfig &config) { return (config.*&PassConfig::addCoreISelPasses)(); }
+};
+} // namespace
+
+/// LLVM's passes from IR to machine code, without some that cost more than they give:
+/// - its schedulers of instructions: the emitters write what is independent side by side, and these CPUs reorder;
+/// - its passes over loops in IR (strength reduction above all): addresses are a base and one multiple of a counter.
+/// The steps of bench/ run as fast without, step b's products faster, and machine code is made in a third less time.
+/// True on failure, as LLVM's functions have it.
 static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passes, raw_pwrite_stream &out,
                               CodeGenFileType type) {
   auto *info = new MachineModuleInfoWrapperPass(&machine); // the pass manager's
@@ -80,7 +90,16 @@ static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passe
   config->disablePass(&PostRASchedulerID);
   passes.add(config);
   passes.add(info);
-  if (config->addISelPasses())
+  passes.add(createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  passes.add(createPreISelIntrinsicLoweringPass());
+  CodeGenOptLevel level = machine.getOptLevel();
+  passes.add(createExpandIRInstsPass(level));
+  machine.setOptLevel(CodeGenOptLevel::None); // is read by what adds passes
+  config->addIRPasses();
+  machine.setOptLevel(level);
+  config->addCodeGenPrepare();
+  config->addISelPrepare();
+  if (PassConfig::addSelection(*config))
     return true;
   config->addMachinePasses();
   config->setInitialized();

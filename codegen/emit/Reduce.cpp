@@ -126,16 +126,55 @@ private:
     auto type = dyn_cast<VectorType>(vector.getType());
     if (!type)
       return vector;
-    for (int64_t width = type.getNumElements(); width > 1; width /= 2) {
+    Operation *step = combine(op, vector, vector).getDefiningOp();
+    bool greatest = isa<arith::MaximumFOp>(step), least = isa<arith::MinimumFOp>(step);
+    step->erase();
+    if (greatest)
+      return extremeOfLanes<arith::MaxSIOp>(vector, APFloat::getQNaN(semanticsOf(type)));
+    if (least)
+      return extremeOfLanes<arith::MinSIOp>(vector, APFloat::getQNaN(semanticsOf(type), /*Negative=*/true));
+    return pairwise(vector, [&](Value x, Value y) { return combine(op, x, y); });
+  }
+  Value pairwise(Value vector, llvm::function_ref<Value(Value, Value)> both) {
+    for (int64_t width = cast<VectorType>(vector.getType()).getNumElements(); width > 1; width /= 2) {
       SmallVector<int64_t> upper;
       for (int64_t l = 0; l < width / 2; ++l)
         upper.push_back(width / 2 + l);
       SmallVector<int64_t> lower(llvm::to_vector(llvm::seq<int64_t>(0, width / 2)));
       Value high = vector::ShuffleOp::create(b, loc, vector, vector, upper);
       Value low = vector::ShuffleOp::create(b, loc, vector, vector, lower);
-      vector = combine(op, low, high);
+      vector = both(low, high);
     }
     return vector::ExtractOp::create(b, loc, vector, ArrayRef<int64_t>{0});
+  }
+
+  static const llvm::fltSemantics &semanticsOf(VectorType type) {
+    return cast<FloatType>(type.getElementType()).getFloatSemantics();
+  }
+  /// The greatest or least number among lanes: that of their patterns as integers, where those below 0 are turned over,
+  /// which is the numbers' order, of zeros too. A NaN is made the one at the end of it. (A maximum of numbers is six
+  /// instructions, and of integers one.)
+  template <class Extreme> Value extremeOfLanes(Value vector, const APFloat &nan) {
+    auto type = cast<VectorType>(vector.getType());
+    unsigned bits = type.getElementTypeBitWidth();
+    Type integer = b.getIntegerType(bits);
+    auto number = [&](const APInt &value, Type like) -> Value {
+      TypedAttr attribute = b.getIntegerAttr(integer, value);
+      if (auto lanes = dyn_cast<VectorType>(like))
+        attribute = DenseElementsAttr::get(lanes, attribute);
+      return arith::ConstantOp::create(b, loc, attribute);
+    };
+    auto turned = [&](Value x) -> Value {
+      Value sign = arith::ShRSIOp::create(b, loc, x, number(APInt(bits, bits - 1), x.getType()));
+      Value below = arith::AndIOp::create(b, loc, sign, number(APInt::getSignedMaxValue(bits), x.getType()));
+      return arith::XOrIOp::create(b, loc, x, below);
+    };
+    auto nans = DenseElementsAttr::get(type, FloatAttr::get(type.getElementType(), nan));
+    Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, vector, vector);
+    vector = arith::SelectOp::create(b, loc, isNan, arith::ConstantOp::create(b, loc, nans), vector);
+    Value patterns = arith::BitcastOp::create(b, loc, VectorType::get(type.getShape(), integer), vector);
+    Value found = pairwise(turned(patterns), [&](Value x, Value y) -> Value { return Extreme::create(b, loc, x, y); });
+    return arith::BitcastOp::create(b, loc, type.getElementType(), turned(found));
   }
 
   SmallVector<Operation *> reductionsOf(int phase) {
