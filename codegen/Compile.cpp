@@ -6,6 +6,7 @@
 #include "codegen/VerifyLowered.h"
 #include "codegen/emit/VectorMath.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 #include "ir/Program.h"
 #include "runtime/Arena.h"
 #include "runtime/External.h"
@@ -15,7 +16,6 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/Support/Threading.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -26,50 +26,6 @@
 using namespace mlir;
 
 namespace wg::codegen {
-
-// ---- Diagnostics ---------------------------------------------------------------------------------------------------
-
-struct DiagnosticScope::State {
-  State(MLIRContext *context)
-      : thread(llvm::get_threadid()), handler(context, [this](Diagnostic &diagnostic) {
-          if (llvm::get_threadid() != thread)
-            return failure(); // another thread's message: its own handler takes it
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty()) {
-            message = diagnostic.str();
-            where = ir::whereOf(diagnostic.getLocation());
-            for (Diagnostic &note : diagnostic.getNotes())
-              if (std::string text = note.str(); !text.starts_with("see current operation"))
-                remedy += (remedy.empty() ? "" : "; ") + text;
-          }
-          return success();
-        }) {}
-  uint64_t thread;
-  std::string message, where, remedy;
-  ScopedDiagnosticHandler handler;
-};
-
-DiagnosticScope::DiagnosticScope(MLIRContext *context) : state(std::make_unique<State>(context)) {}
-DiagnosticScope::~DiagnosticScope() = default;
-
-runtime::Failure DiagnosticScope::take(const char *fallback) {
-  runtime::Failure failure;
-  StringRef text = state->message;
-  failure.kind = text.empty() || text.consume_front("internal error: ") ? runtime::ErrorKind::internal
-                                                                        : runtime::ErrorKind::value; // toString says so
-  // MLIR writes `'wg.add' op message`; people read `add: message`.
-  if (text.consume_front("'wg.")) {
-    auto [op, rest] = text.split('\'');
-    failure.op = op.str();
-    text = rest.ltrim();
-    text.consume_front("op ");
-  }
-  failure.message = text.empty() ? std::string(fallback) : text.str();
-  failure.where = state->where;
-  StringRef remedy = state->remedy;
-  remedy.consume_front("try: ");
-  failure.remedy = remedy.str();
-  return failure;
-}
 
 // ---- Executables ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +134,7 @@ runtime::Failure untrustedFailure(const std::string &what) {
 
 /// Whether the module may be compiled from stage `from` on. Nothing of it has been looked at yet but its syntax.
 static runtime::Status checkModule(ModuleOp module, StringRef function, Stage from, bool trustLowered,
-                                   DiagnosticScope &diagnostics) {
+                                   ir::Diagnostics &diagnostics) {
   if (from >= Stage::lowered && !trustLowered)
     return untrustedFailure("@" + function.str());
   if (from > Stage::lowered)
@@ -207,7 +163,7 @@ static LogicalResult rename(ModuleOp module, StringRef function, StringRef name)
 runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, StringRef function,
                                                            const CompileOptions &options, Stage from) {
   OwnedModule owned{module};
-  DiagnosticScope diagnostics(module.getContext());
+  ir::Diagnostics diagnostics(module.getContext());
   auto executable = std::make_shared<JitExecutable>();
   std::string name = function.str();
   if (runtime::Status status = checkModule(module, function, from, options.trustLowered, diagnostics); !status.ok())
@@ -298,7 +254,7 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
                                 ArrayRef<std::string> resultNames, Stage from, bool trustLowered,
                                 const std::vector<PassesAfter> &passes) {
   OwnedModule owned{module};
-  DiagnosticScope diagnostics(module.getContext());
+  ir::Diagnostics diagnostics(module.getContext());
   if (runtime::Status status = checkModule(module, function, from, trustLowered, diagnostics); !status.ok())
     return status;
   FailureOr<EntryInfo> info = failure();

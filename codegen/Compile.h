@@ -86,17 +86,4 @@ runtime::Status compileToObject(mlir::ModuleOp module, llvm::StringRef function,
 /// Why a module at stage lowered is not taken; `what` is the program.
 runtime::Failure untrustedFailure(const std::string &what);
 
-/// Collects this thread's MLIR diagnostics while it lives, so that they become a Failure with the user's line.
-class DiagnosticScope {
-public:
-  explicit DiagnosticScope(mlir::MLIRContext *context);
-  ~DiagnosticScope();
-  /// The first error as a Failure; `fallback` if none was emitted.
-  runtime::Failure take(const char *fallback);
-
-private:
-  struct State;
-  std::unique_ptr<State> state;
-};
-
 } // namespace wg::codegen

@@ -24,7 +24,7 @@ LogicalResult checkCompilable(func::FuncOp function) {
                                       << "argument " << i << " of @" << function.getName() << " is " << type
                                       << ", and machine code is made for static sizes";
       diagnostic.attachNote()
-          << "give the sizes of all arguments (wengert compile --types, or the pass wg-infer-shapes)";
+          << "try: give the sizes of all arguments (wengert compile --types, or the pass wg-infer-shapes)";
       return diagnostic;
     }
   if (!function.getBody().hasOneBlock())

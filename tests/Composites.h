@@ -2,7 +2,7 @@
 // eagerly or traced to a module.
 #pragma once
 
-#include "frontend/Function.h"
+#include "frontend/staging/Function.h"
 #include "tests/Samples.h"
 
 #include <wengert/wengert.h>

@@ -5,6 +5,7 @@
 #include "codegen/Compile.h"
 #include "codegen/Names.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 #include "passes/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
@@ -51,7 +52,7 @@ void specialise(Program &program, const Options &options) {
   mlir::func::FuncOp function = program.function();
   if (!function || program.stage == codegen::Stage::lowered)
     fail({.message = options.file + " is lowered: its sizes are fixed", .remedy = "leave out --types"});
-  codegen::DiagnosticScope diagnostics(ir::context());
+  ir::Diagnostics diagnostics(ir::context());
   llvm::SmallVector<mlir::Type> types = orFail(passes::parseTypes(ir::context(), options.types));
   if (mlir::failed(passes::inferShapes(function, types)))
     fail(diagnostics.take("the sizes do not fit the program"));

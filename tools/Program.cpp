@@ -3,6 +3,7 @@
 
 #include "codegen/Compile.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 #include "ir/Dialect.h"
 #include "ir/Program.h"
 #include "ir/Text.h"
@@ -40,7 +41,7 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
     return text.take();
   if (runtime::Status status = ir::checkText(*text, path); !status.ok())
     return status;
-  codegen::DiagnosticScope diagnostics(ir::context());
+  ir::Diagnostics diagnostics(ir::context());
   ParserConfig config(ir::context());
   Program program{parseSourceString<ModuleOp>(*text, config, path), std::move(entry), codegen::Stage::traced};
   if (!program.module)

@@ -3,8 +3,9 @@
 #include "tools/Program.h"
 
 #include "codegen/Compile.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 #include "passes/Passes.h"
 #include "runtime/io/Npy.h"
 
@@ -46,7 +47,7 @@ void checkInputs(const Options &options, const std::string &entry, std::span<con
 
 std::vector<Array> runCompiled(Program &program, const Options &options, std::span<const Array> inputs) {
   if (mlir::func::FuncOp function = program.function(); function && program.stage != codegen::Stage::lowered) {
-    codegen::DiagnosticScope diagnostics(ir::context());
+    ir::Diagnostics diagnostics(ir::context());
     llvm::SmallVector<mlir::Type> types;
     for (auto [type, array] : llvm::zip_equal(function.getArgumentTypes(), inputs))
       types.push_back(mlir::isa<mlir::IndexType>(type) ? type
@@ -89,7 +90,7 @@ int run(const Options &options) {
     if (program.stage == codegen::Stage::lowered)
       fail({.message = options.file + " is lowered already; the interpreter runs programs up to fused",
             .remedy = "leave out --interpret"});
-    codegen::DiagnosticScope diagnostics(ir::context());
+    ir::Diagnostics diagnostics(ir::context());
     mlir::FailureOr<codegen::Program> rows = codegen::flatten(program.function());
     if (mlir::failed(rows))
       fail(diagnostics.take("the interpreter cannot run this program"));

@@ -1,8 +1,8 @@
 // What does the next batch hold? The examples at the next places of the epoch's order, mapped; made in time by Loader.
 #include "wengert/data/Dataset.h"
 
-#include "frontend/Apply.h"
 #include "frontend/data/Loader.h"
+#include "frontend/staging/Apply.h"
 #include "wengert/Function.h"
 #include "wengert/Ops.h"
 

@@ -1,7 +1,7 @@
 // Who makes which batch, and who waits for whom?
 #include "frontend/data/Loader.h"
 
-#include "frontend/Apply.h"
+#include "frontend/staging/Apply.h"
 
 #include <algorithm>
 #include <system_error>

@@ -1,7 +1,7 @@
 // What the public operations have in common: operands made tensors, axes counted from the end, shapes made equal.
 #pragma once
 
-#include "frontend/Apply.h"
+#include "frontend/staging/Apply.h"
 
 #include <limits>
 #include <new>

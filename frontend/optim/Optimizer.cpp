@@ -1,7 +1,7 @@
 // How does a step change the parameters? Each optimiser's formula, and what all of them share: slots, counts, warnings.
 #include "wengert/optim/Optimizer.h"
 
-#include "frontend/Sparse.h"
+#include "frontend/api/Sparse.h"
 #include "frontend/ops/Operands.h"
 #include "frontend/optim/State.h"
 #include "wengert/Function.h"

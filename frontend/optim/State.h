@@ -2,7 +2,7 @@
 // changing several variables at once.
 #pragma once
 
-#include "frontend/Sparse.h"
+#include "frontend/api/Sparse.h"
 
 #include <utility>
 #include <vector>

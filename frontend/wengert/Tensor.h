@@ -38,7 +38,7 @@ struct TensorSpec {
 
 namespace detail {
 
-/// What every tensor has; the rest is frontend/Apply.h.
+/// What every tensor has; the rest is frontend/staging/Apply.h.
 struct TensorBody {
   mutable std::atomic<int64_t> references{1};
   TensorType type;

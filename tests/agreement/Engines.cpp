@@ -1,7 +1,7 @@
 #include "tests/agreement/Engines.h"
 
 #include "codegen/Compile.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 #include "tests/Samples.h"

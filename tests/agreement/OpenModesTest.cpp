@@ -1,7 +1,7 @@
 // Every sample of every op with its sizes opened to `?`, in forward mode and for many lanes at once, whose number is
 // known or `?`: what a program with open sizes gives is what the one that knows them gives, interpreted and compiled;
 // where that one fails, it does.
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "passes/Passes.h"

@@ -2,7 +2,7 @@
 
 #include "autodiff/Batch.h"
 #include "autodiff/Passes.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 #include "tests/Arrays.h"

@@ -4,7 +4,7 @@
 // where nothing is summed, else within 1e-12.
 #include "autodiff/Passes.h"
 #include "codegen/Compile.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Rules.h"
 #include "tests/Arrays.h"

@@ -2,7 +2,7 @@
 // cotangent has its operand's type.
 #include "autodiff/Reverse.h"
 
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 

@@ -3,8 +3,9 @@
 #include "ir/Calls.h"
 #include "autodiff/Reverse.h"
 #include "codegen/Compile.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -44,7 +45,7 @@ double resultOf(func::FuncOp function, double x) {
 }
 
 std::string errorOf(llvm::function_ref<LogicalResult()> f) {
-  codegen::DiagnosticScope diagnostics(ir::context());
+  ir::Diagnostics diagnostics(ir::context());
   if (succeeded(f()))
     return "no error";
   return diagnostics.take("no message").message;

@@ -3,6 +3,7 @@
 #include "codegen/Compile.h"
 #include "codegen/EmitProgram.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -22,7 +23,7 @@ runtime::Failure failureOf(const std::string &text) {
     ADD_FAILURE() << text;
     return {};
   }
-  DiagnosticScope diagnostics(module->getContext());
+  ir::Diagnostics diagnostics(module->getContext());
   EntryInfo info;
   std::vector<KernelReport> kernels;
   EXPECT_TRUE(failed(

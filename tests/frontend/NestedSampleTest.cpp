@@ -1,6 +1,6 @@
 // Every sample of every op inside two functions of one name, one called by the other, both on different things: value,
 // gradient and second order are those of the plain code, whichever of it is traced.
-#include "frontend/Apply.h"
+#include "frontend/staging/Apply.h"
 #include "tests/Samples.h"
 #include "tests/frontend/Support.h"
 

@@ -1,7 +1,7 @@
 // Random programs through the front end: what an eager tape finds, what a traced and compiled function returns, and
 // what comes out where the two are mixed, for the same program. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in
 // tests/agreement/RandomProgramTest.cpp.
-#include "frontend/Apply.h"
+#include "frontend/staging/Apply.h"
 #include "tests/agreement/RandomProgram.h"
 #include "tests/frontend/Support.h"
 

@@ -9,8 +9,9 @@
 //   WENGERT_FUZZ_FIRST=i begins at mutant i
 #include "autodiff/Passes.h"
 #include "codegen/Compile.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
+#include "ir/Diagnostics.h"
 #include "ir/Program.h"
 #include "ir/Text.h"
 #include "passes/Passes.h"
@@ -105,7 +106,7 @@ public:
   Examination(Shared &shared, Dice dice) : shared(shared), dice(dice) {}
 
   void examine(const std::string &text) {
-    codegen::DiagnosticScope quiet(ir::context());
+    ir::Diagnostics quiet(ir::context());
     OwningOpRef<ModuleOp> module = parse(text);
     if (!module)
       return;
@@ -350,7 +351,7 @@ std::vector<std::string> makeCorpus() {
   std::sort(files.begin(), files.end());
   for (const auto &file : files)
     addFile(file, sources);
-  codegen::DiagnosticScope quiet(ir::context());
+  ir::Diagnostics quiet(ir::context());
   for (size_t i = 0; i < sources.size(); ++i) {
     corpus.push_back(sources[i]);
     OwningOpRef<ModuleOp> module = parse(sources[i]);

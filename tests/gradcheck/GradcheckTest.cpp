@@ -10,7 +10,7 @@
 // and in f32: values, both modes and the second order against those of f64 at the same point.
 // A failure prints function, sample, seed and both numbers.
 #include "autodiff/Forward.h"
-#include "codegen/Interpret.h"
+#include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "runtime/Differences.h"

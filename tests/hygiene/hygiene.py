@@ -55,6 +55,21 @@ def runtime_knows_no_mlir(root):
                 yield f"{path}:{number}: {room}/ includes {match[1]}"
 
 
+STAGING_SEEN = ("frontend/staging/Apply.h", "frontend/staging/Tape.h")
+
+
+def what_people_write_knows_no_mlir(root):
+    """frontend/ apart from staging/ includes no MLIR, no room that is made of it, and of staging/ two headers alone, for which the same holds."""
+    banned = re.compile(r"^(mlir|llvm|ir|autodiff|passes|codegen|frontend/staging)/")
+    for path in files(root, SOURCES, "frontend"):
+        if path.startswith("frontend/staging/") and path not in STAGING_SEEN:
+            continue
+        for number, line in lines(root, path):
+            match = INCLUDE.match(line)
+            if match and banned.match(match[1]) and match[1] not in STAGING_SEEN:
+                yield f"{path}:{number}: includes {match[1]}"
+
+
 def rooms_have_readmes(root):
     """Every room, and every other folder of the top level that holds sources, has a README.md."""
     for folder in sorted(os.listdir(root)):
@@ -252,6 +267,7 @@ BAD = {
     sources_are_formatted: {"runtime/Bad.cpp": "int  f ( );\n"},
     includes_point_left: {"runtime/Bad.h": '#include "ir/Dialect.h"\n'},
     runtime_knows_no_mlir: {"runtime/Bad.cpp": '#include "mlir/IR/Value.h"\n'},
+    what_people_write_knows_no_mlir: {"frontend/ops/Bad.cpp": '#include "frontend/staging/Trace.h"\n'},
     rooms_have_readmes: {"passes/Bad.cpp": "\n"},
     check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
     composites_are_sampled: {"frontend/wengert/Ops.h": "WENGERT_API Tensor gelu(const Located &x);\n"},
