@@ -16,6 +16,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -160,6 +161,24 @@ static LogicalResult rename(ModuleOp module, StringRef function, StringRef name)
   return success();
 }
 
+/// Whether kernels call functions of VectorMath. Those leave `made`: other programs are to have the faster code.
+static bool keepWithoutCalls(ModuleOp module, std::vector<KernelCache::Made> *made) {
+  llvm::StringSet<> called;
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (function->hasAttr(kMathFunctionAttr))
+      called.insert(function.getName());
+  if (called.empty() || !made)
+    return !called.empty();
+  SymbolTable symbols(module);
+  llvm::erase_if(*made, [&](const KernelCache::Made &kernel) {
+    auto callsOne = [&](LLVM::CallOp call) {
+      return call.getCallee() && called.contains(*call.getCallee()) ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return symbols.lookup(kernel.function)->walk(callsOne).wasInterrupted();
+  });
+  return true;
+}
+
 runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, StringRef function,
                                                            const CompileOptions &options, Stage from) {
   OwnedModule owned{module};
@@ -196,6 +215,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
                           .reports = &executable->stages,
                           .kernels = &executable->kernels,
                           .marks = options.marks,
+                          .callMath = options.callMath,
                           .shared = shared ? &*shared : nullptr,
                           .each = each})))
     return diagnostics.take("compilation failed without a message");
@@ -205,7 +225,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   if (options.keepStages)
     if (auto assembly = emitAssembly(module, options.target); assembly.ok())
       executable->texts.push_back({Stage::assembly, *assembly});
-  bool callsMath = module->hasAttr(kCallsMathAttr);
+  executable->callsMath = keepWithoutCalls(module, shared ? &shared->made : nullptr);
   JitTimes times;
   auto start = std::chrono::steady_clock::now();
   std::vector<Symbol> symbols = runtimeSymbols();
@@ -226,7 +246,7 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   if (!executable->entry)
     return runtime::Failure{.kind = runtime::ErrorKind::internal,
                             .message = "jit: no symbol " + name + " in the compiled module"};
-  if (shared && !callsMath) // other programs get the faster code
+  if (shared)
     options.cache->add(executable->module, shared->made);
   executable->prepare();
   return std::shared_ptr<const Executable>(std::move(executable));

@@ -19,6 +19,7 @@ struct CompileOptions {
   bool trustLowered = false;
   std::vector<PassesAfter> passes = {}; ///< the caller's own, by the stage that they follow
   bool marks = false;                   ///< of time, in the entry: for measure()
+  bool callMath = false;                ///< exp and its like as functions (VectorMath), as Executable::callsMath says
   /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
   KernelCache *cache = &KernelCache::process();
   /// Told each stage that is reached, and how many ops the program has there. Outlives the call.
@@ -51,6 +52,7 @@ public:
   std::vector<KernelReport> kernels;
   std::vector<std::pair<Stage, std::string>> texts; ///< with keepStages
   size_t codeBytes = 0;
+  bool callsMath = false; ///< kernels call exp and its like (VectorMath)
 };
 
 /// Compiles `function` of `module`, which is consumed and may come from anywhere: up to stage fused it holds

@@ -1,10 +1,10 @@
 #include "codegen/EmitProgram.h"
 
+#include "codegen/Parallel.h"
 #include "codegen/PlanMemory.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "ir/Bridge.h"
 #include "runtime/Extent.h"
-#include "runtime/ThreadPool.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -79,6 +79,9 @@ constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
 
 /// Kernels that one function of straight code calls.
 constexpr size_t kLaunchesOfPart = 64;
+
+/// About so many ops become of a kernel.
+constexpr int64_t kOpsOfBody = 200;
 
 constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
 
@@ -222,23 +225,22 @@ private:
     return success();
   }
 
-  /// Each in a function of its own, so on the pool's threads; those that name errors or symbols one after the other.
+  /// Those that name errors or symbols are written one after the other, then all others.
   LogicalResult emitBodies() {
-    SmallVector<Body *> together;
-    for (const std::unique_ptr<Body> &body : bodies) {
-      if (!body->emitter.mayFail() && body->emitter.kernel.getKind() != ir::KernelKind::external)
-        together.push_back(body.get());
-      else if (failed(emitBody(*body)))
+    SmallVector<std::unique_ptr<Body>> together;
+    int64_t ops = 0;
+    for (std::unique_ptr<Body> &body : bodies)
+      if (!body->emitter.mayFail() && body->emitter.kernel.getKind() != ir::KernelKind::external) {
+        ops += kOpsOfBody;
+        together.push_back(std::move(body));
+      } else if (failed(emitBody(*body))) {
         return failure();
-    }
-    std::vector<LogicalResult> done(together.size(), success());
-    auto emit = [&](int64_t i) { done[i] = emitBody(*together[i]); };
-    if (b.getContext()->isMultithreadingEnabled())
-      runtime::parallelFor(static_cast<int64_t>(done.size()), emit);
-    else
-      for (size_t i = 0; i < done.size(); ++i)
-        emit(static_cast<int64_t>(i));
-    return success(llvm::all_of(done, [](LogicalResult result) { return succeeded(result); }));
+      }
+    bodies.clear();
+    return forEachFunction(b.getContext(), static_cast<int64_t>(together.size()), ops, [&](int64_t i) {
+      std::unique_ptr<Body> body = std::move(together[i]);
+      return emitBody(*body);
+    });
   }
 
   static std::string pieceName(const std::string &kernel) { return kernel + "_piece"; }

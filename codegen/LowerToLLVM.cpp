@@ -1,7 +1,7 @@
 #include "codegen/LowerToLLVM.h"
 
+#include "codegen/Parallel.h"
 #include "codegen/emit/VectorMath.h"
-#include "runtime/ThreadPool.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -127,14 +127,10 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   bodyTarget.addLegalDialect<LLVM::LLVMDialect, func::FuncDialect>();
   bodyTarget.addLegalOp<UnrealizedConversionCastOp>();
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-  std::vector<LogicalResult> converted(functions.size(), success());
-  auto convert = [&](int64_t i) { converted[i] = applyFullConversion(functions[i], bodyTarget, bodies); };
-  if (context->isMultithreadingEnabled())
-    runtime::parallelFor(static_cast<int64_t>(functions.size()), convert);
-  else
-    for (size_t i = 0; i < functions.size(); ++i)
-      convert(static_cast<int64_t>(i));
-  if (llvm::any_of(converted, [](LogicalResult result) { return failed(result); }))
+  int64_t ops = 0;
+  module.walk([&](Operation *) { ++ops; });
+  if (failed(forEachFunction(context, static_cast<int64_t>(functions.size()), ops,
+                             [&](int64_t i) { return applyFullConversion(functions[i], bodyTarget, bodies); })))
     return failure();
 
   RewritePatternSet patterns(context);
@@ -150,12 +146,12 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   return left.empty() ? success() : left.front()->emitError("a value has no type of LLVM's");
 }
 
-LogicalResult lowerToLLVM(ModuleOp module, const Target &target) {
+LogicalResult lowerToLLVM(ModuleOp module, const Target &target, bool callMath) {
   const char *flag = std::getenv("WENGERT_VERIFY");
   bool check = flag && *flag == '1';
   auto verified = [&] { return !check || succeeded(mlir::verify(module)); };
 
-  if (failed(expandMath(module, target)) || !verified())
+  if (failed(expandMath(module, target, callMath)) || !verified())
     return failure();
   SmallVector<StringAttr> helpers;
   for (auto function : module.getOps<func::FuncOp>())

@@ -140,7 +140,7 @@ struct ToLLVM : PassWrapper<ToLLVM, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     std::optional<Target> target = targetOf(getOperation(), options, cpu);
-    if (!target || failed(lowerToLLVM(getOperation(), *target)))
+    if (!target || failed(lowerToLLVM(getOperation(), *target, options && options->callMath)))
       signalPassFailure();
   }
 

@@ -297,17 +297,15 @@ private:
     Group *from = groupOf.lookup(last), *reader = nullptr;
     if (!from || !isQuick(last) || !from->isFull(last->getResult(0)))
       return;
-    SmallVector<Value> shown{last->getResult(0)};
-    while (!shown.empty())
-      for (Operation *user : shown.pop_back_val().getUsers()) {
-        Group *group = groupOf.lookup(user);
-        if (isCheap(user))
-          return; // it shows other places, or lies in memory
-        if (!group || group == from || (reader && group != reader) || readsMemory(*group, user) ||
-            !group->isFull(last->getResult(0)))
-          return;
-        reader = group;
-      }
+    for (Operation *user : last->getResult(0).getUsers()) {
+      Group *group = groupOf.lookup(user);
+      if (isCheap(user))
+        return; // it shows other places, or lies in memory
+      if (!group || group == from || (reader && group != reader) || readsMemory(*group, user) ||
+          !group->isFull(last->getResult(0)))
+        return;
+      reader = group;
+    }
     if (!reader || !(reader->shape == from->shape))
       return;
     // What `last` follows from: ops that nobody else reads, down to one result of the group that is read elsewhere.

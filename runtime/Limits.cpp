@@ -18,6 +18,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -54,6 +55,8 @@ std::vector<int> processors() {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &allowed))
       list.push_back(cpu);
+  if (list.empty()) // the system does not tell
+    list.push_back(std::max(0, sched_getcpu()));
   return list;
 }
 
@@ -377,7 +380,11 @@ Limits measureLimits(bool quick) {
   std::time_t now = std::time(nullptr);
   std::strftime(date, sizeof date, "%FT%TZ", std::gmtime(&now));
   limits.measured = date;
-  runOn(one);
+  struct Pinned { // to one of them while this measures, whatever ends that
+    explicit Pinned(const std::vector<int> &cpus, const std::vector<int> &one) : cpus(cpus) { runOn(one); }
+    ~Pinned() { runOn(cpus); }
+    const std::vector<int> &cpus;
+  } pinned(cpus, one);
 
   bool avx512 = __builtin_cpu_supports("avx512f"), avx = __builtin_cpu_supports("avx"),
        fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -443,7 +450,6 @@ Limits measureLimits(bool quick) {
   if (!quick)
     limits.levels.push_back({"memory, stores past the caches", 0, touched, bandwidth(past, touched, one, effort),
                              bandwidth(past, share, cpus, effort)});
-  runOn(cpus);
   return limits;
 }
 
@@ -524,23 +530,51 @@ std::optional<Limits> knownLimits() {
   return limitsFrom(nlohmann::json::parse(file, nullptr, false));
 }
 
+/// False if they cannot be kept.
+static bool write(const Limits &limits) {
+  // Under another name first: who reads meanwhile sees the old file or the new one.
+  std::filesystem::path path = limitsFile(), partial = path.string() + "." + std::to_string(getpid());
+  std::error_code failure;
+  std::filesystem::create_directories(path.parent_path(), failure);
+  bool wrote = static_cast<bool>(std::ofstream(partial) << toJson(limits).dump(1) << "\n");
+  if (wrote)
+    std::filesystem::rename(partial, path, failure);
+  return wrote && !failure;
+}
+
+/// One thread measures at a time, and finds then what the one before it wrote.
+static std::mutex measuring;
+
 Limits limits(bool quick, bool again, bool *written) {
+  std::lock_guard lock(measuring);
   if (written)
     *written = true;
   if (!again)
     if (std::optional<Limits> known = knownLimits(); known && (quick || !known->quick))
       return *known;
   Limits measured = measureLimits(quick);
-  // Under another name first: who reads meanwhile sees the old file or the new one.
-  std::filesystem::path path = limitsFile(), partial = path.string() + "." + std::to_string(getpid());
-  std::error_code failure;
-  std::filesystem::create_directories(path.parent_path(), failure);
-  bool wrote = static_cast<bool>(std::ofstream(partial) << toJson(measured).dump(1) << "\n");
-  if (wrote)
-    std::filesystem::rename(partial, path, failure);
+  bool wrote = write(measured);
   if (written)
-    *written = wrote && !failure;
+    *written = wrote;
   return measured;
+}
+
+Limits raiseLimits() {
+  std::lock_guard lock(measuring);
+  Limits best = measureLimits(/*quick=*/true);
+  if (std::optional<Limits> known = knownLimits()) {
+    auto raise = [](double &figure, double other) { figure = std::max(figure, other); };
+    for (Peak &peak : known->peaks)
+      raise(peak.one, best.peak(peak.name)), raise(peak.all, best.peak(peak.name, true));
+    for (Level &level : known->levels)
+      for (const Level &other : best.levels)
+        if (other.name == level.name)
+          for (auto [mine, others] : {std::pair(&level.one, &other.one), {&level.all, &other.all}})
+            raise(mine->read, others->read), raise(mine->write, others->write), raise(mine->copy, others->copy);
+    best = *known;
+  }
+  write(best);
+  return best;
 }
 
 } // namespace wg::runtime

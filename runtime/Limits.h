@@ -68,5 +68,8 @@ Limits measureLimits(bool quick = false);
 /// The known limits, or else measures and writes the file; false in `written`, if given, where that failed. Quick ones
 /// are known to who asks for no better ones.
 Limits limits(bool quick = false, bool again = false, bool *written = nullptr);
+/// The known limits with each figure raised to what a new, quick measurement finds, which are written: for who has seen
+/// more than they say, as they were measured while the machine did something else.
+Limits raiseLimits();
 
 } // namespace wg::runtime

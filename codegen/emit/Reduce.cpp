@@ -83,25 +83,21 @@ private:
     if (k == keptAxes.size())
       return row(rowPoint(0, {}));
     if (columns && innermost) {
-      // Vectors of rows: some side by side, single ones, then a masked rest.
+      // Vectors of rows, some side by side; what is left is a smaller group, with a masked vector at its end.
       unsigned d = keptAxes[k];
-      int64_t size = e.axes[d].size, whole = size / lanes * lanes, group = sideBySide(size / lanes) * lanes;
-      auto vectors = [&](int64_t from, int64_t to, int64_t step) {
-        e.loop(from, to, step, [&](Value j) {
-          SmallVector<Point> points;
-          for (int64_t first = 0; first < step; first += lanes) {
-            at[d] = {e.add(j, e.index(first)), 1};
-            points.push_back(rowPoint(lanes, {}));
-          }
-          rowVectors(points);
-        });
+      int64_t size = e.axes[d].size, group = sideBySide((size + lanes - 1) / lanes) * lanes,
+              whole = size / group * group;
+      auto vectors = [&](Value first, int64_t length) {
+        SmallVector<Point> points;
+        for (int64_t from = 0; from < length; from += lanes) {
+          at[d] = {e.add(first, e.index(from)), 1};
+          points.push_back(rowPoint(lanes, e.tailMask(lanes, length - from)));
+        }
+        rowVectors(points);
       };
-      vectors(0, size / group * group, group);
-      vectors(size / group * group, whole, lanes);
-      if (whole < size) {
-        at[d] = {e.index(whole), 1};
-        rowVectors(rowPoint(lanes, e.tailMask(lanes, size - whole)));
-      }
+      e.loop(0, whole, group, [&](Value first) { vectors(first, group); });
+      if (whole < size)
+        vectors(e.index(whole), size - whole);
       return;
     }
     auto body = [&](Value i) {
@@ -425,7 +421,8 @@ private:
           point.at[keptAxes.back()] = rowPoint.at[keptAxes.back()];
           point.at[d] = {e.add(first, e.index(i)), 0};
           for (auto [value, computed] : ofPoint)
-            point.values[value] = e.splat(computed, point.lanes);
+            if (isa<VectorType>(computed.getType())) // a scalar is known to all points
+              point.values[value] = computed;
           points.push_back(std::move(point));
         }
       return addPoints(phase, points, std::move(acc));

@@ -482,44 +482,60 @@ StringRef libraryName(Operation *op) {
 
 } // namespace
 
-/// From so many expansions on, each of them is a function of its own and not a copy in every kernel: a program of ten
-/// thousand different ops compiles in half of the time.
-static constexpr int64_t kMostCopies = 1000;
+/// From so many expansions on, each is a function of its own and not a copy in every kernel. A copy takes LLVM some 2 ms,
+/// a call a fifth of the time of what it computes.
+static constexpr int64_t kMostCopies = 256;
 
-/// The function that an op on vectors becomes, made at its first use.
-static func::FuncOp outlined(ModuleOp module, Operation *op, Expansion expansion, Type type, const Target &target) {
-  auto vector = cast<VectorType>(type);
-  std::string name = op->getName().getStringRef().str();
-  llvm::raw_string_ostream(name) << '.' << vector.getNumElements() << 'x' << vector.getElementType();
-  if (auto known = module.lookupSymbol<func::FuncOp>(name))
-    return known;
-  OpBuilder b(module.getBodyRegion());
-  auto function = func::FuncOp::create(b, module.getLoc(), name, b.getFunctionType(type, type));
-  function.setPrivate();
-  Block *body = function.addEntryBlock();
-  b.setInsertionPointToStart(body);
-  auto end = func::ReturnOp::create(b, module.getLoc(), body->getArguments());
-  DenseMap<Attribute, Value> constants;
-  Emitter emitter(end, type, target, constants);
-  Value result = expansion(F{&emitter, body->getArgument(0)}).v;
-  if (!result) {
-    function.erase();
-    return nullptr;
+namespace {
+/// The functions on vectors that ops become, made at their first use.
+class MathFunctions {
+public:
+  MathFunctions(ModuleOp module, const Target &target) : module(module), target(target) {}
+
+  /// Null where the expansion fails.
+  func::FuncOp get(Operation *op, Expansion expansion, VectorType type) {
+    func::FuncOp &function = known[{op->getName().getAsOpaquePointer(), type}];
+    if (function)
+      return function;
+    std::string name = op->getName().getStringRef().str();
+    llvm::raw_string_ostream(name) << '.' << type.getNumElements() << 'x' << type.getElementType();
+    while (module.lookupSymbol(name)) // somebody's own
+      name += '_';
+    OpBuilder b(module.getBodyRegion());
+    auto made = func::FuncOp::create(b, module.getLoc(), name, b.getFunctionType(type, type));
+    made.setPrivate();
+    made->setAttr(kMathFunctionAttr, b.getUnitAttr());
+    Block *body = made.addEntryBlock();
+    b.setInsertionPointToStart(body);
+    auto end = func::ReturnOp::create(b, module.getLoc(), body->getArguments());
+    DenseMap<Attribute, Value> constants;
+    Emitter emitter(end, type, target, constants);
+    Value result = expansion(F{&emitter, body->getArgument(0)}).v;
+    if (!result)
+      return nullptr;
+    end.setOperand(0, result);
+    return function = made;
   }
-  end.setOperand(0, result);
-  return function;
-}
 
-LogicalResult expandMath(ModuleOp module, const Target &target) {
+private:
+  ModuleOp module;
+  const Target &target;
+  DenseMap<std::pair<const void *, Type>, func::FuncOp> known;
+};
+} // namespace
+
+LogicalResult expandMath(ModuleOp module, const Target &target, bool callMath) {
   DenseMap<Operation *, DenseMap<Attribute, Value>> constants;
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) {
     if (isa<vector::FMAOp>(op) || isa_and_present<math::MathDialect>(op->getDialect()))
       ops.push_back(op);
   });
-  bool asFunctions = llvm::count_if(ops, [](Operation *op) { return expansionOf(op, true); }) > kMostCopies;
-  if (asFunctions)
-    module->setAttr(kCallsMathAttr, UnitAttr::get(module.getContext()));
+  auto isCopied = [](Operation *op) {
+    return expansionOf(op, true) && isa<VectorType>(op->getResult(0).getType()) && !isa<math::RsqrtOp>(op);
+  };
+  bool asFunctions = callMath || llvm::count_if(ops, isCopied) > kMostCopies;
+  MathFunctions functions(module, target);
   for (Operation *op : ops) {
     Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
     OpBuilder b(op);
@@ -551,8 +567,8 @@ LogicalResult expandMath(ModuleOp module, const Target &target) {
         operand = arith::ExtFOp::create(b, loc, computed, operand);
     }
     Value result;
-    if (expansion && vector && asFunctions && !isa<math::RsqrtOp>(op)) {
-      if (func::FuncOp function = outlined(module, op, expansion, computed, target))
+    if (expansion && asFunctions && isCopied(op)) {
+      if (func::FuncOp function = functions.get(op, expansion, cast<VectorType>(computed)))
         result = func::CallOp::create(b, loc, function, operands).getResult(0);
     } else if (expansion) {
       Emitter emitter(op, computed, target, constants[op->getParentOfType<func::FuncOp>()]);

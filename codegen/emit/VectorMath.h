@@ -12,9 +12,12 @@ namespace wg::codegen {
 /// (sqrt, fma, floor, ceil, roundeven, absf, copysign) stay; without FMA hardware `fma` becomes a product and a sum.
 ///
 /// Every result is within 4 ulp, for subnormals, infinities, NaN and signed zeros too. A lane's result depends on that
-/// lane only and is the scalar op's, bit for bit. Where a module has very many such ops, each is written once, as a
-/// function on vectors, and the module says so by `kCallsMathAttr`: faster to compile, slower to run.
-inline constexpr llvm::StringLiteral kCallsMathAttr = "wg.calls_math";
-mlir::LogicalResult expandMath(mlir::ModuleOp module, const Target &target);
+/// lane only and is the scalar op's, bit for bit.
+///
+/// Where a module has hundreds of such ops on vectors, or `callMath` is set, each becomes a call of a function that is
+/// written once, and has the attribute kMathFunctionAttr: faster to compile, slower to run.
+mlir::LogicalResult expandMath(mlir::ModuleOp module, const Target &target, bool callMath = false);
+
+inline constexpr llvm::StringLiteral kMathFunctionAttr = "wg.math";
 
 } // namespace wg::codegen

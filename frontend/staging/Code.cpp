@@ -160,7 +160,7 @@ Code::measured(const std::vector<Array> &inputs, const Where &where) {
             where, ErrorKind::runtime);
   OwningOpRef<ModuleOp> module = moduleFor(inputs, where);
   runtime::Result<std::shared_ptr<const codegen::Executable>> marked =
-      codegen::compile(module.release(), entry_, {.marks = true});
+      codegen::compile(module.release(), entry_, {.marks = true, .callMath = code->executable->callsMath});
   if (!marked.ok())
     raise(marked.take(), where);
   try {

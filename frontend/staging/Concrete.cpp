@@ -119,20 +119,21 @@ std::vector<Tensor> ConcreteFunction::call_flat(std::span<const Tensor> argument
   return detail::callChecked(self(), leaves, where);
 }
 
-std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments,
-                                                 const Where &where) const {
+static std::vector<detail::Arguments::Leaf> leavesOf(const std::vector<detail::Source> &arguments) {
   std::vector<detail::Arguments::Leaf> leaves;
   for (const detail::Source &argument : arguments)
     leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
                       argument.variable.defined() ? &argument.variable : nullptr});
-  return detail::callChecked(self(where), leaves, where);
+  return leaves;
+}
+
+std::vector<Tensor> ConcreteFunction::callLeaves(const std::vector<detail::Source> &arguments,
+                                                 const Where &where) const {
+  return detail::callChecked(self(where), leavesOf(arguments), where);
 }
 
 Profile ConcreteFunction::profileLeaves(const std::vector<detail::Source> &arguments, const Where &where) const {
-  std::vector<detail::Arguments::Leaf> leaves;
-  for (const detail::Source &argument : arguments)
-    leaves.push_back({argument.variable.defined() ? nullptr : &argument.tensor,
-                      argument.variable.defined() ? &argument.variable : nullptr});
+  std::vector<detail::Arguments::Leaf> leaves = leavesOf(arguments);
   detail::checkLeaves(self(where), leaves, where);
   return detail::profile(self(where), leaves, where);
 }

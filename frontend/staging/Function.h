@@ -220,12 +220,12 @@ LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::sp
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,
                   const Where &where);
 
-/// The same after a check of the number and kinds of the leaves, and of which variables are one.
 /// The inputs of a call, as it would find them. Who holds them keeps them from being written over.
 std::vector<runtime::Array> argumentsOf(const ConcreteState &concrete, std::span<const Arguments::Leaf> leaves,
                                         const Where &where);
 /// Errors if the arguments are not what the function was traced for.
 void checkLeaves(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
+/// A call after a check of the number and kinds of the leaves, and of which variables are one.
 std::vector<Tensor> callChecked(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
 
 /// What a finished trace says of the concrete function that it becomes: all but its code, and why it was made.

@@ -53,8 +53,8 @@ struct KernelInfo {
   std::string summary; ///< the ops in it
   std::string where;   ///< the line of its last op
   int64_t ops = 0;
-  double flops = 0;
-  double bytes = 0;
+  double flops = 0; ///< of all arithmetic but transcendental functions; NaN where the sizes do not tell (a routine's)
+  double bytes = 0; ///< read and written
 };
 
 struct ObjectOptions {

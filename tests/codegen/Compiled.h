@@ -27,9 +27,9 @@ inline mlir::MLIRContext &context() {
 }
 
 /// Parses and lowers; an empty reference if either fails.
-inline mlir::OwningOpRef<mlir::ModuleOp> lowered(const std::string &text, const Target &target) {
+inline mlir::OwningOpRef<mlir::ModuleOp> lowered(const std::string &text, const Target &target, bool callMath = false) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text, &context());
-  if (module && mlir::failed(lowerToLLVM(*module, target)))
+  if (module && mlir::failed(lowerToLLVM(*module, target, callMath)))
     return nullptr;
   return module;
 }

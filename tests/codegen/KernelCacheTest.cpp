@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 using namespace mlir;
@@ -148,4 +149,39 @@ TEST(KernelCacheTest, WhatTheCallersPassesMakeOfAKernelIsTheirsAlone) {
 TEST(KernelCacheTest, WithoutOneEveryProgramIsWhole) {
   Program program = compiled(nullptr, "whole", kSquare);
   EXPECT_EQ(run(program, 7), 49);
+}
+
+TEST(KernelCacheTest, KernelsThatCallExpAndItsLikeAreNotKept) {
+  KernelCache cache;
+  const std::string f64 = " : tensor<64xf64>\n";
+  std::string text = "func.func @many(%x: tensor<64xf64>, %u: tensor<32x3xf64>) -> (tensor<64xf64>, tensor<32x3xf64>) "
+                     "{\n %y0 = wg.tanh %x" +
+                     f64;
+  constexpr int kOps = 300; // more than are copied
+  for (int i = 0; i < kOps; ++i)
+    text += " %a" + std::to_string(i) + " = wg.add %y" + std::to_string(i) + ", %x" + f64 + " %y" +
+            std::to_string(i + 1) + " = wg.tanh %a" + std::to_string(i) + f64;
+  text += " %z = wg.mul %u, %u : tensor<32x3xf64>\n return %y" + std::to_string(kOps) +
+          ", %z : tensor<64xf64>, tensor<32x3xf64>\n}";
+  auto program = [&](KernelCache *cache, bool callMath) {
+    auto result = codegen::compile(parseSourceString<ModuleOp>(text, ParserConfig(ir::context())).release(), "many",
+                                   {.callMath = callMath, .cache = cache});
+    EXPECT_TRUE(result.ok()) << toString(result.failure());
+    return *result;
+  };
+  std::vector<double> x(64, 0.3), u(96, 3), y(64), z(96);
+  void *args[] = {x.data(), u.data(), y.data(), z.data()};
+  double expected = std::tanh(0.3);
+  for (int i = 0; i < kOps; ++i)
+    expected = std::tanh(expected + 0.3);
+  for (int turn = 0; turn < 2; ++turn) {
+    Program many = program(&cache, false);
+    EXPECT_TRUE(many->callsMath);
+    ASSERT_EQ(many->run(args), 0);
+    EXPECT_NEAR(y[0], expected, 1e-14);
+    EXPECT_EQ(z[95], 9);
+    EXPECT_EQ(cache.use().kernels, 1u); // the product alone
+    EXPECT_EQ(cache.use().found, turn);
+  }
+  EXPECT_FALSE(compiled(&cache, "few", "%y = wg.tanh %x : T")->callsMath);
 }

@@ -1,6 +1,11 @@
 // Every expansion against libm in higher precision: all exponents, all special values, all targets of this machine.
 #include "Compiled.h"
 
+#include "codegen/emit/VectorMath.h"
+#include "runtime/ThreadPool.h"
+
+#include "mlir/IR/Verifier.h"
+
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -9,6 +14,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <thread>
 
 namespace wg::codegen {
 namespace {
@@ -115,14 +121,12 @@ void check(const Target &target, Wide (*Function::*reference)(Wide), const char 
     text += mapText(f.op + 5 + std::string("_vector"), f.op, element, target.lanes(sizeof(T)));
     text += mapText(f.op + 5 + std::string("_scalar"), f.op, element, 1);
   }
-  // With so many other ops beside them the vectors' are functions that are called.
-  std::string many = std::string("func.func @many(%x: ") + element + ") -> " + element +
-                     " {\n  %r0 = math.rsqrt %x : " + element + "\n";
-  for (int i = 0; i < 1000; ++i)
-    many += "  %r" + std::to_string(i + 1) + " = math.rsqrt %r" + std::to_string(i) + " : " + element + "\n";
-  many += std::string("  return %r1000 : ") + element + "\n}\n";
-  auto module = compiled(text, target), calling = compiled(text + many, target);
-  ASSERT_TRUE(module && calling);
+  auto module = compiled(text, target);
+  auto calls = lowered(text, target, /*callMath=*/true);
+  ASSERT_TRUE(module && calls);
+  std::string exp = "math.exp." + std::to_string(target.lanes(sizeof(T))) + "x" + element;
+  EXPECT_TRUE(calls->lookupSymbol(exp) && calls->lookupSymbol(exp)->hasAttr(kMathFunctionAttr));
+  auto calling = std::move(*jit(*calls, target, {}));
   for (const Function &f : kFunctions) {
     module->lookup<Map>(f.op + 5 + std::string("_vector"))(x.data(), byVector.data(), x.size());
     module->lookup<Map>(f.op + 5 + std::string("_scalar"))(x.data(), byScalar.data(), x.size());
@@ -143,6 +147,51 @@ void check(const Target &target, Wide (*Function::*reference)(Wide), const char 
                         << static_cast<double>((f.*reference)(x[at]));
     EXPECT_EQ(differences, 0u) << f.op << " " << element << " on " << target.cpu << ": lanes differ from the scalar";
   }
+}
+
+/// Copies where there are few, calls of one function where there are many; whose name is its own.
+TEST(VectorMathTest, ManyOpsCallOneFunction) {
+  auto text = [](int ops, const std::string &rest) {
+    std::string body;
+    for (int i = 0; i < ops; ++i)
+      body += "  %x" + std::to_string(i + 1) + " = math.exp %x" + std::to_string(i) + " : vector<8xf64>\n";
+    return rest + "func.func @f(%x0: vector<8xf64>) -> vector<8xf64> {\n" + body + "  return %x" + std::to_string(ops) +
+           " : vector<8xf64>\n}\n";
+  };
+  Target target = runnableTargets().back();
+  EXPECT_FALSE(lowered(text(256, ""), target)->lookupSymbol("math.exp.8xf64"));
+  EXPECT_TRUE(lowered(text(257, ""), target)->lookupSymbol("math.exp.8xf64"));
+  auto module =
+      lowered(text(257, "func.func private @\"math.exp.8xf64\"(%x: f64) -> f64 {\n  return %x : f64\n}\n"), target);
+  ASSERT_TRUE(module && module->lookupSymbol("math.exp.8xf64_"));
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
+}
+
+/// What goes wrong on several threads is said as by one: in the order of the functions, to whom listens on the caller's.
+TEST(VectorMathTest, ErrorsOfManyFunctionsHaveTheirOrder) {
+  std::string text;
+  for (int f = 0; f < 12; ++f) {
+    text += "func.func @f" + std::to_string(f) + "(%x0: i64) -> i64 {\n";
+    for (int i = 0; i < 1500; ++i)
+      text += "  %x" + std::to_string(i + 1) + " = arith.addi %x" + std::to_string(i) + ", %x0 : i64\n";
+    text += "  %bad = arith.constant dense<" + std::to_string(f) + "> : tensor<4xi64>\n  return %x1500 : i64\n}\n";
+  }
+  int before = runtime::numThreads();
+  for (int threads : {1, 4}) {
+    runtime::setNumThreads(threads);
+    for (int turn = 0; turn < 3; ++turn) {
+      std::vector<unsigned> lines;
+      mlir::ScopedDiagnosticHandler handler(&context(), [&, here = std::this_thread::get_id()](auto &diagnostic) {
+        EXPECT_EQ(std::this_thread::get_id(), here);
+        lines.push_back(llvm::cast<mlir::FileLineColLoc>(diagnostic.getLocation()).getLine());
+        return mlir::success();
+      });
+      EXPECT_FALSE(lowered(text, Target::host()));
+      ASSERT_FALSE(lines.empty());
+      EXPECT_EQ(lines[0], 1502u); // of the first function
+    }
+  }
+  runtime::setNumThreads(before);
 }
 
 TEST(VectorMathTest, F32IsWithin4UlpOnEveryTarget) {

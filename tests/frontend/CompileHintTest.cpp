@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 using namespace wg;
 using wg::tests::matrix;
@@ -33,4 +34,17 @@ TEST(CompileHintTest, SaysWhatIsCompiledForWhichCallAndWhereItIs) {
   testing::internal::CaptureStderr();
   f(x, w);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+/// In a process of its own: a small program is compiled and run by the thread that calls it.
+TEST(CompileHintTest, SmallProgramsStartNoThreads) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("WENGERT_NUM_THREADS", "8", 1); // what set_num_threads sets, it starts
+        wg::function("f", [](const Tensor &x) { return reduce_sum(exp(x), 0) + matmul(x, x); })(matrix(7, 7));
+        auto threads = std::filesystem::directory_iterator("/proc/self/task");
+        std::exit(std::distance(begin(threads), end(threads)) == 1 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }

@@ -1,6 +1,8 @@
 // A profile: counts that equal those made by hand, times, and nothing that it changes.
 #include "tests/frontend/Support.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -289,6 +291,32 @@ TEST(Profile, LimitsThatCannotBeKeptAreMeasuredAgain) {
   EXPECT_GT(f.profile(ones({100})).kernels.at(0).peak_flops, 0);
   known ? setenv("XDG_CACHE_HOME", before.c_str(), 1) : unsetenv("XDG_CACHE_HOME");
   std::filesystem::remove(folder);
+}
+
+/// Limits that were measured while the machine did something else say less than what a kernel does.
+TEST(Profile, LimitsThatAreExceededAreRaised) {
+  const char *known = std::getenv("XDG_CACHE_HOME");
+  std::string before = known ? known : "";
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("wengert_limits_" + std::to_string(getpid()));
+  setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+  Tensor a = ones({256, 256});
+  auto f = wg::function("f", [](const Tensor &a) { return matmul(a, a); });
+  f.profile(a);
+  // The file says a thousandth of the truth.
+  std::filesystem::path path = std::filesystem::directory_iterator(folder / "wengert")->path();
+  nlohmann::json json = nlohmann::json::parse(std::ifstream(path));
+  double truth = json["peaks"][0]["one"];
+  for (auto &peak : json["peaks"])
+    peak["one"] = peak["all"] = truth / 1000;
+  std::ofstream(path) << json;
+  KernelProfile kernel = f.profile(a).kernels.at(0);
+  EXPECT_GT(kernel.peak_flops, 1e9 * truth / 100);
+  EXPECT_LT(kernel.flops_per_second(), 1.5 * kernel.peak_flops);
+  json = nlohmann::json::parse(std::ifstream(path));
+  EXPECT_GT(double(json["peaks"][0]["one"]), truth / 100);
+  known ? setenv("XDG_CACHE_HOME", before.c_str(), 1) : unsetenv("XDG_CACHE_HOME");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Profile, Table) {
