@@ -16,7 +16,8 @@ void registerLoweredDialects(mlir::DialectRegistry &registry);
 
 /// Lowers `module` in place. Before: func, scf, cf, arith, math, vector, index, ub and the pointer ops of the llvm
 /// dialect, no memref or tensor. After: the llvm dialect only; private functions with a body have internal linkage.
-/// `callMath` is expandMath's. With the environment variable WENGERT_VERIFY=1 the module is verified between the stages.
+/// `callMath` is expandMath's. With the environment variable WENGERT_VERIFY=1 the module is verified between the
+/// stages.
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module, const Target &target, bool callMath = false);
 
 } // namespace wg::codegen

@@ -77,8 +77,8 @@ struct PassConfig : TargetPassConfig {
 
 /// LLVM's passes from IR to machine code, without some that cost more than they give:
 /// - its schedulers of instructions: the emitters write what is independent side by side, and these CPUs reorder;
-/// - its passes over IR that optimise (strength reduction of loops above all): addresses are a base and one multiple of a
-///   counter. What lowers IR runs. Nothing here throws, so nothing prepares for exceptions either.
+/// - its passes over IR that optimise (strength reduction of loops above all): addresses are a base and one multiple of
+///   a counter. What lowers IR runs. Nothing here throws, so nothing prepares for exceptions either.
 /// The steps of bench/ run as fast without, step b's products faster, and machine code is made in a third less time.
 /// True on failure, as LLVM's functions have it.
 static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passes, raw_pwrite_stream &out,

@@ -482,8 +482,8 @@ StringRef libraryName(Operation *op) {
 
 } // namespace
 
-/// From so many expansions on, each is a function of its own and not a copy in every kernel. A copy takes LLVM some 2 ms,
-/// a call a fifth of the time of what it computes.
+/// From so many expansions on, each is a function of its own and not a copy in every kernel. A copy takes LLVM some
+/// 2 ms, a call a fifth of the time of what it computes.
 static constexpr int64_t kMostCopies = 256;
 
 namespace {

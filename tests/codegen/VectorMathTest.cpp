@@ -167,7 +167,7 @@ TEST(VectorMathTest, ManyOpsCallOneFunction) {
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
 }
 
-/// What goes wrong on several threads is said as by one: in the order of the functions, to whom listens on the caller's.
+/// What goes wrong on several threads is said as by one: in the order of the functions, to who listens on the caller's.
 TEST(VectorMathTest, ErrorsOfManyFunctionsHaveTheirOrder) {
   std::string text;
   for (int f = 0; f < 12; ++f) {
