@@ -14,7 +14,6 @@
 #include "runtime/abi.h"
 #include "runtime/io/File.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
