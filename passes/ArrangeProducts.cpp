@@ -48,6 +48,16 @@ ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.get
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
+/// The pages of `other` that are read by turns where `walked` is read in its order: one for each place of the innermost
+/// letter that lies elsewhere in `other`.
+int64_t pagesAcross(const DenseMap<char, int64_t> &sizes, StringRef walked, StringRef other) {
+  while (!walked.empty() && walked.back() == other.back()) {
+    walked = walked.drop_back();
+    other = other.drop_back();
+  }
+  return walked.empty() ? 1 : sizes.lookup(walked.back());
+}
+
 /// The product as broadcast, mul and reduce_sum. An axis of size 1 is none.
 void writeAsSum(ir::ContractOp op) {
   OpBuilder builder(op);
@@ -65,8 +75,11 @@ void writeAsSum(ir::ContractOp op) {
   std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()),
               c = wide(op.getC(), op.lettersOfC());
   auto contains = [](StringRef letters, char l) { return letters.contains(l); };
-  // The iteration space lies as the operand that has every letter.
+  // The iteration space lies as the operand that has every letter. If both have, one is read across: in as few pages
+  // at a time as may be, unless the result, which then lies across too, is large.
   std::string space = llvm::all_of(b, [&](char l) { return contains(a, l); }) ? a : b;
+  if (a.size() == b.size() && pagesAcross(sizes, a, b) > 4 * pagesAcross(sizes, b, a) && c.size() < a.size())
+    space = b;
   auto shapeBy = [&](StringRef letters) {
     SmallVector<int64_t> shape;
     for (char l : letters)
@@ -277,7 +290,10 @@ public:
     cycles += apart(a, letters.batch, &Letter::a, rowsM * terms) +
               apart(b, letters.batch, &Letter::b, rowsN * double(lane.size) * terms);
     // Loads wait while there is arithmetic to do, but not for all of it.
+    // A single row's operand is read once, a tile's few columns at a time, each line from a page of its own.
     double moved = cyclesOf((elements(a) + elements(b) + elements(order.c)) * elementBytes);
+    if (rowsM == 1 && !alongBatch)
+      moved += cyclesOf(elements(b) * elementBytes);
     return std::max(cycles, moved) + std::min(cycles, moved) / 2;
   }
 

@@ -7,8 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -172,14 +173,19 @@ Profile detail::profile(ConcreteState &concrete, std::span<const Arguments::Leaf
     profile.kernels.push_back(std::move(kernel));
   }
   // More than the machine can do: then the machine was not idle when its limits were measured. A second
-  // each, so three times a process.
-  static std::atomic<int> raises = 0;
+  // each, so three times a process and file of limits.
+  static std::mutex counting;
+  static std::map<std::string, int> raises;
+  auto mayRaise = [&] {
+    std::lock_guard lock(counting);
+    return ++raises[runtime::limitsFile()] <= 3;
+  };
   auto isBeyond = [](const KernelProfile &kernel) {
     auto exceeds = [&](double rate, double most) { return kernel.seconds > 1e-6 && most > 0 && rate > kBeyond * most; };
     return exceeds(kernel.flops_per_second(), kernel.peak_flops) ||
            exceeds(kernel.bytes_per_second(), kernel.peak_bytes);
   };
-  if (std::any_of(profile.kernels.begin(), profile.kernels.end(), isBeyond) && raises.fetch_add(1) < 3) {
+  if (std::any_of(profile.kernels.begin(), profile.kernels.end(), isBeyond) && mayRaise()) {
     limits = runtime::raiseLimits();
     for (size_t i = 0; i < profile.kernels.size(); ++i)
       addLimits(profile.kernels[i], executable->kernels[i].compute, limits);
