@@ -30,7 +30,6 @@ public:
     return symbolsOf(from).lookup<mlir::func::FuncOp>(name);
   }
 
-protected:
   mlir::SymbolTable &symbolsOf(mlir::Operation *from);
   /// Whether all that the function calls is there, and does not call itself.
   mlir::LogicalResult check(mlir::func::FuncOp function);

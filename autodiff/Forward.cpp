@@ -1,5 +1,6 @@
 #include "autodiff/Forward.h"
 
+#include "autodiff/Bodies.h"
 #include "autodiff/Calls.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
@@ -118,6 +119,8 @@ private:
   LogicalResult step(Operation *op);
   LogicalResult stepCall(ActiveCall active);
   LogicalResult stepByTangent(ir::CallOp call, Location loc);
+  LogicalResult stepBodies(Operation *op, SmallVector<Value> tangents);
+  void follow(Operation *before, Operation *after);
   std::string whyNone(Value target) const;
 
   OpBuilder &b_;
@@ -145,10 +148,54 @@ LogicalResult Forward::step(Operation *op) {
     return success();
   if (auto call = dyn_cast<ir::CallOp>(op))
     return stepByTangent(call, tangentLoc(op));
+  if (isa<ir::WithBodies>(op))
+    return stepBodies(op, tangents);
   FailureOr<Value> tangent = jvp(op, b_, tangentLoc(op), tangents);
   if (succeeded(tangent) && *tangent)
     add(op->getResult(0), *tangent);
   return success(succeeded(tangent));
+}
+
+/// What is known of the results of an op is known of those of what takes its place, which has them first.
+void Forward::follow(Operation *before, Operation *after) {
+  for (auto [old, value] : llvm::zip(before->getResults(), after->getResults())) {
+    llvm::replace(targets_, Value(old), Value(value));
+    llvm::replace(sources_, Value(old), Value(value));
+    llvm::replace(given_, Value(old), Value(value));
+    for (auto &[primal, tangent] : tangents_)
+      if (tangent == old)
+        tangent = value;
+    if (Value tangent = tangents_.lookup(old)) {
+      tangents_.erase(old);
+      tangents_[value] = tangent;
+    }
+  }
+  activity_.replace(before, after);
+}
+
+/// A condition or a loop.
+LogicalResult Forward::stepBodies(Operation *op, SmallVector<Value> tangents) {
+  auto replace = [&](Operation *before, Operation *after) {
+    for (auto [old, value] : llvm::zip(before->getResults(), after->getResults())) {
+      old.replaceAllUsesWith(value);
+      llvm::replace(tangents, Value(old), Value(value));
+    }
+    follow(before, after);
+    if (options_.replaced)
+      options_.replaced(before, after);
+    before->erase();
+  };
+  auto isActive = [&](Value value) { return activity_.isActive(value); };
+  LinearRequest request{b_, tangentLoc(op), pairs_, isActive, replace, tangents};
+  auto loop = dyn_cast<ir::LoopOp>(op);
+  FailureOr<LinearPart> made =
+      loop ? linearPart(loop, Mode::forward, request) : linearPart(cast<ir::CondOp>(op), Mode::forward, request);
+  if (failed(made))
+    return failure();
+  for (auto [result, tangent] : llvm::zip(made->op->getResults(), made->values))
+    if (tangent)
+      add(result, tangent);
+  return success();
 }
 
 /// A call becomes one of its forward function, in its place, and one of the linear part.
@@ -162,21 +209,8 @@ LogicalResult Forward::stepCall(ActiveCall active) {
   FunctionPair pair = pairs_.take(active.callee, active.arguments, active.results);
   Operation *call = active.op;
   const unsigned numResults = active.callee.getNumResults();
-  active.op = replaceByForward(active.op, pair.forward, numResults, options_.replaced, [&](Operation *made) {
-    for (auto [before, after] : llvm::zip(call->getResults().take_front(numResults), made->getResults())) {
-      llvm::replace(targets_, Value(before), Value(after));
-      llvm::replace(sources_, Value(before), Value(after));
-      llvm::replace(given_, Value(before), Value(after));
-      for (auto &[primal, tangent] : tangents_)
-        if (tangent == before)
-          tangent = after;
-      if (Value tangent = tangents_.lookup(before)) {
-        tangents_.erase(before);
-        tangents_[after] = tangent;
-      }
-    }
-    activity_.replace(call, made);
-  });
+  active.op = replaceByForward(active.op, pair.forward, numResults, options_.replaced,
+                               [&](Operation *made) { follow(call, made); });
   SmallVector<Value> operands = residualsAt(active.op, active.callee.getNumResults(), pair);
   for (unsigned argument : active.arguments)
     operands.push_back(tangents_.lookup(active.op.getOperand(argument)));

@@ -1,5 +1,6 @@
 #include "autodiff/Reverse.h"
 
+#include "autodiff/Bodies.h"
 #include "autodiff/Calls.h"
 #include "autodiff/Cotangents.h"
 #include "ir/Bridge.h"
@@ -30,6 +31,8 @@ private:
   FailureOr<ir::Cotangents> adjointOf(Operation *op);
   ir::Cotangents adjointOfCall(const ActiveCall &active, const FunctionPair &pair, Location loc);
   FailureOr<ir::Cotangents> adjointByVjp(ir::CallOp call, Location loc);
+  FailureOr<std::pair<Operation *, ir::Cotangents>> adjointOfBodies(Operation *op);
+  void follow(Operation *before, Operation *after);
   LogicalResult sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc);
   std::string whyMissing(Value source) const;
 
@@ -62,24 +65,28 @@ LogicalResult Reverse::prepareCalls() {
   return success();
 }
 
+/// What is known of the results of an op is known of those of what takes its place, which has them first.
+void Reverse::follow(Operation *before, Operation *after) {
+  for (auto [old, value] : llvm::zip(before->getResults(), after->getResults())) {
+    cotangents_.replace(old, value);
+    for (auto &[operand, reason] : missing_)
+      if (operand == old)
+        operand = value;
+    llvm::replace(targets_, Value(old), Value(value));
+    llvm::replace(sources_, Value(old), Value(value));
+    llvm::replace(seeds_, Value(old), Value(value));
+  }
+  activity_.replace(before, after);
+}
+
 ir::CallOp Reverse::replaceCall(ActiveCall active, bool certify) {
   FunctionPair pair = pairs_.take(active.callee, active.arguments, active.results);
   if (certify)
     llvm::append_range(certificate_, pair.certificate);
   Operation *call = active.op;
   const unsigned numResults = active.callee.getNumResults();
-  active.op = replaceByForward(active.op, pair.forward, numResults, options_.replaced, [&](Operation *made) {
-    for (auto [before, after] : llvm::zip(call->getResults().take_front(numResults), made->getResults())) {
-      cotangents_.replace(before, after);
-      for (auto &[operand, reason] : missing_)
-        if (operand == before)
-          operand = after;
-      llvm::replace(targets_, Value(before), Value(after));
-      llvm::replace(sources_, Value(before), Value(after));
-      llvm::replace(seeds_, Value(before), Value(after));
-    }
-    activity_.replace(call, made);
-  });
+  active.op = replaceByForward(active.op, pair.forward, numResults, options_.replaced,
+                               [&](Operation *made) { follow(call, made); });
   ir::CallOp forward = active.op;
   calls_[forward] = {std::move(active), std::move(pair)};
   return forward;
@@ -186,6 +193,39 @@ FailureOr<ir::Cotangents> Reverse::adjointOf(Operation *op) {
   return ir::vjp(op, b_, loc, cotangents_.lookup(op->getResult(0)));
 }
 
+/// A condition or a loop: what takes its place in the program, and the cotangents of its operands.
+FailureOr<std::pair<Operation *, ir::Cotangents>> Reverse::adjointOfBodies(Operation *op) {
+  SmallVector<Value> seeds;
+  for (Value result : op->getResults())
+    seeds.push_back(cotangents_.lookup(result));
+  auto replace = [&](Operation *before, Operation *after) {
+    for (auto [old, value] : llvm::zip(before->getResults(), after->getResults())) {
+      old.replaceAllUsesWith(value);
+      llvm::replace(seeds, Value(old), Value(value));
+    }
+    follow(before, after);
+    if (options_.replaced)
+      options_.replaced(before, after);
+    before->erase();
+  };
+  auto isActive = [&](Value value) { return activity_.isActive(value); };
+  LinearRequest request{b_, adjointLoc(op), pairs_, isActive, replace, seeds};
+  auto loop = dyn_cast<ir::LoopOp>(op);
+  FailureOr<LinearPart> made =
+      loop ? linearPart(loop, Mode::reverse, request) : linearPart(cast<ir::CondOp>(op), Mode::reverse, request);
+  if (failed(made))
+    return failure();
+  llvm::append_range(certificate_, made->certificate);
+  for (auto [operand, cotangent] : llvm::zip_equal(made->op->getOperands(), made->values))
+    if (!cotangent && activity_.isActive(operand)) {
+      std::string where = ir::whereOf(made->op->getLoc());
+      missing_.push_back({operand, "no path: the " + made->op->getName().stripDialect().str() +
+                                       (where.empty() ? where : " (" + where + ")") +
+                                       " computes nothing from it that the target depends on"});
+    }
+  return std::pair(made->op, ir::Cotangents(made->values));
+}
+
 /// Adds the cotangents of the operands that take part, each in its operand's type: two that meet in a sum are then of
 /// one type, whatever sizes their rules knew.
 LogicalResult Reverse::sweepInto(Operation *op, ArrayRef<Value> adjoint, Location loc) {
@@ -235,9 +275,16 @@ FailureOr<Gradients> Reverse::run() {
     cotangents_.add(target, *weight, loc_);
   }
   // Reverse order: every use of a value is seen before its definition, so its cotangent is complete.
-  for (Operation *op : llvm::reverse(activity_.ops())) {
+  SmallVector<Operation *> ops(activity_.ops());
+  for (Operation *op : llvm::reverse(ops)) {
     if (llvm::none_of(op->getResults(), [&](Value result) { return cotangents_.lookup(result) != nullptr; }))
       continue;
+    if (isa<ir::WithBodies>(op) && !isa<ir::CallOp>(op)) {
+      auto adjoint = adjointOfBodies(op);
+      if (failed(adjoint) || failed(sweepInto(adjoint->first, adjoint->second, adjointLoc(adjoint->first))))
+        return failure();
+      continue;
+    }
     FailureOr<Operation *> ready = withoutZeros(op);
     if (failed(ready))
       return failure();

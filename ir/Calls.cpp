@@ -12,7 +12,7 @@ namespace {
 /// A function whose callees are being visited.
 struct Visit {
   func::FuncOp function;
-  SmallVector<CallOp> calls;
+  SmallVector<std::pair<Operation *, FlatSymbolRefAttr>> calls; ///< what runs a function, and which
   size_t next = 0;
   int64_t ops = 0; ///< its own
 };
@@ -23,8 +23,9 @@ static Visit begin(func::FuncOp function) {
   Visit visit{function, {}};
   function.walk([&](Operation *op) {
     ++visit.ops;
-    if (auto call = dyn_cast<CallOp>(op))
-      visit.calls.push_back(call);
+    if (auto withBodies = dyn_cast<WithBodies>(op))
+      for (FlatSymbolRefAttr name : withBodies.bodyNames())
+        visit.calls.push_back({op, name});
   });
   return visit;
 }
@@ -34,19 +35,22 @@ void forgetDerived(func::FuncOp function) {
   function->removeAttr(kBatchesAttr);
 }
 
-LogicalResult checkCallee(CallOp call, func::FuncOp callee) {
+LogicalResult checkCallee(Operation *call, FlatSymbolRefAttr name, func::FuncOp callee) {
   if (!callee)
-    return call.emitOpError("calls @") << call.getCallee() << ", which is not a function of this module";
+    return call->emitOpError("calls @") << name.getValue() << ", which is not a function of this module";
   if (callee.isDeclaration() ||
       (callee.getBody().hasOneBlock() && isa<func::ReturnOp>(callee.getBody().front().getTerminator())))
     return success();
-  return call.emitOpError("calls @") << call.getCallee()
-                                     << ", which has several blocks; a program is one block of wg ops";
+  return call->emitOpError("calls @") << name.getValue()
+                                      << ", which has several blocks; a program is one block of wg ops";
 }
+
+LogicalResult checkCallee(CallOp call, func::FuncOp callee) { return checkCallee(call, call.getCalleeAttr(), callee); }
 
 FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const SymbolTable &symbols) {
   constexpr int64_t kOpen = -1;
   DenseMap<Operation *, int64_t> opsOf; // with those of its callees; kOpen while they are being visited
+  DenseMap<Operation *, int> nested;    // conditions and loops in one another
   SmallVector<func::FuncOp> order;
   SmallVector<Visit> path; // explicit: calls may nest deeper than a thread's stack
   auto enter = [&](func::FuncOp function) {
@@ -58,26 +62,36 @@ FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const Symbo
     Visit &visit = path.back();
     if (visit.next == visit.calls.size()) {
       int64_t ops = visit.ops;
-      for (CallOp call : visit.calls)
-        ops = llvm::AddOverflow(ops, opsOf.lookup(symbols.lookup(call.getCallee())), ops) ? INT64_MAX : ops;
+      int &depth = nested[visit.function];
+      for (auto [call, name] : visit.calls)
+        depth = std::max(depth, nested.lookup(symbols.lookup(name.getAttr())) + !isa<CallOp>(call));
+      for (auto [call, name] : visit.calls)
+        ops = llvm::AddOverflow(ops, opsOf.lookup(symbols.lookup(name.getAttr())), ops) ? INT64_MAX : ops;
       opsOf[visit.function] = ops;
       order.push_back(visit.function);
       path.pop_back();
       continue;
     }
-    CallOp call = visit.calls[visit.next++];
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (failed(checkCallee(call, callee)))
+    auto [call, name] = visit.calls[visit.next++];
+    auto callee = symbols.lookup<func::FuncOp>(name.getAttr());
+    if (failed(checkCallee(call, name, callee)))
       return failure();
     auto known = opsOf.find(callee);
     if (known == opsOf.end()) {
       enter(callee);
     } else if (known->second == kOpen) {
-      InFlightDiagnostic diagnostic = call.emitOpError("calls @")
-                                      << call.getCallee() << ", which calls it: a function cannot call itself";
+      InFlightDiagnostic diagnostic = call->emitOpError("calls @")
+                                      << name.getValue() << ", which calls it: a function cannot call itself";
       diagnostic.attachNote() << "try: write the recursion out, one function for each depth";
       return diagnostic;
     }
+  }
+  if (nested.lookup(root) > kMostNested) {
+    InFlightDiagnostic diagnostic = root.emitError()
+                                    << "@" << root.getSymName() << " nests " << nested.lookup(root)
+                                    << " conditions and loops in one another; at most " << kMostNested << " can be";
+    diagnostic.attachNote() << "try: nest fewer";
+    return diagnostic;
   }
   if (int64_t ops = opsOf.lookup(root); ops > kMostInlinedOps) {
     InFlightDiagnostic diagnostic = root.emitError() << "@" << root.getSymName() << " has ";

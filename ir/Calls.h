@@ -23,12 +23,18 @@ inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
 /// How many ops a program may have when each function is counted once for each call of it.
 inline constexpr int64_t kMostInlinedOps = int64_t(1) << 22;
 
+/// How deep conditions and loops may be nested in one another.
+inline constexpr int kMostNested = 256;
+
 /// An error at the call unless there is such a function, which is one block that returns, or has no body.
 mlir::LogicalResult checkCallee(CallOp call, mlir::func::FuncOp callee);
+/// The same of one of the functions that `op` runs.
+mlir::LogicalResult checkCallee(mlir::Operation *op, mlir::FlatSymbolRefAttr name, mlir::func::FuncOp callee);
 
 /// All that `root` calls, directly or through others: each function once, after those that it calls itself, and `root`
 /// last. An error at the call if there is no such function, if it calls itself, or if it is not one block that returns;
-/// an error at `root` if it has more than kMostInlinedOps. A function without a body calls nothing.
+/// an error at `root` if it has more than kMostInlinedOps, or nests more than kMostNested. A function without a body
+/// calls nothing.
 mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>> calleesFirst(mlir::func::FuncOp root,
                                                                     const mlir::SymbolTable &symbols);
 

@@ -172,6 +172,21 @@ def WG_Batchable : OpInterface<"Batchable"> {
   ];
 }
 
+def WG_WithBodies : OpInterface<"WithBodies"> {
+  let cppNamespace = "::wg::ir";
+  let description = [{
+    An op that runs functions of its module: calls, conditions, loops. A body is isolated: all that it reads is an operand
+    of the op. Whoever walks over functions (imports, inlining, sizes, order of compilation) knows these ops by this alone.
+  }];
+  let methods = [
+    InterfaceMethod<"The functions that it runs.", "::llvm::SmallVector<::mlir::FlatSymbolRefAttr>", "bodyNames">,
+    InterfaceMethod<"The same functions under other names, or others of their types.", "void", "setBodyNames",
+                    (ins "::llvm::ArrayRef<::mlir::FlatSymbolRefAttr>":$names)>,
+    InterfaceMethod<"The types of the arguments that body `i` is run with. A size may be `?` that its argument knows not.",
+                    "::llvm::SmallVector<::mlir::Type>", "bodyArguments", (ins "unsigned":$i)>,
+  ];
+}
+
 class WG_StatesWhy<string why> : NativeOpTrait<"StatesWhyNotDifferentiable", [], [{
     static ::llvm::StringRef whyNotDifferentiable() { return "}] # why # [{"; }
   }]> {

@@ -5,11 +5,13 @@
 //   %y = wg.call @square(%x)              ->      %y = wg.mul %x, %x
 //
 // Legal because functions are pure and do not call themselves. Each body is copied once for each call of it: kernels
-// form across calls. Linear in the ops that there are afterwards; ir/Calls refuses programs whose calls multiply
-// beyond memory.
+// form across calls. What conditions and loops run stays a function, whose own calls are inlined. Linear in the ops
+// that there are afterwards; ir/Calls refuses programs whose calls multiply beyond memory.
 #include "ir/Build.h"
 #include "ir/Calls.h"
 #include "passes/Passes.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -23,9 +25,24 @@ LogicalResult inlineCalls(func::FuncOp function, bool keepDerivatives) {
   if (failed(ir::calleesFirst(function, symbols)))
     return failure();
   SmallVector<ir::CallOp> waiting;
-  auto await = [&](Operation *root) { root->walk([&](ir::CallOp call) { waiting.push_back(call); }); };
-  await(function);
-  while (!waiting.empty()) {
+  llvm::SetVector<Operation *> bodies; // and the function itself
+  auto await = [&](Operation *root) {
+    root->walk([&](ir::WithBodies op) {
+      if (auto call = dyn_cast<ir::CallOp>(op.getOperation()))
+        waiting.push_back(call);
+      else
+        for (FlatSymbolRefAttr name : op.bodyNames())
+          bodies.insert(symbols.lookup(name.getAttr()));
+    });
+  };
+  bodies.insert(function);
+  size_t begun = 0;
+  auto next = [&] {
+    while (waiting.empty() && begun < bodies.size())
+      await(bodies[begun++]);
+    return !waiting.empty();
+  };
+  while (next()) {
     ir::CallOp call = waiting.pop_back_val();
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
     if (keepDerivatives && callee->hasAttr(ir::kVjpAttr))

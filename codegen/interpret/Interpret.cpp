@@ -46,8 +46,15 @@ namespace {
 /// Appends the ops of a function, inlining as it goes; `slotOf` knows the values in scope.
 class Flattener {
 public:
-  Flattener(Program &program, func::FuncOp function)
-      : program_(program), function_(function), symbols_(function->getParentOfType<ModuleOp>()) {}
+  /// What is known of a module's functions, for all programs that are made of them.
+  struct Shared {
+    explicit Shared(func::FuncOp function) : symbols(function->getParentOfType<ModuleOp>()) {}
+    SymbolTable symbols;
+    DenseMap<Operation *, std::shared_ptr<const Program>> bodies;
+    int depth = 0;
+  };
+  Flattener(Program &program, func::FuncOp function, Shared &shared)
+      : program_(program), function_(function), shared_(shared), symbols_(shared.symbols) {}
 
   LogicalResult run();
 
@@ -61,11 +68,13 @@ private:
   LogicalResult append(Operation &op);
   void row(Operation &op, OpId id);
   void constant(Operation &op, Array value);
+  LogicalResult bodies(ir::WithBodies op);
   void findLastUses();
 
   Program &program_;
   func::FuncOp function_;
-  SymbolTable symbols_;
+  Shared &shared_;
+  SymbolTable &symbols_;
   DenseMap<Value, uint32_t> slotOf_;
   ir::OpenSizes sizes_;
   SmallVector<Open> open_; // explicit: calls may nest deeper than a thread's stack
@@ -150,10 +159,39 @@ LogicalResult Flattener::append(Operation &op) {
   }
   if (auto kernel = dyn_cast<ir::KernelOp>(op))
     return open(*kernel.getBlock(), op), success();
+  if (auto withBodies = dyn_cast<ir::WithBodies>(op))
+    return bodies(withBodies);
   std::optional<OpId> id = ir::opIdOf(&op);
   if (!id || op.getNumRegions() != 0)
     return op.emitOpError("cannot be interpreted: a program is made of wg ops");
   row(op, *id);
+  return success();
+}
+
+/// A row whose bodies are programs of their own.
+LogicalResult Flattener::bodies(ir::WithBodies op) {
+  SmallVector<std::shared_ptr<const Program>> children;
+  for (FlatSymbolRefAttr name : op.bodyNames()) {
+    auto function = symbols_.lookup<func::FuncOp>(name.getAttr());
+    if (function.isDeclaration())
+      return op->emitOpError("runs @") << name.getValue() << ", which has no body";
+    std::shared_ptr<const Program> &child = shared_.bodies[function];
+    if (!child) {
+      ++shared_.depth;
+      auto made = std::make_shared<Program>();
+      if (failed(Flattener(*made, function, shared_).run()))
+        return failure();
+      --shared_.depth;
+      shared_.bodies[function] = made; // `child` may have moved
+      children.push_back(std::move(made));
+    } else {
+      children.push_back(child);
+    }
+  }
+  row(*op, *ir::opIdOf(op));
+  program_.rows.back().firstChild = static_cast<uint32_t>(program_.children.size());
+  program_.rows.back().numChildren = static_cast<uint32_t>(children.size());
+  program_.children.insert(program_.children.end(), children.begin(), children.end());
   return success();
 }
 
@@ -192,11 +230,16 @@ LogicalResult Flattener::run() {
     return function_.emitOpError("has no body to run");
   if (!function_.getBody().hasOneBlock())
     return function_.emitOpError("has several blocks; a program is one block of wg ops");
-  if (failed(ir::calleesFirst(function_, symbols_)))
+  if (shared_.depth == 0 && failed(ir::calleesFirst(function_, symbols_)))
     return failure();
+  for (Type type : function_.getResultTypes())
+    program_.results.push_back(ir::runtimeTypeOf(type));
   for (BlockArgument argument : function_.getArguments()) {
     slotOf_[argument] = next_++;
-    sizes_.argument(argument, argument.getArgNumber());
+    if (shared_.depth == 0)
+      sizes_.argument(argument, argument.getArgNumber());
+    else
+      sizes_.enter(argument, argument); // whatever the sizes come from outside
     program_.inputs.push_back(ir::runtimeTypeOf(argument.getType()));
   }
   uint32_t numInputs = next_;
@@ -234,12 +277,15 @@ LogicalResult Flattener::run() {
 
 FailureOr<Program> flatten(func::FuncOp function) {
   Program program;
-  if (failed(Flattener(program, function).run()))
+  Flattener::Shared shared(function);
+  if (failed(Flattener(program, function, shared).run()))
     return failure();
   return program;
 }
 
 Status Kernels::execute(const Row &row, const OpCall &call, std::span<Array> results) {
+  if (row.numChildren) [[unlikely]]
+    return runBodies(program, row, call, results);
   auto index = static_cast<size_t>(&row - program.rows.data());
   size_t end = index + 1 < program.rows.size() ? program.rows[index + 1].firstOpen : program.open.size();
   std::span<const OpenSize> open = std::span(program.open).subspan(row.firstOpen, end - row.firstOpen);

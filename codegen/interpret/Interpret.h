@@ -1,7 +1,7 @@
 // Programs run op by op: eager mode's engine, and the oracle for everything that is compiled.
 //
 // `flatten` turns a function of wg ops into a flat list of rows over slots, in which calls and kernels have been
-// replaced by their bodies. `run` executes the rows with any engine: the runtime's kernels on arrays, or the front
+// replaced by their bodies; what a condition or a loop runs are programs of their own. `run` executes the rows with any engine: the runtime's kernels on arrays, or the front
 // end's gate on tensors, so that a tape records what runs. An engine has
 //     V constant(const runtime::Array &)                                     a value from a constant of the program
 //     Status execute(const Row &, runtime::OpCallOf<V>, std::span<V> results) one row
@@ -13,6 +13,7 @@
 #include "mlir/Support/LLVM.h"
 
 #include <array>
+#include <memory>
 #include <vector>
 
 namespace wg::codegen {
@@ -24,7 +25,9 @@ struct Row {
   uint32_t numOperands = 0;
   uint32_t numDead = 0;
   uint32_t first = 0;
-  uint32_t firstOpen = 0; ///< of its entries in Program::open
+  uint32_t firstOpen = 0;  ///< of its entries in Program::open
+  uint32_t firstChild = 0; ///< of the bodies that it runs, in Program::children
+  uint32_t numChildren = 0;
   runtime::Attrs attrs;
   runtime::Where where; ///< points into the MLIR context
 };
@@ -37,14 +40,17 @@ struct OpenSize {
   int32_t meets = -1;
 };
 
-/// A straight-line program. Slots hold first the inputs, then the constants, then the rows' results.
+/// Rows that run one after the other; a row may run bodies, which are programs. Slots hold first the inputs, then the
+/// constants, then the rows' results.
 struct Program {
   std::vector<Row> rows;
   std::vector<uint32_t> slots;
   std::vector<runtime::TensorType> inputs; ///< sizes may be dynamic; an index is i64[]
   std::vector<runtime::Array> constants;
   std::vector<uint32_t> outputs;
-  std::vector<OpenSize> open;     ///< row by row, for errors and for what may not be repeated
+  std::vector<runtime::TensorType> results;             ///< of the outputs; sizes may be dynamic
+  std::vector<std::shared_ptr<const Program>> children; ///< bodies of rows; equal ones are one program
+  std::vector<OpenSize> open;                           ///< row by row, for errors and for what may not be repeated
   std::vector<std::string> names; ///< what errors call the inputs, where that is not `argument 0`, ...
   uint32_t numSlots = 0;
 };
@@ -99,6 +105,9 @@ struct Kernels {
   runtime::Array constant(const runtime::Array &array) { return array; }
   runtime::Status execute(const Row &row, const runtime::OpCall &call, std::span<runtime::Array> results);
 };
+/// A row that runs bodies.
+runtime::Status runBodies(const Program &program, const Row &row, const runtime::OpCall &call,
+                          std::span<runtime::Array> results);
 
 /// Checks number and types of the inputs, then runs on the kernels.
 runtime::Result<std::vector<runtime::Array>> interpret(const Program &program, std::span<const runtime::Array> inputs);

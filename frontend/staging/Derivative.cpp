@@ -21,7 +21,10 @@ void makeEntry(ModuleOp module, StringRef entry) {
   llvm::SetVector<Operation *> reached;
   reached.insert(symbols.lookup(entry));
   for (size_t i = 0; i < reached.size(); ++i) {
-    reached[i]->walk([&](ir::CallOp call) { reached.insert(symbols.lookup(call.getCallee())); });
+    reached[i]->walk([&](ir::WithBodies op) {
+      for (FlatSymbolRefAttr name : op.bodyNames())
+        reached.insert(symbols.lookup(name.getAttr()));
+    });
     if (auto vjp = reached[i]->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr))
       reached.insert(symbols.lookup(vjp.getValue()));
   }

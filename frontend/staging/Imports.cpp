@@ -34,8 +34,12 @@ func::FuncOp Imports::copyOf(func::FuncOp function, const Identities &identities
   SymbolTable from(function->getParentOfType<ModuleOp>());
   for (size_t i = 0; i < fresh.size(); ++i) {
     func::FuncOp copy = fresh[i].second; // `place` may move the list
-    copy.walk(
-        [&](ir::CallOp call) { call.setCallee(place(from.lookup<func::FuncOp>(call.getCallee())).getSymName()); });
+    copy.walk([&](ir::WithBodies op) {
+      SmallVector<FlatSymbolRefAttr> names;
+      for (FlatSymbolRefAttr name : op.bodyNames())
+        names.push_back(FlatSymbolRefAttr::get(place(from.lookup<func::FuncOp>(name.getAttr())).getSymNameAttr()));
+      op.setBodyNames(names);
+    });
     if (auto vjp = copy->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr))
       copy->setAttr(ir::kVjpAttr,
                     FlatSymbolRefAttr::get(place(from.lookup<func::FuncOp>(vjp.getValue())).getSymNameAttr()));

@@ -311,6 +311,17 @@ std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, cons
   return results;
 }
 
+std::vector<Tensor> Trace::add(llvm::function_ref<Operation *(OpBuilder &, Location, SymbolTable &, Imports &)> build,
+                               const Where &where) {
+  ir::Working working;
+  Operation *op = build(builder_, locationOf(where), symbols_, imports_);
+  record(op);
+  std::vector<Tensor> results;
+  for (Value result : op->getResults())
+    results.push_back(tensorOf(result, where));
+  return results;
+}
+
 /// func @gradient_hook(x, inputs...) { return x }, whose derivative is
 /// func @gradient_hook_vjp(x, inputs..., y, ct) { return call @hook(ct, inputs...) }: what the hook reads comes in
 /// where it is written, as its gradient may be taken in another function.

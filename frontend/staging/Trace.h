@@ -64,6 +64,10 @@ public:
   /// x, whose cotangent goes through `hook`, a traced function whose input `place` takes it; `operands` are its inputs,
   /// with x in that place.
   Tensor hook(const Code &hook, size_t place, llvm::ArrayRef<mlir::Value> operands, const Where &where);
+  /// One op at the end of what is traced, by `build`, which may add functions to the module: its results.
+  std::vector<Tensor>
+  add(llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, mlir::Location, mlir::SymbolTable &, Imports &)> build,
+      const Where &where);
   /// The value of a tensor in this trace; a tensor from outside becomes an input.
   mlir::Value valueOf(const Tensor &tensor, const char *op, const Where &where);
   Tensor tensorOf(mlir::Value value, const Where &where);

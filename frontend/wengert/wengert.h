@@ -3,6 +3,7 @@
 
 #include <wengert/Check.h>
 #include <wengert/CheckGradients.h>
+#include <wengert/Control.h>
 #include <wengert/DLPack.h>
 #include <wengert/Error.h>
 #include <wengert/ForwardAccumulator.h>

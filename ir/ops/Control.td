@@ -1,4 +1,4 @@
-//===- Control.td - programs within programs: call, kernel ---------------------------------------------===//
+//===- Control.td - programs within programs: call, cond, loop, kernel ---------------------------------------------===//
 #ifndef WG_OPS_CONTROL_TD
 #define WG_OPS_CONTROL_TD
 
@@ -7,7 +7,9 @@ include "mlir/Interfaces/CallInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-def WG_CallOp : WG_Op<"call", "the results of a function", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def WG_HasBodies : DeclareOpInterfaceMethods<WG_WithBodies>;
+
+def WG_CallOp : WG_Op<"call", "the results of a function", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>, WG_HasBodies]> {
   let description = [{
     Calls a function of the module. Its derivative is made by the engine: the callee becomes a pair, a forward function that also
     returns residuals and a backward function that reads them. Example: `%y = wg.call @f(%x) : (tensor<3xf32>) -> tensor<3xf32>`
@@ -16,6 +18,50 @@ def WG_CallOp : WG_Op<"call", "the results of a function", [Pure, DeclareOpInter
   let results = (outs Variadic<WG_Value>);
   let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, results)";
   let publicFunction = 0;
+}
+
+def WG_CondOp : WG_Op<"cond", "the results of the branch that a selector names", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>, WG_HasBodies]> {
+  let description = [{
+    Runs one of its branches, functions of one type, on the operands. The selector is a scalar: a bool, false for the first of two branches
+    and true for the second; or an integer, which counts as the nearest number of a branch. Only the branch that is taken runs.
+    Example: `%y = wg.cond %p of [@otherwise, @then] (%x) : tensor<i1>, (tensor<3xf32>) -> tensor<3xf32>`
+  }];
+  let arguments = (ins WG_Value:$selector, FlatSymbolRefArrayAttr:$branches, Variadic<WG_Value>:$inputs);
+  let results = (outs Variadic<WG_Value>);
+  let assemblyFormat = "$selector `of` $branches `(` $inputs `)` attr-dict `:` type($selector) `,` functional-type($inputs, results)";
+  let publicFunction = 0;
+  let hasVerifier = 1;
+}
+
+def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>, WG_HasBodies]> {
+  let description = [{
+    Operands, in this order: `limit` (i64[], where `limited`), the first `carried` values, `scanned` tensors, and invariants. Turn i runs the first
+    function on the carried values, row i of each scanned tensor, and the invariants; it returns the next carried values, and more: these are the
+    rows i of the stacked results. The second function, if there is one, is asked before each turn, of the carried values and the invariants,
+    whether there is one: a bool scalar. There are `length` turns at most (-1: as many as the scanned tensors have rows, or no limit), and `limit`
+    turns at most. `reversed`: from the last turn's row to row 0. Results: the carried values after the last turn; where there is a condition, the
+    number of turns (i64[]); the stacked results, zeros in rows that no turn gave (of `length` rows; without one, of as many rows as there were
+    turns). A loop with a condition is not reversed. Example, a running sum: `%s, %sums = wg.loop [@add] (%zero, %xs) {carried = 1, scanned = 1, length = 5}
+    : (tensor<f32>, tensor<5xf32>) -> (tensor<f32>, tensor<5xf32>)`
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$bodies, I64Attr:$carried, DefaultValuedAttr<I64Attr, "0">:$scanned,
+                       DefaultValuedAttr<I64Attr, "-1">:$length, DefaultValuedAttr<BoolAttr, "false">:$limited,
+                       DefaultValuedAttr<BoolAttr, "false">:$reversed, Variadic<WG_Value>:$operands);
+  let results = (outs Variadic<WG_Value>);
+  let assemblyFormat = "$bodies `(` $operands `)` attr-dict `:` functional-type($operands, results)";
+  let publicFunction = 0;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool hasCondition() { return getBodies().size() > 1; }
+    ::mlir::Value getLimit() { return getLimited() ? getOperands()[0] : ::mlir::Value(); }
+    ::mlir::OperandRange getInits() { return getOperands().slice(getLimited(), getCarried()); }
+    ::mlir::OperandRange getXs() { return getOperands().slice(getLimited() + getCarried(), getScanned()); }
+    ::mlir::OperandRange getInvariants() { return getOperands().drop_front(getLimited() + getCarried() + getScanned()); }
+    ::mlir::ResultRange getFinals() { return (*this)->getResults().take_front(getCarried()); }
+    ::mlir::ResultRange getStacked() { return (*this)->getResults().drop_front(getCarried() + hasCondition()); }
+    /// The number of turns that there were; null without a condition.
+    ::mlir::Value getTurns() { return hasCondition() ? (*this)->getResult(getCarried()) : ::mlir::Value(); }
+  }];
 }
 
 def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, ReturnLike, ParentOneOf<["KernelOp"]>]> {

@@ -428,7 +428,7 @@ LogicalResult KernelOp::verify() {
   if (TypeRange(yield.getValues().getTypes()) != TypeRange(getResultTypes()))
     return emitOpError("yields ") << yield.getValues().getTypes() << " but has results " << getResultTypes();
   for (Operation &op : getBlock()->without_terminator())
-    if (!isa<WGDialect>(op.getDialect()) || op.getNumRegions() != 0 || isa<CallOp>(op))
+    if (!isa<WGDialect>(op.getDialect()) || op.getNumRegions() != 0 || isa<WithBodies>(op))
       return op.emitOpError("is in a kernel, which holds only wg ops without regions, and no calls");
   // A kernel of sizes `?` becomes loops when they are known.
   auto isStatic = [](Type type) {

@@ -1,0 +1,308 @@
+// Control flow on data: conditions and loops whose path a tensor decides. Eagerly they are the C++ that they look like,
+// and tapes see the ops that ran. In a traced function each branch and each body is traced once and becomes a part of
+// the program: compiling takes time in proportion to the text, not to the turns.
+//
+// Branches and bodies may use whatever C++ sees: tensors and variables from outside, which may be assigned, other
+// functions, further conditions and loops. Derivatives in every mode are conditions and loops again.
+#pragma once
+
+#include <wengert/Function.h>
+#include <wengert/Ops.h>
+#include <wengert/Transforms.h>
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace wg {
+
+struct WhileOptions {
+  /// The most turns; the loop ends after so many. With a limit, what the reverse pass keeps has a known size.
+  /// -1: no limit.
+  int64_t max_steps = -1;
+  bool differentiable = true; ///< false: gradients stop at the results
+};
+
+struct ScanOptions {
+  bool reverse = false; ///< from the last row to the first
+  int64_t length = -1;  ///< the number of turns, needed where nothing is scanned
+};
+
+struct RangeOptions {
+  bool unroll = false; ///< one copy of the body for each turn: for few turns of little work
+};
+
+namespace detail {
+
+/// Whether a function is being traced here.
+WENGERT_API bool isTracing();
+/// The value of a predicate: a bool scalar. Eager.
+WENGERT_API bool truthOf(const char *op, const Tensor &predicate, const Where &where);
+/// Which of `count` branches an integer scalar names: the nearest. Eager.
+WENGERT_API int64_t branchOf(const Tensor &index, int64_t count, const Where &where);
+
+/// In a trace: the branch that the selector names, all without arguments.
+WENGERT_API void traceCond(const char *op, const Tensor &selector, std::span<const Body> branches, Results &results,
+                           const Where &where);
+
+/// A loop to be traced. The body takes the state, then rows; it returns the state, then what is stacked.
+struct TracedLoop {
+  const char *op;
+  Arguments &state;     ///< the tensors at the beginning
+  Arguments &arguments; ///< of the body: the state, then rows, of which only the types count
+  const Body &body;
+  const Body *condition;         ///< takes the state; null: none
+  std::vector<Tensor> xs;        ///< tensors whose rows are scanned
+  const Tensor *limit = nullptr; ///< the number of turns, i64[], where a tensor says it
+  int64_t length = -1;
+  bool reversed = false;
+};
+WENGERT_API void traceLoop(const TracedLoop &loop, Results &results);
+
+/// Checks eagerly what a turn returned against what it was given: the same dtypes and shapes.
+WENGERT_API void checkCarried(const char *op, const std::vector<Tensor> &before, const std::vector<Tensor> &after,
+                              int64_t turn, const Where &where);
+/// The number of rows that all these tensors have, and the loop's length if there are none; errors otherwise.
+WENGERT_API int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where);
+/// x[i], and in a trace a stand-in of its type.
+WENGERT_API Tensor rowOf(const Tensor &x, int64_t i, const Where &where);
+WENGERT_API Tensor rowSpec(const Tensor &x);
+[[noreturn]] WENGERT_API void raiseNegative(const char *op, const char *what, int64_t value, const Where &where);
+
+template <class T> std::vector<Tensor> tensorsOf(const T &tree) {
+  std::vector<Tensor> list;
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::same_as<L, Tensor>)
+      list.push_back(leaf);
+  });
+  return list;
+}
+/// The structure with `f(tensor)` for each tensor.
+template <class T, class F> T mapTensors(T tree, F &&f) {
+  visit(tree, [&]<class L>(L &leaf) {
+    if constexpr (std::same_as<L, Tensor>)
+      leaf = f(leaf);
+  });
+  return tree;
+}
+/// A state of tensors, numbers and structures of them.
+template <class S> constexpr bool checkState() {
+  static_assert(!holdsTensors<S, true>(), "the state of a loop holds tensors; a variable is used by its name: what the "
+                                          "body assigns is carried");
+  return checkTree<S>();
+}
+
+template <class S, class C, class B>
+S whileTraced(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
+  Arguments arguments(where);
+  collect(arguments, state);
+  auto ask = [&](const S &s) -> Tensor { return condition(s); };
+  Tracer<Tensor, decltype(ask), S> asked{ask, {state}};
+  Body conditionBody{&asked, &decltype(asked)::run};
+  auto turn = [&](const S &s) -> S { return body(s); };
+  return trace<S>(
+      turn,
+      [&](Body traced, Results &results) {
+        traceLoop({op, arguments, arguments, traced, &conditionBody, {}, nullptr, options.max_steps, false}, results);
+      },
+      state);
+}
+
+} // namespace detail
+
+/// f() if `predicate` holds, else g(): what the taken branch returns, in its structure. `predicate` is a bool scalar; a
+/// C++ bool chooses while tracing. Both branches return the same structure, dtypes and shapes. Eagerly only the taken
+/// branch runs; traced, both are traced and one runs. The gradient flows through the taken branch: a source that only
+/// the other one uses gets zeros. Under vmap, lanes that do not take a branch run it on the values of one that does. As
+/// tf.cond, jax.lax.cond.
+template <class F, class G> auto cond(const Located &predicate, F f, G g) -> std::decay_t<std::invoke_result_t<F &>> {
+  using R = std::decay_t<std::invoke_result_t<F &>>;
+  static_assert(std::is_same_v<R, std::decay_t<std::invoke_result_t<G &>>>,
+                "both branches of wg::cond must return the same structure");
+  const Where &where = predicate.where();
+  if (predicate.isLiteral())
+    return predicate.integer() != 0 ? f() : g();
+  if (!detail::isTracing())
+    return detail::truthOf("cond", predicate.tensor(), where) ? f() : g();
+  static_assert(detail::checkTypes<R>());
+  detail::Tracer<R, G> otherwise{g, {}};
+  return detail::trace<R>(f, [&](detail::Body then, detail::Results &results) {
+    const detail::Body branches[] = {{&otherwise, &decltype(otherwise)::run}, then};
+    detail::traceCond("cond", predicate.tensor(), branches, results, where);
+  });
+}
+
+/// The branch with number `index`, an i32 or i64 scalar, of `first(), rest()...`; an index out of range counts as the
+/// nearest one. As jax.lax.switch; see cond.
+template <class F, class... G>
+auto switch_case(const Located &index, F first, G... rest) -> std::decay_t<std::invoke_result_t<F &>> {
+  using R = std::decay_t<std::invoke_result_t<F &>>;
+  static_assert((std::is_same_v<R, std::decay_t<std::invoke_result_t<G &>>> && ...),
+                "all branches of wg::switch_case must return the same structure");
+  const Where &where = index.where();
+  constexpr auto count = static_cast<int64_t>(1 + sizeof...(G));
+  if (index.isLiteral() || !detail::isTracing()) {
+    int64_t taken = index.isLiteral() ? index.integer() : detail::branchOf(index.tensor(), count, where);
+    taken = taken < 0 ? 0 : taken >= count ? count - 1 : taken;
+    std::function<R()> branches[] = {std::ref(first), std::ref(rest)...};
+    return branches[taken]();
+  }
+  static_assert(detail::checkTypes<R>());
+  std::tuple<detail::Tracer<R, G>...> others{detail::Tracer<R, G>{rest, {}}...};
+  return detail::trace<R>(first, [&](detail::Body body, detail::Results &results) {
+    std::vector<detail::Body> branches{body};
+    std::apply([&](auto &...other) { (branches.push_back({&other, &std::decay_t<decltype(other)>::run}), ...); },
+               others);
+    detail::traceCond("switch_case", index.tensor(), branches, results, where);
+  });
+}
+
+/// `while (condition(state)) state = body(state);` and the state after it. The state is a tensor or a structure of
+/// them; a turn keeps dtypes and shapes. `condition` returns a bool scalar, or a C++ bool that decides while tracing.
+/// The reverse pass keeps what it needs of every turn; give `max_steps` where the number of turns has a bound, so that
+/// this has a known size (ahead of time that is needed). As tf.while_loop, jax.lax.while_loop.
+template <class C, class B, class S>
+S while_loop(C condition, B body, S state, const WhileOptions &options = {}, Where where = Where::current()) {
+  if constexpr (detail::checkState<S>()) {
+    if (options.max_steps < -1)
+      detail::raiseNegative("while_loop", "max_steps", options.max_steps, where);
+    constexpr bool byTensor = std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>;
+    if constexpr (byTensor)
+      if (detail::isTracing()) {
+        S after = detail::whileTraced("while_loop", condition, body, state, options, where);
+        return options.differentiable
+                   ? after
+                   : detail::mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
+      }
+    for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
+      if constexpr (byTensor) {
+        if (!detail::truthOf("while_loop", condition(std::as_const(state)), where))
+          break;
+      } else if (!condition(std::as_const(state))) {
+        break;
+      }
+      std::vector<Tensor> before = detail::tensorsOf(state);
+      state = body(std::as_const(state));
+      detail::checkCarried("while_loop", before, detail::tensorsOf(state), turn, where);
+    }
+    return options.differentiable
+               ? state
+               : detail::mapTensors(std::move(state), [](const Tensor &x) { return stop_gradient(x); });
+  }
+}
+
+/// `for each row x of xs: (state, y) = f(state, x)`: the state after it, and the ys, stacked. `f` returns a
+/// std::pair of the next state and y; both and xs are tensors or structures of them. Every tensor of xs has as many
+/// rows (axis 0). What the reverse pass needs of a turn is stacked; what depends on values from outside alone is
+/// computed once. As jax.lax.scan.
+///
+///     auto [h, ys] = scan([&](const Tensor &h, const Tensor &x) { Tensor n = tanh(matmul(w, h) + x); return std::pair(n, n); }, h0, xs);
+template <class F, class S, class X>
+auto scan(F f, S state, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
+  using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
+  static_assert(
+      std::is_same_v<R, std::pair<S, typename R::second_type>>,
+      "the function of wg::scan must return a std::pair of the next state, of the state's type, and what is stacked");
+  using Y = typename R::second_type;
+  if constexpr (detail::checkState<S>() && detail::checkState<X>() && detail::checkState<Y>()) {
+    std::vector<Tensor> scanned = detail::tensorsOf(xs);
+    if (detail::isTracing()) {
+      X row = detail::mapTensors(xs, [](const Tensor &x) { return detail::rowSpec(x); });
+      detail::lengthOf("scan", scanned, options.length, where);
+      detail::Arguments initial(where), arguments(where);
+      detail::collect(initial, state);
+      detail::collect(arguments, state, row);
+      auto turn = [&](const S &s, const X &x) -> R { return f(s, x); };
+      return detail::trace<R>(
+          turn,
+          [&](detail::Body body, detail::Results &results) {
+            detail::traceLoop(
+                {"scan", initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse},
+                results);
+          },
+          state, row);
+    }
+    int64_t length = detail::lengthOf("scan", scanned, options.length, where);
+    std::vector<std::vector<Tensor>> rows;
+    std::optional<Y> last;
+    for (int64_t turn = 0; turn < length; ++turn) {
+      int64_t i = options.reverse ? length - 1 - turn : turn;
+      X row = detail::mapTensors(xs, [&](const Tensor &x) { return detail::rowOf(x, i, where); });
+      std::vector<Tensor> before = detail::tensorsOf(state);
+      R next = f(std::as_const(state), std::as_const(row));
+      state = std::move(next.first);
+      last = std::move(next.second);
+      detail::checkCarried("scan", before, detail::tensorsOf(state), turn, where);
+      rows.push_back(detail::tensorsOf(*last));
+    }
+    if (!last) { // what is stacked has a type all the same
+      auto program = [&](const S &s, const X &x) { return scan(f, s, x, options, where); };
+      return wg::function("scan", program, {}, where)(state, xs);
+    }
+    size_t leaf = 0;
+    Y stacked = detail::mapTensors(*std::move(last), [&](const Tensor &) {
+      std::vector<Tensor> column;
+      for (int64_t i = 0; i < length; ++i)
+        column.push_back(rows[static_cast<size_t>(options.reverse ? length - 1 - i : i)][leaf]);
+      ++leaf;
+      return stack(column, 0, where);
+    });
+    return R(std::move(state), std::move(stacked));
+  }
+}
+
+/// f of each row of xs, stacked, one row after the other: as much memory as one row needs. `vmap(f)` does all at once.
+/// As jax.lax.map, tf.map_fn.
+template <class F, class X> auto map(F f, const X &xs, Where where = Where::current()) {
+  return scan([&](const std::monostate &none, const X &x) { return std::pair(none, f(x)); }, std::monostate(), xs, {},
+              where)
+      .second;
+}
+
+/// `for each row x of xs: state = f(state, x)`, and the state after it. As tf.foldl; with `reverse`, tf.foldr.
+template <class F, class S, class X>
+S fold(F f, S state, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
+  return scan([&](const S &s, const X &x) { return std::pair<S, std::monostate>(f(s, x), {}); }, std::move(state), xs,
+              options, where)
+      .first;
+}
+
+/// `for (i = begin; i < end; ++i) state = body(i, state);` where i is an i64 scalar, and the state after it. As
+/// jax.lax.fori_loop.
+template <class B, class S>
+S for_range(int64_t begin, int64_t end, B body, S state, const RangeOptions &options = {},
+            Where where = Where::current()) {
+  if constexpr (detail::checkState<S>()) {
+    if (options.unroll || !detail::isTracing()) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::vector<Tensor> before = detail::tensorsOf(state);
+        state = body(Tensor(i), std::as_const(state));
+        detail::checkCarried("for_range", before, detail::tensorsOf(state), i - begin, where);
+      }
+      return state;
+    }
+    auto turn = [&](const std::pair<Tensor, S> &s, const std::monostate &) {
+      S next = body(s.first, s.second);
+      return std::pair(std::pair<Tensor, S>(s.first + 1, std::move(next)), std::monostate());
+    };
+    return scan(turn, std::pair<Tensor, S>(Tensor(begin), std::move(state)), std::monostate(),
+                {.length = end > begin ? end - begin : 0}, where)
+        .first.second;
+  }
+}
+/// The same where a tensor, an i64 scalar, says where the range ends.
+template <class B, class S>
+S for_range(int64_t begin, const Tensor &end, B body, S state, const WhileOptions &options = {},
+            Where where = Where::current()) {
+  auto more = [&](const std::pair<Tensor, S> &s) { return s.first < end; };
+  auto turn = [&](const std::pair<Tensor, S> &s) {
+    S next = body(s.first, s.second);
+    return std::pair<Tensor, S>(s.first + 1, std::move(next));
+  };
+  return while_loop(more, turn, std::pair<Tensor, S>(Tensor(begin), std::move(state)), options, where).second;
+}
+
+} // namespace wg
