@@ -105,7 +105,7 @@ SmallVector<llvm::BitVector> Dependences::find(func::FuncOp function) {
   return results;
 }
 
-//===- Functions that are written -----------------------------------------------------------------------------------===//
+//===- Functions that are written ---------------------------------------------------------------------------------===//
 
 namespace {
 

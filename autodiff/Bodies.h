@@ -1,6 +1,6 @@
 // Derivatives of conditions and loops, which are conditions and loops again. Their bodies are functions, so they have
-// pairs as callees have (Calls.h): the forward op, in the place of the op, returns residuals as well, and the linear one
-// reads them.
+// pairs as callees have (Calls.h): the forward op, in the place of the op, returns residuals as well, and the linear
+// one reads them.
 #pragma once
 
 #include "autodiff/Calls.h"

@@ -1,8 +1,9 @@
 // Programs run op by op: eager mode's engine, and the oracle for everything that is compiled.
 //
 // `flatten` turns a function of wg ops into a flat list of rows over slots, in which calls and kernels have been
-// replaced by their bodies; what a condition or a loop runs are programs of their own. `run` executes the rows with any engine: the runtime's kernels on arrays, or the front
-// end's gate on tensors, so that a tape records what runs. An engine has
+// replaced by their bodies; what a condition or a loop runs are programs of their own. `run` executes
+// the rows with any engine: the runtime's kernels on arrays, or the front end's gate on tensors, so that a tape records
+// what runs. An engine has
 //     V constant(const runtime::Array &)                                     a value from a constant of the program
 //     Status execute(const Row &, runtime::OpCallOf<V>, std::span<V> results) one row
 #pragma once

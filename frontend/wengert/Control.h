@@ -199,7 +199,11 @@ S while_loop(C condition, B body, S state, const WhileOptions &options = {}, Whe
 /// rows (axis 0). What the reverse pass needs of a turn is stacked; what depends on values from outside alone is
 /// computed once. As jax.lax.scan.
 ///
-///     auto [h, ys] = scan([&](const Tensor &h, const Tensor &x) { Tensor n = tanh(matmul(w, h) + x); return std::pair(n, n); }, h0, xs);
+///     auto step = [&](const Tensor &h, const Tensor &x) {
+///       Tensor next = tanh(matmul(w, h) + x);
+///       return std::pair(next, next);
+///     };
+///     auto [h, ys] = scan(step, h0, xs);
 template <class F, class S, class X>
 auto scan(F f, S state, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
   using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
