@@ -1,9 +1,11 @@
 #include "codegen/EmitProgram.h"
 
+#include "codegen/EmitBodies.h"
 #include "codegen/Parallel.h"
 #include "codegen/PlanMemory.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "ir/Bridge.h"
+#include "ir/Calls.h"
 #include "runtime/Extent.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -80,6 +82,11 @@ constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
 /// Kernels that one function of straight code calls.
 constexpr size_t kLaunchesOfPart = 64;
 
+/// Launches of the entry itself.
+int64_t launchesOf(ArrayRef<KernelReport> reports) {
+  return llvm::count_if(reports, [](const KernelReport &report) { return !report.inBody; });
+}
+
 /// About so many ops become of a kernel.
 constexpr int64_t kOpsOfBody = 200;
 
@@ -99,30 +106,45 @@ public:
       info.inputs.push_back(ir::runtimeTypeOf(type));
     for (Type type : function.getResultTypes())
       info.results.push_back(ir::runtimeTypeOf(type));
-    Block &body = function.getBody().front();
-    b.setInsertionPoint(function);
+    SymbolTable symbols(module);
+    FailureOr<SmallVector<func::FuncOp>> functions = ir::calleesFirst(function, symbols);
+    if (failed(functions))
+      return failure();
     DenseMap<Operation *, int64_t> scratch;
-    for (Operation &op : body.without_terminator()) {
-      if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
-        if (failed(emitKernel(kernel, scratch)))
-          return failure();
-      } else if (!isa<ir::ReshapeOp, ir::ConstantOp>(op)) {
-        return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
-      }
-    }
+    for (func::FuncOp each : llvm::reverse(*functions)) // the program itself first, as its reports are
+      if (failed(emitKernels(each, scratch)))
+        return failure();
     if (failed(emitBodies()))
       return failure();
+    func::FuncOp program = function;
+    for (auto [i, each] : llvm::enumerate(ArrayRef(*functions).drop_back())) {
+      function = each;
+      prefix = (info.name + "_b" + Twine(i)).str();
+      function.removeArgAttrsAttr();
+      findBodies(symbols, scratch);
+      MemoryPlan plan = planMemory(function, scratch);
+      if (failed(emitEntry(plan)))
+        return failure();
+    }
+    function = program;
+    prefix = info.name;
+    findBodies(symbols, scratch);
     MemoryPlan plan = planMemory(function, scratch);
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
     if (marks) {
       marksAt = llvm::alignTo<8>(static_cast<uint64_t>(plan.workspaceBytes));
-      info.workspaceBytes = runtime::saturatingAdd(marksAt, marksBytes(static_cast<int64_t>(reports.size())));
+      info.workspaceBytes = runtime::saturatingAdd(marksAt, marksBytes(launchesOf(reports)));
     }
     if (info.workspaceBytes > runtime::kMaxBytes)
       return function.emitError() << "@" << info.name
                                   << " needs a workspace of more than 2^56 bytes, the most that there is";
-    return emitEntry(plan);
+    if (failed(emitEntry(plan)))
+      return failure();
+    for (func::FuncOp each : *functions)
+      each.erase();
+    module.lookupSymbol<func::FuncOp>(info.name + "_entry").setName(info.name);
+    return success();
   }
 
 private:
@@ -141,6 +163,39 @@ private:
     KernelEmitter emitter;
     func::FuncOp function;
   };
+
+  LogicalResult emitKernels(func::FuncOp from, DenseMap<Operation *, int64_t> &scratch) {
+    b.setInsertionPoint(from);
+    size_t first = reports.size();
+    for (Operation &op : from.getBody().front().without_terminator()) {
+      if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
+        if (failed(emitKernel(kernel, scratch)))
+          return failure();
+      } else if (isa<ir::WithBodies>(op)) {
+        report(&op);
+      } else if (!isa<ir::ReshapeOp, ir::ConstantOp>(op)) {
+        return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
+      }
+    }
+    for (KernelReport &each : llvm::drop_begin(reports, first))
+      each.inBody = from != function;
+    return success();
+  }
+
+  /// What the conditions and loops of `function` run, which has been emitted, and what they need of the workspace.
+  void findBodies(SymbolTable &symbols, DenseMap<Operation *, int64_t> &scratch) {
+    for (auto op : function.getBody().front().getOps<ir::WithBodies>()) {
+      SmallVector<EmittedBody> &of = bodiesOf[op];
+      for (FlatSymbolRefAttr name : op.bodyNames())
+        of.push_back(emittedBodies.lookup(symbols.lookup(name.getAttr())));
+      scratch[op] = bodyScratchBytes(op, of);
+    }
+  }
+  bool mayFail(Operation *op) {
+    if (isa<ir::KernelOp>(op))
+      return emitted[op].mayFail;
+    return llvm::any_of(bodiesOf[op], [](const EmittedBody &body) { return body.mayFail; });
+  }
 
   LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
     // What the emitters rely on. A kernel that was read from text has passed this already: here
@@ -299,6 +354,16 @@ private:
     func::CallOp::create(b, loc, parallelFor, ValueRange{count, body, context});
   }
 
+  /// Of a condition or a loop.
+  void report(Operation *op) {
+    KernelReport r;
+    r.name = (info.name + "_" + op->getName().stripDialect() + Twine(reports.size())).str();
+    r.kind = r.ops = op->getName().stripDialect().str();
+    r.where = ir::whereOf(op->getLoc());
+    r.lines = r.where;
+    r.counts.flops = std::nullopt;
+    reports.push_back(std::move(r));
+  }
   void report(ir::KernelOp kernel, StringRef name) {
     KernelReport r;
     r.name = name.str();
@@ -363,12 +428,16 @@ private:
   }
 
   /// Leaves the function with `code` if it is an error's.
-  void returnIfError(Frame &frame, Value code) {
+  void returnIfError(Frame &frame, Value code, Value from = {}) {
     Location loc = code.getLoc();
     Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
     Value failed = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, code, zero);
     Block *next = b.createBlock(&frame.function.getBody()), *fail = b.createBlock(&frame.function.getBody());
     b.setInsertionPointToStart(fail);
+    if (from) {
+      Value bytes = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(kWorkspaceHeader));
+      LLVM::MemcpyOp::create(b, loc, frame.workspace, from, bytes, /*isVolatile=*/false);
+    }
     func::ReturnOp::create(b, loc, code);
     b.setInsertionPointAfterValue(failed);
     cf::CondBranchOp::create(b, loc, failed, fail, ValueRange(), next, ValueRange());
@@ -394,9 +463,20 @@ private:
       returnIfError(frame, call.getResult(0));
   }
 
+  void emitBodyLaunch(Frame &frame, Operation *op, MemoryPlan &plan) {
+    auto pointer = [&](Value value) { return pointerTo(frame, plan.places.lookup(value)); };
+    auto offset = [&](Value base, int64_t bytes) { return byteOffset(base, bytes); };
+    auto leave = [&](Value code, Value from) { returnIfError(frame, code, from); };
+    BodyLaunch launch{b, frame.function, byteOffset(frame.workspace, plan.scratch.lookup(op)), pointer, offset, leave};
+    if (auto loop = dyn_cast<ir::LoopOp>(op))
+      emitLoop(loop, bodiesOf[op], launch);
+    else
+      emitCond(cast<ir::CondOp>(op), bodiesOf[op], launch);
+  }
+
   /// The time, in ticks, as number `index` of the marks.
   void emitMark(Frame &frame, int64_t index) {
-    if (!marks)
+    if (!marks || prefix != info.name)
       return;
     Location loc = function.getLoc();
     Value now =
@@ -414,34 +494,41 @@ private:
     b.setInsertionPoint(function);
     if (failed(emitConstants(plan)))
       return failure();
-    int64_t slot = info.inputs.size();
+    int64_t slot = function.getNumArguments();
+    slotOfResult.clear();
     for (int64_t donated : plan.donated)
       slotOfResult.push_back(donated >= 0 ? -1 : slot++);
-    SmallVector<ir::KernelOp> launches(function.getBody().front().getOps<ir::KernelOp>());
-    Frame entry = makeFrame(info.name + "_entry", /*returnsCode=*/true);
+    SmallVector<Operation *> launches;
+    for (Operation &op : function.getBody().front())
+      if (isa<ir::KernelOp, ir::WithBodies>(op))
+        launches.push_back(&op);
+    Frame entry = makeFrame(prefix + "_entry", /*returnsCode=*/true);
     emitMark(entry, 0);
     int64_t mark = 0;
-    auto launch = [&](Frame &frame, ir::KernelOp kernel) {
-      emitLaunch(frame, kernel, plan);
+    auto launch = [&](Frame &frame, Operation *op) {
+      if (auto kernel = dyn_cast<ir::KernelOp>(op))
+        emitLaunch(frame, kernel, plan);
+      else
+        emitBodyLaunch(frame, op, plan);
       emitMark(frame, ++mark);
     };
     if (launches.size() <= kLaunchesOfPart) {
-      for (ir::KernelOp kernel : launches)
-        launch(entry, kernel);
+      for (Operation *op : launches)
+        launch(entry, op);
     } else {
       for (size_t first = 0; first < launches.size(); first += kLaunchesOfPart) {
         ArrayRef part = ArrayRef(launches).slice(first, std::min(kLaunchesOfPart, launches.size() - first));
-        bool mayFail = llvm::any_of(part, [&](ir::KernelOp kernel) { return emitted[kernel].mayFail; });
+        bool fails = llvm::any_of(part, [&](Operation *op) { return mayFail(op); });
         OpBuilder::InsertPoint inEntry = b.saveInsertionPoint();
         b.setInsertionPoint(entry.function);
-        Frame frame = makeFrame(info.name + "_part" + Twine(first / kLaunchesOfPart), mayFail);
+        Frame frame = makeFrame(prefix + "_part" + Twine(first / kLaunchesOfPart), fails);
         frame.function.setPrivate();
-        for (ir::KernelOp kernel : part)
-          launch(frame, kernel);
-        func::ReturnOp::create(b, loc, mayFail ? ValueRange(code(0)) : ValueRange());
+        for (Operation *op : part)
+          launch(frame, op);
+        func::ReturnOp::create(b, loc, fails ? ValueRange(code(0)) : ValueRange());
         b.restoreInsertionPoint(inEntry);
         auto call = func::CallOp::create(b, loc, frame.function, ValueRange{entry.args, entry.sizes, entry.workspace});
-        if (mayFail)
+        if (fails)
           returnIfError(entry, call.getResult(0));
       }
     }
@@ -452,14 +539,18 @@ private:
     }
     emitMark(entry, ++mark);
     func::ReturnOp::create(b, loc, code(0));
-    writeInfo(entry.function);
-    std::string name = info.name;
-    function.erase();
-    entry.function.setName(name);
+    if (prefix == info.name) {
+      writeInfo(entry.function);
+      return success();
+    }
+    entry.function.setPrivate();
+    emittedBodies[function] = {entry.function, plan.workspaceBytes,
+                               llvm::any_of(launches, [&](Operation *op) { return mayFail(op); })};
     return success();
   }
 
   LogicalResult emitConstants(MemoryPlan &plan) {
+    globals.clear();
     for (auto [i, constant] : llvm::enumerate(plan.constants)) {
       // A splat may be of any size; the bytes are copied several times on the way to machine code, where LLVM
       // ends the process if memory does.
@@ -471,7 +562,7 @@ private:
       StringRef bytes(static_cast<const char *>(array.buffer.data()), array.numBytes());
       auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
       globals.push_back(LLVM::GlobalOp::create(b, constant.getLoc(), type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                                               (info.name + "_c" + Twine(i)).str(), b.getStringAttr(bytes),
+                                               (prefix + "_c" + Twine(i)).str(), b.getStringAttr(bytes),
                                                /*alignment=*/64));
     }
     return success();
@@ -511,6 +602,9 @@ private:
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
   llvm::DenseSet<Operation *, SameContent> contents; ///< of equal kernels the first
+  std::string prefix; ///< of the names of what is made of `function`
+  DenseMap<Operation *, EmittedBody> emittedBodies;            ///< by function
+  DenseMap<Operation *, SmallVector<EmittedBody>> bodiesOf; ///< conditions and loops
   SmallVector<LLVM::GlobalOp> globals;
   SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input
   func::FuncOp parallelFor;

@@ -23,6 +23,7 @@ struct KernelReport {
   std::string lines;     ///< the user's lines of all its ops: `train.cpp:12, 14-15`
   std::string compute;   ///< the widest type that its points are computed in: `f32`
   bool isShared = false; ///< among the runtime's threads
+  bool inBody = false;   ///< of a condition or a loop, which is one launch of the entry
   ir::Counts counts;
 };
 

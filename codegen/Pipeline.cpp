@@ -1,6 +1,7 @@
 #include "codegen/Pipeline.h"
 
 #include "codegen/LowerToLLVM.h"
+#include "ir/Calls.h"
 #include "ir/Kernels.h"
 #include "passes/Passes.h"
 
@@ -67,6 +68,22 @@ func::FuncOp onlyPublic(ModuleOp module) {
   return found;
 }
 
+/// Erases all functions but one and those that it runs.
+LogicalResult keepOnly(ModuleOp module, func::FuncOp function) {
+  SymbolTable symbols(module);
+  FailureOr<SmallVector<func::FuncOp>> kept = ir::calleesFirst(function, symbols);
+  if (failed(kept))
+    return failure();
+  for (func::FuncOp each : *kept)
+    if (each.isExternal())
+      return each.emitOpError("has no body");
+  DenseSet<Operation *> keep(kept->begin(), kept->end());
+  for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (!keep.contains(other))
+      other.erase();
+  return success();
+}
+
 /// That of the pipeline; in a text pipeline, the one that is named.
 std::optional<Target> targetOf(ModuleOp module, const PipelineOptions *options, StringRef cpu) {
   if (options)
@@ -96,18 +113,19 @@ struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
                                                           : "no function @" + function + " in the module");
       return signalPassFailure();
     }
-    for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (other != entry)
-        other.erase();
-    for (Operation &op : entry.getBody().front().without_terminator()) {
-      auto kernel = dyn_cast<ir::KernelOp>(op);
-      if (kernel ? bool(kernel.getLoopsAttr()) : isa<ir::ReshapeOp, ir::ConstantOp>(op))
-        continue;
-      op.emitOpError(kernel ? "has no loops, which wg-fuse-kernels decides"
-                            : "is outside of a kernel: run wg-fuse first");
+    if (failed(keepOnly(module, entry)))
       return signalPassFailure();
+    for (auto each : module.getOps<func::FuncOp>()) {
+      for (Operation &op : each.getBody().front().without_terminator()) {
+        auto kernel = dyn_cast<ir::KernelOp>(op);
+        if (kernel ? bool(kernel.getLoopsAttr()) : isa<ir::ReshapeOp, ir::ConstantOp, ir::CondOp, ir::LoopOp>(op))
+          continue;
+        op.emitOpError(kernel ? "has no loops, which wg-fuse-kernels decides"
+                              : "is outside of a kernel: run wg-fuse first");
+        return signalPassFailure();
+      }
+      ir::decideWhoChecks(each); // passes may have erased the kernel that did
     }
-    ir::decideWhoChecks(entry); // passes may have erased the kernel that did
     EntryInfo info;
     std::vector<KernelReport> ignored;
     std::optional<Target> target = targetOf(module, options, cpu);
@@ -181,13 +199,8 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
     return module.emitError("no function @") << name << " in the module";
   auto clock = [] { return std::chrono::steady_clock::now(); };
   bool verify = std::getenv("WENGERT_VERIFY") != nullptr;
-  auto dropOthers = [&] {
-    for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (other != function)
-        other.erase();
-  };
-  if (from > Stage::traced && from < Stage::lowered)
-    dropOthers();
+  if (from > Stage::traced && from < Stage::lowered && failed(keepOnly(module, function)))
+    return failure();
   for (int i = static_cast<int>(from); i <= static_cast<int>(to); ++i) {
     Stage stage = static_cast<Stage>(i);
     auto start = clock();
@@ -198,8 +211,8 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
           return success();
         })))
       return failure();
-    if (stage == Stage::dropped && from == Stage::traced)
-      dropOthers();
+    if (stage == Stage::dropped && from == Stage::traced && failed(keepOnly(module, function)))
+      return failure();
     for (const PassesAfter &extra : options.passes)
       if (extra.stage == stage && failed(runPasses(module, /*verify=*/true, [&](OpPassManager &modules) {
             std::string problem;

@@ -122,7 +122,8 @@ public:
     Operation *terminator = body.getTerminator();
     int64_t position = 0;
     for (Operation &op : body) {
-      if (auto kernel = dyn_cast<ir::KernelOp>(op); kernel && kernel.getLoopsAttr().getMayFail())
+      auto kernel = dyn_cast<ir::KernelOp>(op);
+      if (kernel ? kernel.getLoopsAttr().getMayFail() : ir::mayFail(&op))
         lastFailing = position;
       positions[&op] = position++;
     }
@@ -166,13 +167,15 @@ private:
     for (auto [r, operand] : llvm::enumerate(terminator->getOperands())) {
       Value root = ir::storageOf(operand);
       auto kernel = root.getDefiningOp<ir::KernelOp>();
-      if (!kernel || plan.places.count(root))
+      if (!(kernel || root.getDefiningOp<ir::WithBodies>()) || plan.places.count(root))
         continue;
       int64_t donated = plan.donated[r];
       if (donated < 0) {
         plan.places[root] = {Place::result, static_cast<int64_t>(r)};
         continue;
       }
+      if (!kernel) // a loop reads what it was given while it writes
+        continue;
       Value argument = function.getArgument(donated);
       // One that can fail has not written anything then; but a routine may have.
       bool mayHaveWritten = kernel.getKind() == ir::KernelKind::external && kernel.getLoopsAttr().getMayFail();
@@ -205,13 +208,15 @@ private:
         plan.places[constant.getY()] = {Place::constant, static_cast<int64_t>(plan.constants.size())};
         plan.constants.push_back(constant);
       }
-      if (!isa<ir::KernelOp>(op))
+      auto kernel = dyn_cast<ir::KernelOp>(op);
+      if (!kernel && !isa<ir::WithBodies>(op))
         continue;
       for (Value result : op.getResults()) {
         if (plan.places.count(result))
           continue;
         int64_t last = std::max(here, lastRead(result)), bytes = bytesOf(result);
-        std::optional<int64_t> offset = takeOver(cast<ir::KernelOp>(op), cast<OpResult>(result), here, last);
+        std::optional<int64_t> offset =
+            kernel ? takeOver(kernel, cast<OpResult>(result), here, last) : std::nullopt;
         plan.places[result] = {Place::arena, offset ? *offset : arena.take(here, last, bytes)};
       }
       if (int64_t bytes = scratchBytes.lookup(&op))

@@ -40,7 +40,7 @@ bool isEmitted(Operation *op) {
              vector::BroadcastOp, vector::CreateMaskOp, vector::ExtractOp, vector::FMAOp, vector::FromElementsOp, vector::InsertOp,
              vector::ReductionOp, vector::ShuffleOp, vector::StepOp,
              LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::CallIntrinsicOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::ICmpOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
-             LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter, LLVM::MemcpyOp, LLVM::Prefetch, LLVM::StoreOp>(op);
+             LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter, LLVM::MemcpyOp, LLVM::MemsetOp, LLVM::Prefetch, LLVM::StoreOp>(op);
   // clang-format on
 }
 

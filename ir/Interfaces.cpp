@@ -2,6 +2,9 @@
 
 #include "ir/Bridge.h"
 
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
+
 #include "ir/Interfaces.cpp.inc"
 
 using namespace mlir;
@@ -22,7 +25,32 @@ ArrayRef<const char *> statusesOf(Operation *op) {
 }
 int64_t overwrittenOf(Operation *op) { return rowOf(op).overwritten; }
 
+/// Whether an op of a body can.
+static bool bodiesMayFail(WithBodies op) {
+  llvm::SetVector<Operation *> functions;
+  auto add = [&](WithBodies from) {
+    for (FlatSymbolRefAttr name : from.bodyNames())
+      if (Operation *function = SymbolTable::lookupNearestSymbolFrom(from, name))
+        functions.insert(function);
+  };
+  add(op);
+  for (size_t i = 0; i < functions.size(); ++i) {
+    WalkResult walked = functions[i]->walk([&](Operation *inner) {
+      if (auto withBodies = dyn_cast<WithBodies>(inner))
+        add(withBodies);
+      else if (mayFail(inner))
+        return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
 bool mayFail(Operation *op) {
+  if (auto withBodies = dyn_cast<WithBodies>(op))
+    return bodiesMayFail(withBodies);
   if (auto external = dyn_cast<External>(op))
     return !external.statuses().empty();
   auto structured = dyn_cast<Structured>(op);

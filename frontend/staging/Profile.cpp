@@ -158,7 +158,7 @@ Profile detail::profile(ConcreteState &concrete, std::span<const Arguments::Leaf
   profile.machine = fmt::format("{}, {} thread{}", limits.cpu, limits.threads, limits.threads == 1 ? "" : "s");
   std::set<std::string> distinct;
   bool threads = runtime::numThreads() > 1;
-  for (size_t i = 0; i < executable->kernels.size(); ++i) {
+  for (size_t i = 0; i < measured.seconds.size(); ++i) {
     const codegen::KernelReport &report = executable->kernels[i];
     distinct.insert(report.name);
     KernelProfile kernel;

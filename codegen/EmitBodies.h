@@ -1,0 +1,36 @@
+// The code of conditions and loops in an entry: branches and turns around calls of their bodies, each of which is a
+// function `i32 (ptr args, ptr sizes, ptr workspace)` as the entry is, over pointers that the code hands over. No element
+// is copied: rows are read and written where they lie, and a carried value moves between two places.
+#pragma once
+
+#include "ir/Dialect.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace wg::codegen {
+
+/// A body's function.
+struct EmittedBody {
+  mlir::func::FuncOp function;
+  int64_t workspaceBytes = 0;
+  bool mayFail = false;
+};
+
+/// Where such an op is launched: at the insertion point of `b`, which follows the code that is written.
+struct BodyLaunch {
+  mlir::OpBuilder &b;
+  mlir::func::FuncOp frame;
+  mlir::Value scratch; ///< of `bodyScratchBytes`, in the workspace
+  llvm::function_ref<mlir::Value(mlir::Value)> pointerTo; ///< of an operand or a result
+  llvm::function_ref<mlir::Value(mlir::Value base, int64_t offset)> byteOffset;
+  /// Leaves the frame where `code` is an error's. What a failing body left at `from` goes to the workspace's header.
+  llvm::function_ref<void(mlir::Value code, mlir::Value from)> returnIfError;
+};
+
+/// What the op needs of the workspace: its bodies' workspace, and the second places of what it carries.
+int64_t bodyScratchBytes(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies);
+void emitCond(ir::CondOp op, llvm::ArrayRef<EmittedBody> branches, BodyLaunch &launch);
+/// `bodies`: the body, and the condition if there is one.
+void emitLoop(ir::LoopOp op, llvm::ArrayRef<EmittedBody> bodies, BodyLaunch &launch);
+
+} // namespace wg::codegen
