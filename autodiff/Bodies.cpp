@@ -146,13 +146,6 @@ private:
 
 static FlatSymbolRefAttr nameOf(func::FuncOp function) { return FlatSymbolRefAttr::get(function.getSymNameAttr()); }
 
-static RankedTensorType stackOf(Type row, int64_t length) {
-  auto type = cast<RankedTensorType>(row);
-  SmallVector<int64_t> shape{length < 0 ? ShapedType::kDynamic : length};
-  llvm::append_range(shape, type.getShape());
-  return RankedTensorType::get(shape, type.getElementType());
-}
-
 static ir::LoopOp makeLoop(OpBuilder &b, Location loc, ArrayRef<FlatSymbolRefAttr> bodies, func::FuncOp body,
                            Value limit, ValueRange inits, ValueRange xs, ValueRange invariants, int64_t length,
                            bool reversed) {
@@ -168,7 +161,7 @@ static ir::LoopOp makeLoop(OpBuilder &b, Location loc, ArrayRef<FlatSymbolRefAtt
   if (names.size() > 1)
     types.push_back(RankedTensorType::get({}, b.getI64Type()));
   for (Type row : body.getResultTypes().drop_front(inits.size()))
-    types.push_back(stackOf(row, length));
+    types.push_back(ir::stackOf(row, length));
   return ir::LoopOp::create(b, loc, types, b.getArrayAttr(names), inits.size(), xs.size(), length, limit != nullptr,
                             reversed, operands);
 }

@@ -40,7 +40,8 @@ public:
   Value pointers(size_t count) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&launch.frame.getBody().front());
-    Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(std::max<size_t>(1, count))));
+    Value size =
+        LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(std::max<size_t>(1, count))));
     return LLVM::AllocaOp::create(b, loc, pointer, pointer, size, 8);
   }
   Value slot(Value list, size_t i) { return launch.byteOffset(list, static_cast<int64_t>(8 * i)); }
@@ -79,8 +80,8 @@ void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &launch)
   Type element = cast<RankedTensorType>(op.getSelector().getType()).getElementType();
   bool isBool = element.isSignlessInteger(1);
   Type stored = isBool ? Type(b.getI8Type()) : element;
-  Value selector =
-      LLVM::LoadOp::create(b, e.loc, stored, launch.pointerTo(op.getSelector()), isBool ? 1 : element.getIntOrFloatBitWidth() / 8);
+  Value selector = LLVM::LoadOp::create(b, e.loc, stored, launch.pointerTo(op.getSelector()),
+                                        isBool ? 1 : element.getIntOrFloatBitWidth() / 8);
   Block *after = e.block();
   // Below 1 is the first; what is below none is the last.
   for (size_t i = 0; i < branches.size(); ++i) {

@@ -20,7 +20,7 @@ struct EmittedBody {
 struct BodyLaunch {
   mlir::OpBuilder &b;
   mlir::func::FuncOp frame;
-  mlir::Value scratch; ///< of `bodyScratchBytes`, in the workspace
+  mlir::Value scratch;                                    ///< of `bodyScratchBytes`, in the workspace
   llvm::function_ref<mlir::Value(mlir::Value)> pointerTo; ///< of an operand or a result
   llvm::function_ref<mlir::Value(mlir::Value base, int64_t offset)> byteOffset;
   /// Leaves the frame where `code` is an error's. What a failing body left at `from` goes to the workspace's header.

@@ -601,9 +601,9 @@ private:
   OpBuilder b;
   LLVM::LLVMPointerType pointerType;
   llvm::MapVector<Operation *, Emitted> emitted;
-  llvm::DenseSet<Operation *, SameContent> contents; ///< of equal kernels the first
-  std::string prefix; ///< of the names of what is made of `function`
-  DenseMap<Operation *, EmittedBody> emittedBodies;            ///< by function
+  llvm::DenseSet<Operation *, SameContent> contents;        ///< of equal kernels the first
+  std::string prefix;                                       ///< of the names of what is made of `function`
+  DenseMap<Operation *, EmittedBody> emittedBodies;         ///< by function
   DenseMap<Operation *, SmallVector<EmittedBody>> bodiesOf; ///< conditions and loops
   SmallVector<LLVM::GlobalOp> globals;
   SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input

@@ -215,8 +215,7 @@ private:
         if (plan.places.count(result))
           continue;
         int64_t last = std::max(here, lastRead(result)), bytes = bytesOf(result);
-        std::optional<int64_t> offset =
-            kernel ? takeOver(kernel, cast<OpResult>(result), here, last) : std::nullopt;
+        std::optional<int64_t> offset = kernel ? takeOver(kernel, cast<OpResult>(result), here, last) : std::nullopt;
         plan.places[result] = {Place::arena, offset ? *offset : arena.take(here, last, bytes)};
       }
       if (int64_t bytes = scratchBytes.lookup(&op))

@@ -47,6 +47,19 @@ LogicalResult checkCallee(Operation *call, FlatSymbolRefAttr name, func::FuncOp 
 
 LogicalResult checkCallee(CallOp call, func::FuncOp callee) { return checkCallee(call, call.getCalleeAttr(), callee); }
 
+RankedTensorType stackOf(Type row, int64_t length) {
+  auto type = cast<RankedTensorType>(row);
+  SmallVector<int64_t> shape{length < 0 ? ShapedType::kDynamic : length};
+  llvm::append_range(shape, type.getShape());
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+bool isUnbounded(LoopOp loop) {
+  if (static_cast<int64_t>(loop.getLength()) >= 0)
+    return false;
+  return loop.getScanned() > 0 ? loop.getLimited() : !loop.getStacked().empty();
+}
+
 FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const SymbolTable &symbols) {
   constexpr int64_t kOpen = -1;
   DenseMap<Operation *, int64_t> opsOf; // with those of its callees; kOpen while they are being visited

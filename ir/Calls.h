@@ -31,6 +31,12 @@ mlir::LogicalResult checkCallee(CallOp call, mlir::func::FuncOp callee);
 /// The same of one of the functions that `op` runs.
 mlir::LogicalResult checkCallee(mlir::Operation *op, mlir::FlatSymbolRefAttr name, mlir::func::FuncOp callee);
 
+/// The type of a stack of `length` values of type `row` (-1: of any number).
+mlir::RankedTensorType stackOf(mlir::Type row, int64_t length);
+
+/// Whether the loop stacks, or reads, something of each turn, and nothing says how many turns there are at most.
+bool isUnbounded(LoopOp loop);
+
 /// All that `root` calls, directly or through others: each function once, after those that it calls itself, and `root`
 /// last. An error at the call if there is no such function, if it calls itself, or if it is not one block that returns;
 /// an error at `root` if it has more than kMostInlinedOps, or nests more than kMostNested. A function without a body

@@ -1,6 +1,7 @@
 // Has a program machine code?
 //
 // Kernels are made of wg ops on static sizes; anything else ends here, with its name and line. It changes nothing.
+#include "ir/Calls.h"
 #include "ir/Kernels.h"
 #include "passes/Passes.h"
 
@@ -32,6 +33,12 @@ LogicalResult checkCompilable(func::FuncOp function) {
                                 << " blocks; a program of wg ops has one";
   std::function<LogicalResult(Block &)> check = [&](Block &block) -> LogicalResult {
     for (Operation &op : block) {
+      if (auto loop = dyn_cast<ir::LoopOp>(op); loop && ir::isUnbounded(loop)) {
+        InFlightDiagnostic diagnostic = op.emitOpError()
+                                        << "keeps something of each turn, and nothing says how many turns there are";
+        diagnostic.attachNote() << "try: give the loop a limit (WhileOptions::max_steps), or interpret the function";
+        return diagnostic;
+      }
       if (!llvm::all_of(op.getResultTypes(), isStatic))
         return op.emitOpError() << "has the type " << op.getResultTypes().front()
                                 << ", whose sizes do not follow from the arguments'";

@@ -114,8 +114,8 @@ private:
         continue;
       }
       Operation *op = visit.ops[visit.next];
-      if (auto call = dyn_cast<ir::CallOp>(op)) {
-        FailureOr<bool> ready = visitCall(call);
+      if (auto withBodies = dyn_cast<ir::WithBodies>(op)) {
+        FailureOr<bool> ready = visitBodies(withBodies);
         if (failed(ready))
           return failure();
         if (!*ready)
@@ -160,18 +160,22 @@ private:
   };
 
   void countCalls(Operation *root) {
-    root->walk([&](ir::CallOp call) { ++uses[symbols.lookup(call.getCallee())]; });
+    root->walk([&](ir::WithBodies op) {
+      for (FlatSymbolRefAttr name : op.bodyNames())
+        ++uses[symbols.lookup(name.getAttr())];
+    });
   }
 
   /// `order` is the function that is specialised, last, and what it calls. Where the type of one of them may change,
   /// calls from elsewhere get a copy.
   void keepForOthers(ArrayRef<func::FuncOp> order, bool changes) {
     DenseSet<Operation *> inside(order.begin(), order.end());
-    DenseMap<Operation *, SmallVector<ir::CallOp>> outside; // by callee
+    DenseMap<Operation *, SmallVector<std::pair<ir::WithBodies, size_t>>> outside; // by callee
     auto findCalls = [&](func::FuncOp caller) {
-      caller.walk([&](ir::CallOp call) {
-        if (Operation *callee = symbols.lookup(call.getCallee()); inside.contains(callee))
-          outside[callee].push_back(call);
+      caller.walk([&](ir::WithBodies op) {
+        for (auto [i, name] : llvm::enumerate(op.bodyNames()))
+          if (Operation *callee = symbols.lookup(name.getAttr()); inside.contains(callee))
+            outside[callee].push_back({op, i});
       });
     };
     for (auto caller : module.getOps<func::FuncOp>())
@@ -188,8 +192,8 @@ private:
       auto copy = function.clone();
       copy.setPrivate();
       symbols.insert(copy); // takes a free name
-      for (ir::CallOp call : calls->second)
-        call.setCallee(copy.getSymName());
+      for (auto [op, i] : calls->second)
+        rename(op, i, copy);
       uses[copy] = calls->second.size();
       uses[function] -= calls->second.size();
       countCalls(copy);
@@ -408,17 +412,70 @@ private:
     return emitError(op->getLoc()) << "'wg.size' op " << result.failure().message;
   }
 
-  /// Points the call at its callee for these operand types: itself where they are its own, or where it is private and
-  /// has no other caller; else a copy, one for each list of types. False if the callee has to be visited before.
-  FailureOr<bool> visitCall(ir::CallOp call) {
-    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    SmallVector<Type> types(call.getOperandTypes());
+  static void rename(ir::WithBodies op, size_t i, func::FuncOp function) {
+    SmallVector<FlatSymbolRefAttr> names = op.bodyNames();
+    names[i] = FlatSymbolRefAttr::get(function.getSymNameAttr());
+    op.setBodyNames(names);
+  }
+
+  /// Points the op at its bodies for the types of its operands: themselves where they are their own, or where one is
+  /// private and has no other caller; else copies, one for each list of types. False if one has to be visited before.
+  FailureOr<bool> visitBodies(ir::WithBodies op) {
+    SmallVector<func::FuncOp> targets;
+    for (auto [i, name] : llvm::enumerate(op.bodyNames())) {
+      FailureOr<func::FuncOp> target = bodyFor(op, i, name);
+      if (failed(target))
+        return failure();
+      if (!*target)
+        return false;
+      targets.push_back(*target);
+    }
+    for (Value result : op->getResults()) // whatever the bodies compute them of
+      open.enter(result, result);
+    for (auto [i, target] : llvm::enumerate(targets)) {
+      --uses[symbols.lookup(op.bodyNames()[i].getAttr())];
+      ++uses[target];
+      rename(op, i, target);
+    }
+    if (auto loop = dyn_cast<ir::LoopOp>(op.getOperation()))
+      return failed(setLoopTypes(loop, targets[0])) ? FailureOr<bool>() : true;
+    for (func::FuncOp target : targets)
+      if (target.getResultTypes() != targets[0].getResultTypes())
+        return op->emitOpError("has branches that return ")
+               << targets[0].getResultTypes() << " and " << target.getResultTypes() << " for these sizes";
+    (void)setResultTypes(op, targets[0].getResultTypes());
+    return true;
+  }
+
+  LogicalResult setLoopTypes(ir::LoopOp loop, func::FuncOp body) {
+    ArrayRef<Type> results = body.getResultTypes();
+    if (TypeRange(results.take_front(loop.getCarried())) != loop.getInits().getTypes())
+      return loop.emitOpError("carries ") << loop.getInits().getTypes() << " into a turn and "
+                                          << results.take_front(loop.getCarried()) << " out of it";
+    Builder b(loop.getContext());
+    for (Type x : loop.getXs().getTypes())
+      if (int64_t rows = cast<RankedTensorType>(x).getDimSize(0);
+          static_cast<int64_t>(loop.getLength()) < 0 && !ShapedType::isDynamic(rows))
+        loop.setLengthAttr(b.getI64IntegerAttr(rows));
+    SmallVector<Type> types(loop.getInits().getTypes());
+    if (loop.hasCondition())
+      types.push_back(RankedTensorType::get({}, b.getI64Type()));
+    for (Type row : results.drop_front(loop.getCarried()))
+      types.push_back(ir::stackOf(row, static_cast<int64_t>(loop.getLength())));
+    (void)setResultTypes(loop, types);
+    return verify(loop, /*verifyRecursively=*/false);
+  }
+
+  /// Body `i` for the types of the operands; null if it has been entered and is to be visited before.
+  FailureOr<func::FuncOp> bodyFor(ir::WithBodies call, size_t i, FlatSymbolRefAttr name) {
+    auto callee = symbols.lookup<func::FuncOp>(name.getAttr());
+    SmallVector<Type> types = call.bodyArguments(i);
     func::FuncOp target = find(callee, types);
     if (!target) {
       target = callee;
       bool own = llvm::equal(callee.getArgumentTypes(), types);
       if (!own && callee.isDeclaration())
-        return call.emitOpError("calls @") << call.getCallee() << ", which has no body, with sizes other than its own";
+        return call->emitOpError("calls @") << name.getValue() << ", which has no body, with sizes other than its own";
       if (!own && !(callee.isPrivate() && uses.lookup(callee) == 1)) {
         target = callee.clone();
         target.setPrivate();
@@ -428,20 +485,14 @@ private:
       }
       versions[callee].push_back({types, target});
       if (!target.isDeclaration()) {
-        for (auto [argument, operand] : llvm::zip(target.getArguments(), call.getOperands()))
-          open.enter(argument, operand);
+        for (auto [argument, operand] : llvm::zip(target.getArguments(), call->getOperands()))
+          open.enter(argument, isa<ir::CallOp>(call.getOperation()) ? operand : Value(argument));
         if (failed(enter(target, types)))
           return failure();
-        return false;
+        return func::FuncOp();
       }
     }
-    for (Value result : call.getResults()) // whatever the callee computes them of
-      open.enter(result, result);
-    --uses[callee];
-    ++uses[target];
-    call.setCallee(target.getSymName());
-    (void)setResultTypes(call, target.getResultTypes());
-    return true;
+    return target;
   }
 
   /// The version of `callee` that has these types already.

@@ -3,6 +3,7 @@
 
 #include "codegen/Compile.h"
 #include "frontend/staging/CompileHint.h"
+#include "ir/Calls.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -44,6 +45,8 @@ Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Iden
     results_.push_back(ir::runtimeTypeOf(type));
   for (const TensorType &type : inputs_)
     static_ &= type.shape.isStatic();
+  // What a loop without a bound keeps of its turns has no place in memory that is planned.
+  module_.get().walk([&](ir::LoopOp loop) { interpret_ |= ir::isUnbounded(loop); });
 }
 
 Code::~Code() {

@@ -5,6 +5,8 @@
 
 #include <wengert/Control.h>
 
+#include "ir/Build.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
@@ -153,8 +155,8 @@ public:
   ConcreteState &operator[](size_t i) const { return *bodies_[i]; }
   size_t size() const { return bodies_.size(); }
 
-  /// Writes a function of arguments, of these types, that calls body `i` and returns what `results` makes of its
-  /// results and those arguments; `argumentOf` says which argument an input is.
+  /// Writes a function of arguments, of these types, that does what body `i` does and returns what `results` makes of
+  /// its results and those arguments; `argumentOf` says which argument an input is.
   FlatSymbolRefAttr write(size_t i, ArrayRef<Type> types, SymbolTable &symbols, Imports &imports, Location loc,
                           llvm::function_ref<size_t(const TraceInput &)> argumentOf,
                           llvm::function_ref<SmallVector<mlir::Value>(ValueRange, ValueRange)> results) const {
@@ -171,9 +173,9 @@ public:
     SmallVector<mlir::Value> operands;
     for (const TraceInput &input : bodies_[i]->inputs)
       operands.push_back(block->getArgument(static_cast<unsigned>(argumentOf(input))));
-    auto call =
-        ir::CallOp::create(b, loc, callee.getResultTypes(), FlatSymbolRefAttr::get(callee.getSymNameAttr()), operands);
-    SmallVector<mlir::Value> returned = results(call.getResults(), block->getArguments());
+    // As it is, and not a call of it: what depends on invariants alone is to be seen.
+    SmallVector<mlir::Value> values = ir::cloneBody(b, callee.getBody().front(), operands);
+    SmallVector<mlir::Value> returned = results(values, block->getArguments());
     func::ReturnOp::create(b, loc, returned);
     function.setFunctionType(b.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
     return FlatSymbolRefAttr::get(function.getSymNameAttr());

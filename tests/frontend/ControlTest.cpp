@@ -1,0 +1,463 @@
+// Conditions and loops: the same values and derivatives eagerly, interpreted and compiled, in every mode and to second
+// order; variables, captures, structures, failures.
+#include "tests/frontend/Support.h"
+
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+using namespace wg;
+using wg::tests::expectNear;
+using wg::tests::gradientsOf;
+using wg::tests::matrix;
+using wg::tests::messageOf;
+using wg::tests::says;
+using wg::tests::Tensors;
+
+using Program = std::function<Tensors(const Tensors &)>;
+
+/// Values, gradients from outside, gradients of gradients and tangents of f are those of the loop that runs eagerly,
+/// and those of differences.
+static void expectSameInAllWays(const Program &f, const Tensors &x, double tolerance = 1e-11) {
+  Tensors values = f(x), gradients = gradientsOf(f, x);
+  auto second = [&](const Program &g) { return gradientsOf([&](const Tensors &y) { return gradientsOf(g, y); }, x); };
+  Tensors twice = second(f);
+  for (bool interpret : {true, false}) {
+    SCOPED_TRACE(interpret ? "interpreted" : "compiled");
+    auto traced = wg::function("program", f, {.interpret = interpret});
+    Program call = [&](const Tensors &y) { return traced(y); };
+    auto compare = [&](const Tensors &found, const Tensors &wanted) {
+      ASSERT_EQ(found.size(), wanted.size());
+      for (size_t i = 0; i < found.size(); ++i)
+        expectNear(cast(found[i], f64), cast(wanted[i], f64), tolerance);
+    };
+    compare(call(x), values);
+    compare(gradientsOf(call, x), gradients);
+    auto inside =
+        wg::function("gradient", [&](const Tensors &y) { return gradientsOf(f, y); }, {.interpret = interpret});
+    compare(inside(x), gradients);
+    compare(second(call), twice);
+    auto loss = [&](const Tensors &y) { return wg::tests::lossOf(call(y)); };
+    GradientCheck check = check_gradients(loss, std::tuple(x), {.order = 2});
+    EXPECT_TRUE(check.passed) << check.report;
+  }
+}
+
+static Tensors one(const Tensor &x) { return {x}; }
+
+// L-1, L-2, L-3
+TEST(ControlTest, AConditionTakesOneBranch) {
+  for (double at : {0.7, 1.6})
+    expectSameInAllWays(
+        [](const Tensors &x) {
+          Tensor q = x[0] * 2.0;
+          return one(cond(x[0] > 1.0, [&] { return sin(x[0]) * q; }, [&] { return exp(x[1]) + q * q; }));
+        },
+        {Tensor(at), Tensor(0.3)});
+  // Nested, with more than one result.
+  for (double at : {-1.0, 0.5, 2.0})
+    expectSameInAllWays(
+        [](const Tensors &x) {
+          auto [a, b] = cond(
+              x[0] > 0.0,
+              [&] {
+                return cond(
+                    x[0] > 1.0, [&] { return std::pair(x[0] * x[1], x[1]); },
+                    [&] { return std::pair(tanh(x[0]), x[0] * x[0]); });
+              },
+              [&] { return std::pair(exp(x[0]), x[0] / 3.0); });
+          return Tensors{a * b, a};
+        },
+        {Tensor(at), Tensor(1.2)});
+}
+
+TEST(ControlTest, ABranchByNumberAndAPredicateOfCpp) {
+  for (int64_t i : {-3, 0, 1, 2, 7}) {
+    auto f = [&](const Tensor &x) {
+      return switch_case(Tensor(i), [&] { return x; }, [&] { return x * x; }, [&] { return x * x * x; });
+    };
+    Tensor x(1.5);
+    double power = std::pow(1.5, std::clamp<int64_t>(i, 0, 2) + 1);
+    EXPECT_DOUBLE_EQ(f(x).item<double>(), power);
+    auto by = [&](bool interpret) {
+      return wg::function("f",
+                          [](const Tensor &i, const Tensor &x) {
+                            return switch_case(i, [&] { return x; }, [&] { return x * x; }, [&] { return x * x * x; });
+                          },
+                          {.interpret = interpret});
+    };
+    EXPECT_DOUBLE_EQ(by(false)(Tensor(i), x).item<double>(), power);
+    EXPECT_DOUBLE_EQ(by(true)(Tensor(static_cast<int32_t>(i)), x).item<double>(), power);
+  }
+  // L-17
+  auto g = wg::function("g", [](bool p, const Tensor &x) { return cond(p, [&] { return x; }, [&] { return -x; }); });
+  EXPECT_EQ(g(true, Tensor(2.0)).item<double>(), 2.0);
+  EXPECT_EQ(g(false, Tensor(2.0)).item<double>(), -2.0);
+  EXPECT_FALSE(says(g.trace(true, Tensor(2.0)).text(Stage::traced), "wg.cond"));
+}
+
+// L-2
+TEST(ControlTest, AGradientOfWhatTheOtherBranchUsesIsZero) {
+  Tensor x(2.0), y(3.0), z(4.0);
+  auto f = wg::function("f", [](const Tensor &x, const Tensor &y, const Tensor &z) {
+    return cond(x > 0.0, [&] { return x * x; }, [&] { return x * y; });
+  });
+  GradientTape tape;
+  tape.watch(x, y, z);
+  auto [dx, dy, dz] = tape.gradient(f(x, y, z), std::tuple(x, y, z));
+  EXPECT_EQ(dx.value().item<double>(), 4.0);
+  EXPECT_EQ(dy.value().item<double>(), 0.0);
+  EXPECT_FALSE(dz.has_value());
+}
+
+TEST(ControlTest, NaNInTheOtherBranchGoesNowhere) {
+  expectSameInAllWays(
+      [](const Tensors &x) {
+        return one(cond(x[0] > 0.0, [&] { return sqrt(x[0]); }, [&] { return sqrt(-x[0]) / (x[0] * 0.0); }));
+      },
+      {Tensor(0.5)});
+}
+
+// L-4, L-8, L-9
+TEST(ControlTest, AWhileLoopWithAndWithoutALimit) {
+  for (int64_t most : {-1, 40, 3, 0})
+    for (double stop : {50.0, -1.0}) {
+      SCOPED_TRACE(most);
+      expectSameInAllWays(
+          [&](const Tensors &x) {
+            using State = std::tuple<Tensor, Tensor, Tensor>; // a number, one that does not change, a counter
+            auto [a, b, n] = while_loop([&](const State &s) { return std::get<0>(s) < stop; },
+                                        [&](const State &s) {
+                                          auto [a, b, n] = s;
+                                          return State(a * x[1] + sin(b), b, n + 1);
+                                        },
+                                        State(x[0], x[2], Tensor(int64_t(0))), {.max_steps = most});
+            return Tensors{a * b, n};
+          },
+          {Tensor(1.1), Tensor(1.7), Tensor(0.4)}, 1e-10);
+    }
+}
+
+// L-7
+TEST(ControlTest, ALoopThatIsNotDifferentiable) {
+  auto f = [](const Tensor &x) {
+    return while_loop([](const Tensor &s) { return s < 10.0; }, [&](const Tensor &s) { return s * x; }, x,
+                      {.differentiable = false});
+  };
+  for (bool traced : {false, true}) {
+    Tensor x(1.5);
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = traced ? wg::function("f", f)(x) : f(x);
+    EXPECT_FALSE(tape.gradient(y, x).has_value());
+  }
+}
+
+// L-11
+TEST(ControlTest, AScanInBothDirectionsAndOfManyLengths) {
+  for (bool reverse : {false, true})
+    for (int64_t rows : {0, 1, 2, 5}) {
+      SCOPED_TRACE(rows);
+      expectSameInAllWays(
+          [&](const Tensors &x) {
+            auto step = [&](const Tensor &h, const Tensor &row) {
+              Tensor next = tanh(matmul(x[1], h) + row * exp(x[2]));
+              return std::pair(next, std::tuple(next * row, reduce_sum(next)));
+            };
+            auto [h, ys] = scan(step, x[2], x[0], {.reverse = reverse});
+            return Tensors{h, std::get<0>(ys), std::get<1>(ys)};
+          },
+          {rows ? matrix(rows, 3) : zeros({0, 3}, f64), matrix(3, 3, 1), matrix(1, 3, 2)[0]});
+    }
+}
+
+TEST(ControlTest, MapFoldAndARange) {
+  expectSameInAllWays(
+      [](const Tensors &x) { return one(map([&](const Tensor &r) { return softmax(r) * x[1]; }, x[0])); },
+      {matrix(4, 3), Tensor(0.7)});
+  expectSameInAllWays(
+      [](const Tensors &x) {
+        return one(fold([](const Tensor &s, const Tensor &r) { return s * 0.5 + reduce_sum(r * r); }, x[1], x[0]));
+      },
+      {matrix(4, 3), Tensor(0.7)});
+  for (bool unroll : {false, true})
+    expectSameInAllWays(
+        [&](const Tensors &x) {
+          return one(for_range(
+              2, 7, [&](const Tensor &i, const Tensor &s) { return s * x[0] + cast(i, f64); }, x[1],
+              RangeOptions{.unroll = unroll}));
+        },
+        {Tensor(0.8), Tensor(1.5)});
+  expectSameInAllWays(
+      [&](const Tensors &x) {
+        return one(for_range(
+            0, cast(x[0] * 10.0, i64), [&](const Tensor &, const Tensor &s) { return s * x[0]; }, x[1],
+            WhileOptions{.max_steps = 20}));
+      },
+      {Tensor(0.81), Tensor(1.5)});
+}
+
+TEST(ControlTest, NestedThreeDeep) {
+  expectSameInAllWays(
+      [](const Tensors &x) {
+        auto outer = [&](const Tensor &s, const Tensor &row) {
+          Tensor inner = while_loop(
+              [](const Tensor &a) { return reduce_sum(a * a) < 3.0; },
+              [&](const Tensor &a) {
+                return cond(reduce_sum(a) > 0.3, [&] { return a * 1.4 + s * 0.1; }, [&] { return a * x[1] + 0.5; });
+              },
+              row, {.max_steps = 8});
+          return std::pair(tanh(s + inner), reduce_sum(inner));
+        };
+        auto [s, ys] = scan(outer, x[2], x[0]);
+        return Tensors{s, ys};
+      },
+      {matrix(3, 2), Tensor(1.3), matrix(1, 2, 1)[0]});
+}
+
+TEST(ControlTest, ValuesAreExchangedResetAndUnused) {
+  expectSameInAllWays(
+      [](const Tensors &x) {
+        using State = std::array<Tensor, 3>;
+        State s = for_range(
+            0, 5, [&](const Tensor &, const State &s) { return State{s[1], s[0] * x[1], ones({2}, f64) * x[1]}; },
+            State{x[0], x[0] * 2.0, x[0]});
+        return Tensors{s[0] * s[2], s[0]};
+      },
+      {matrix(1, 2)[0], Tensor(0.9)});
+}
+
+struct Particle {
+  Tensor x, v;
+  std::map<std::string, Tensor> more;
+  WENGERT_FIELDS(x, v, more)
+};
+
+TEST(ControlTest, StructuresAreStates) {
+  expectSameInAllWays(
+      [](const Tensors &x) {
+        Particle p{x[0], x[1], {{"energy", Tensor(0.0)}}};
+        p = for_range(
+            0, 10,
+            [](const Tensor &, const Particle &p) {
+              Tensor v = p.v - 0.1 * p.x;
+              return Particle{p.x + 0.1 * v, v, {{"energy", p.more.at("energy") + reduce_sum(v * v)}}};
+            },
+            p);
+        return Tensors{p.x, p.more.at("energy")};
+      },
+      {matrix(1, 3)[0], matrix(1, 3, 1)[0]});
+}
+
+// L-8
+TEST(ControlTest, WhatDoesNotChangeIsNotStacked) {
+  auto f = wg::function("f", [](const Tensor &w, const Tensor &h) {
+    GradientTape tape;
+    tape.watch(w);
+    Tensor y = reduce_sum(for_range(0, 50, [&](const Tensor &, const Tensor &s) { return s * exp(w) * 0.1; }, h));
+    return tape.gradient(y, w).value();
+  });
+  std::string text = f.trace(matrix(1, 3)[0], matrix(1, 3)[0]).text(Stage::traced);
+  // The backward loop reads the states of the turns, and no exp(w) of each turn.
+  size_t stacks = 0;
+  for (size_t at = text.find("tensor<50x3xf64>"); at != std::string::npos; at = text.find("tensor<50x3xf64>", at + 1))
+    ++stacks;
+  EXPECT_EQ(stacks, 2u) << text; // one result, one operand
+  EXPECT_TRUE(says(text, "_once"));
+}
+
+// L-10
+TEST(ControlTest, VariablesAreReadAndAssignedInside) {
+  for (bool interpret : {true, false}) {
+    Variable w(Tensor(2.0)), sum(Tensor(0.0)), count(Tensor(int64_t(0)));
+    auto f = wg::function("f",
+                          [&](const Tensor &x) {
+                            return for_range(
+                                0, 5,
+                                [&](const Tensor &i, const Tensor &s) {
+                                  count.assign_add(i);
+                                  Tensor next = s * w + x;
+                                  cond(
+                                      reduce_sum(next) > 10.0,
+                                      [&] {
+                                        sum.assign(sum + next);
+                                        return next;
+                                      },
+                                      [&] { return next; });
+                                  return next;
+                                },
+                                Tensor(1.0));
+                          },
+                          {.interpret = interpret});
+    double s = 1, total = 0;
+    for (int i = 0; i < 5; ++i) {
+      s = s * 2 + 0.5;
+      total += s > 10 ? s : 0;
+    }
+    Tensor x(0.5);
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = f(x);
+    EXPECT_DOUBLE_EQ(y.item<double>(), s);
+    EXPECT_DOUBLE_EQ(sum.value().item<double>(), total);
+    EXPECT_EQ(count.value().item<int64_t>(), 10);
+    auto [dx, dw] = tape.gradient(y, std::tuple(x, w));
+    EXPECT_DOUBLE_EQ(dx.value().item<double>(), 31.0);
+    EXPECT_DOUBLE_EQ(dw.value().item<double>(), 5 * 16 + 0.5 * (4 * 8 + 3 * 4 + 2 * 2 + 1));
+  }
+}
+
+TEST(ControlTest, TheConditionSeesWhatTheBodyAssigns) {
+  for (bool interpret : {true, false}) {
+    Variable v(Tensor(1.0));
+    auto f = wg::function("f",
+                          [&](const Tensor &x) {
+                            return while_loop([&](const Tensor &) { return v < 20.0; },
+                                              [&](const Tensor &s) {
+                                                v.assign(v * 2.0);
+                                                return s + x;
+                                              },
+                                              Tensor(0.0));
+                          },
+                          {.interpret = interpret});
+    EXPECT_EQ(f(Tensor(3.0)).item<double>(), 15.0);
+    EXPECT_EQ(v.value().item<double>(), 32.0);
+  }
+}
+
+TEST(ControlTest, AFailingTurnChangesNothing) {
+  for (bool interpret : {true, false}) {
+    Variable v(matrix(4, 2)), n(Tensor(int64_t(0)));
+    Tensor before = v.value();
+    auto f = wg::function("f",
+                          [&](const Tensor &from) {
+                            return for_range(
+                                0, 5,
+                                [&](const Tensor &i, const Tensor &s) {
+                                  n.assign_add(Tensor(int64_t(1)));
+                                  v.assign(v * 0.5);
+                                  return s + reduce_sum(gather(v, from + i, 0));
+                                },
+                                Tensor(0.0));
+                          },
+                          {.interpret = interpret});
+    EXPECT_EQ(messageOf([&] { f(Tensor(int64_t(-4))); }), messageOf([&] { f(Tensor(int64_t(-4))); }));
+    EXPECT_TRUE(says(messageOf([&] { f(Tensor(int64_t(2))); }), "ControlTest.cpp"))
+        << messageOf([&] { f(Tensor(int64_t(2))); });
+    expectNear(v.value(), before);
+    EXPECT_EQ(n.value().item<int64_t>(), 0);
+  }
+}
+
+// L-14
+TEST(ControlTest, ATapeInABody) {
+  expectSameInAllWays(
+      [](const Tensors &x) {
+        auto descend = [&](const Tensor &, const Tensor &s) {
+          GradientTape tape;
+          tape.watch(s);
+          Tensor loss = reduce_sum(square(s * s - x[0]));
+          return s - 0.05 * tape.gradient(loss, s).value();
+        };
+        return one(for_range(0, 6, descend, x[1]));
+      },
+      {Tensor({2.0, 3.0}), Tensor({1.0, 1.5})}, 1e-9);
+}
+
+TEST(ControlTest, FunctionsAreCalledInBodies) {
+  auto cell = wg::function("cell", [](const Tensor &h, const Tensor &x) { return tanh(h * 0.5 + x); });
+  expectSameInAllWays(
+      [&](const Tensors &x) {
+        auto step = [&](const Tensor &h, const Tensor &row) { return std::pair(cell(h, row), cell(row, h)); };
+        auto [h, ys] = scan(step, x[1], x[0]);
+        return Tensors{h, ys};
+      },
+      {matrix(4, 3), matrix(1, 3, 1)[0]});
+}
+
+TEST(ControlTest, OpenSizes) {
+  auto f = wg::function("f", [](const Tensor &xs) {
+    auto step = [](const Tensor &h, const Tensor &row) { return std::pair(h * 0.5 + reduce_sum(row), row * h); };
+    auto [h, ys] = scan(step, Tensor(1.0), xs);
+    return h + reduce_sum(ys);
+  });
+  f.trace(TensorSpec{f64, {dynamic, dynamic}});
+  for (int64_t rows : {1, 3, 6}) {
+    Tensor xs = matrix(rows, 2), h(1.0), y(0.0);
+    for (int64_t i = 0; i < rows; ++i) {
+      y = y + reduce_sum(xs[i] * h);
+      h = h * 0.5 + reduce_sum(xs[i]);
+    }
+    GradientTape tape;
+    tape.watch(xs);
+    Tensor found = f(xs);
+    expectNear(found, h + y);
+    EXPECT_EQ(tape.gradient(found, xs).value().shape(), xs.shape());
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
+/// The text of a program with a loop does not grow with its turns.
+TEST(ControlTest, ManyTurnsAreOneBody) {
+  auto f = wg::function("f", [](const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = for_range(0, 100'000, [&](const Tensor &, const Tensor &s) { return s + 1e-5 * sin(s) * x; }, x);
+    return tape.gradient(y, x).value();
+  });
+  Tensor x(1.0);
+  double s = 1, ds = 1;
+  for (int i = 0; i < 100'000; ++i) {
+    ds = ds + 1e-5 * (std::cos(s) * ds * 1.0 + std::sin(s));
+    s = s + 1e-5 * std::sin(s);
+  }
+  EXPECT_NEAR(f(x).item<double>(), ds, 1e-9);
+  EXPECT_LT(f.trace(x).text(Stage::fused).size(), 20'000u);
+}
+
+TEST(ControlTest, ErrorsSayWhat) {
+  Tensor x = matrix(2, 2);
+  auto traced = [](auto f) { return [f](const Tensor &x) { return wg::function("f", f)(x); }; };
+  // L-6
+  auto grows = [](const Tensor &x) {
+    return while_loop([](const Tensor &s) { return reduce_sum(s) < 100.0; },
+                      [](const Tensor &s) { return concat({s, s}); }, x);
+  };
+  for (const std::string &text : {messageOf([&] { grows(x); }), messageOf([&] { traced(grows)(x); })}) {
+    EXPECT_TRUE(says(text, "enters the loop as f64[2,2], but is f64[4,2] after one turn")) << text;
+    EXPECT_TRUE(says(text, "ControlTest.cpp")) << text;
+  }
+  // L-5
+  auto casts = [](const Tensor &x) {
+    return while_loop([](const Tensor &s) { return reduce_sum(s) < 100; }, [](const Tensor &s) { return cast(s, f32); },
+                      x);
+  };
+  for (const std::string &text : {messageOf([&] { casts(x); }), messageOf([&] { traced(casts)(x); })})
+    EXPECT_TRUE(says(text, "enters the loop as f64[2,2], but is f32[2,2] after one turn")) << text;
+  auto vague = [](const Tensor &x) { return cond(x > 0.0, [&] { return x; }, [&] { return -x; }); };
+  for (const std::string &text : {messageOf([&] { vague(x); }), messageOf([&] { traced(vague)(x); })})
+    EXPECT_TRUE(says(text, "the predicate is bool[2,2]; it is a bool scalar")) << text;
+  // L-1
+  auto differs = [](const Tensor &x) {
+    return cond(reduce_sum(x) > 0.0, [&] { return x; }, [&] { return reduce_sum(x); });
+  };
+  EXPECT_TRUE(says(messageOf([&] { traced(differs)(x); }), "the then branch f64[2,2]"))
+      << messageOf([&] { traced(differs)(x); });
+  auto scalar = [](const Tensor &x) { return map([](const Tensor &r) { return r; }, reduce_sum(x)); };
+  for (const std::string &text : {messageOf([&] { scalar(x); }), messageOf([&] { traced(scalar)(x); })})
+    EXPECT_TRUE(says(text, "f64[] is a scalar and has no rows to go over")) << text;
+  auto uneven = [](const Tensor &x) {
+    return fold([](const Tensor &s, const std::pair<Tensor, Tensor> &r) { return s + reduce_sum(r.first); },
+                Tensor(0.0), std::pair(x, concat({x, x})));
+  };
+  for (const std::string &text : {messageOf([&] { uneven(x); }), messageOf([&] { traced(uneven)(x); })})
+    EXPECT_TRUE(says(text, "f64[4,2], and there are 2 turns")) << text;
+  EXPECT_TRUE(says(messageOf([&] {
+                     while_loop([](const Tensor &) { return true; }, [](const Tensor &s) { return s; }, x,
+                                {.max_steps = -2});
+                   }),
+                   "max_steps is -2"));
+}
