@@ -279,7 +279,7 @@ FailureOr<Gradients> Reverse::run() {
   for (Operation *op : llvm::reverse(ops)) {
     if (llvm::none_of(op->getResults(), [&](Value result) { return cotangents_.lookup(result) != nullptr; }))
       continue;
-    if (isa<ir::WithBodies>(op) && !isa<ir::CallOp>(op)) {
+    if (ir::isControl(op)) {
       auto adjoint = adjointOfBodies(op);
       if (failed(adjoint) || failed(sweepInto(adjoint->first, adjoint->second, adjointLoc(adjoint->first))))
         return failure();

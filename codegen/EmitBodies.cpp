@@ -68,7 +68,7 @@ public:
 
 } // namespace
 
-void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &launch) {
+static void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &launch) {
   Emitter e(op, launch);
   OpBuilder &b = e.b;
   size_t numInputs = op.getInputs().size();
@@ -103,7 +103,7 @@ void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &launch)
   b.setInsertionPointToStart(after);
 }
 
-void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch) {
+static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch) {
   Emitter e(op, launch);
   OpBuilder &b = e.b;
   Location loc = e.loc;
@@ -211,6 +211,13 @@ void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch) {
     Value bytes = arith::SelectOp::create(b, loc, isThere, zero, e.number(bytesOf(op.getFinals()[k].getType())));
     LLVM::MemcpyOp::create(b, loc, finals[k], last, bytes, /*isVolatile=*/false);
   }
+}
+
+void emitBodyOp(Operation *op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch) {
+  if (auto loop = dyn_cast<ir::LoopOp>(op))
+    emitLoop(loop, bodies, launch);
+  else
+    emitCond(cast<ir::CondOp>(op), bodies, launch);
 }
 
 } // namespace wg::codegen

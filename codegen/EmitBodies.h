@@ -1,6 +1,6 @@
 // The code of conditions and loops in an entry: branches and turns around calls of their bodies, each of which is a
-// function `i32 (ptr args, ptr sizes, ptr workspace)` as the entry is, over pointers that the code hands over. No element
-// is copied: rows are read and written where they lie, and a carried value moves between two places.
+// function `i32 (ptr args, ptr sizes, ptr workspace)` as the entry is, over pointers that the code hands over. No
+// element is copied: rows are read and written where they lie, and a carried value moves between two places.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -29,8 +29,7 @@ struct BodyLaunch {
 
 /// What the op needs of the workspace: its bodies' workspace, and the second places of what it carries.
 int64_t bodyScratchBytes(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies);
-void emitCond(ir::CondOp op, llvm::ArrayRef<EmittedBody> branches, BodyLaunch &launch);
-/// `bodies`: the body, and the condition if there is one.
-void emitLoop(ir::LoopOp op, llvm::ArrayRef<EmittedBody> bodies, BodyLaunch &launch);
+/// `bodies` are those of the op, in their order.
+void emitBodyOp(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies, BodyLaunch &launch);
 
 } // namespace wg::codegen

@@ -115,10 +115,13 @@ struct Lower : PassWrapper<Lower, OperationPass<ModuleOp>> {
     }
     if (failed(keepOnly(module, entry)))
       return signalPassFailure();
-    for (auto each : module.getOps<func::FuncOp>()) {
+    SmallVector<func::FuncOp> functions{entry};
+    llvm::append_range(functions, llvm::make_filter_range(module.getOps<func::FuncOp>(),
+                                                          [&](func::FuncOp each) { return each != entry; }));
+    for (func::FuncOp each : functions) {
       for (Operation &op : each.getBody().front().without_terminator()) {
         auto kernel = dyn_cast<ir::KernelOp>(op);
-        if (kernel ? bool(kernel.getLoopsAttr()) : isa<ir::ReshapeOp, ir::ConstantOp, ir::CondOp, ir::LoopOp>(op))
+        if (kernel ? bool(kernel.getLoopsAttr()) : isa<ir::ReshapeOp, ir::ConstantOp>(op) || ir::isControl(&op))
           continue;
         op.emitOpError(kernel ? "has no loops, which wg-fuse-kernels decides"
                               : "is outside of a kernel: run wg-fuse first");

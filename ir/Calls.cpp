@@ -54,6 +54,8 @@ RankedTensorType stackOf(Type row, int64_t length) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
+bool isControl(Operation *op) { return isa<WithBodies>(op) && !isa<CallOp>(op); }
+
 bool isUnbounded(LoopOp loop) {
   if (static_cast<int64_t>(loop.getLength()) >= 0)
     return false;

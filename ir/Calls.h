@@ -34,6 +34,9 @@ mlir::LogicalResult checkCallee(mlir::Operation *op, mlir::FlatSymbolRefAttr nam
 /// The type of a stack of `length` values of type `row` (-1: of any number).
 mlir::RankedTensorType stackOf(mlir::Type row, int64_t length);
 
+/// Whether it is a condition or a loop: an op with bodies that is not a call, which is inlined.
+bool isControl(mlir::Operation *op);
+
 /// Whether the loop stacks, or reads, something of each turn, and nothing says how many turns there are at most.
 bool isUnbounded(LoopOp loop);
 

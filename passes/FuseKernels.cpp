@@ -9,6 +9,7 @@
 // kind than they say. Where one kernel comes out of a body, as it does from those that fusion made, the one in the text
 // stays; else those that come out take its place. What is decided about a kernel is decided anew. Linear in the ops.
 #include "ir/Build.h"
+#include "ir/Calls.h"
 #include "ir/Kernels.h"
 #include "passes/Passes.h"
 
@@ -32,7 +33,7 @@ static LogicalResult fuse(func::FuncOp alone) {
 
 static LogicalResult fuseKernels(func::FuncOp function) {
   for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op))
+    if (!isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op) && !ir::isControl(&op))
       return op.emitOpError("is outside of a kernel: the program is not at stage fused");
   SymbolTable symbols(function->getParentOfType<ModuleOp>());
   for (auto kernel : llvm::make_early_inc_range(function.getBody().front().getOps<ir::KernelOp>())) {
