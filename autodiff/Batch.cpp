@@ -6,6 +6,7 @@
 // and on @f: wg.batches = [{arguments = [0], count = 3, results = [true], function = @f_lanes_0}]
 #include "autodiff/Batch.h"
 
+#include "autodiff/BatchBodies.h"
 #include "autodiff/Calls.h"
 #include "ir/Bridge.h"
 #include "ir/Build.h"
@@ -33,10 +34,15 @@ public:
   LogicalResult make(func::FuncOp function, ArrayRef<unsigned> arguments);
   /// One that was made.
   const BatchedFunction &of(func::FuncOp function, ArrayRef<unsigned> arguments) { return *find(function, arguments); }
+  /// Those of a condition or a loop, whose results that have lanes it tells; or the op in lanes.
+  FailureOr<SmallVector<bool>> planOf(Operation *op, ArrayRef<bool> batched);
+  FailureOr<SmallVector<Value>> inLanesOf(OpBuilder &b, Operation *op, ArrayRef<Value> operands,
+                                          ArrayRef<bool> batched);
   FailureOr<Batched> run(OpBuilder &b, ArrayRef<Operation *> ops, ValueRange targets, ValueRange sources,
                          ValueRange lanes);
 
 private:
+  template <class F> auto withLanes(F f);
   /// A function whose calls get their batched forms, before it gets its own; at first the ops without one around them.
   struct Visit {
     func::FuncOp function;
@@ -200,6 +206,26 @@ LogicalResult Batches::make(Visit first) {
   return success();
 }
 
+/// What conditions and loops ask for: conditions nest ir::kMostNested deep at most, so this may recurse.
+template <class F> auto Batches::withLanes(F f) {
+  auto lookup = [&](Operation *from, FlatSymbolRefAttr name) { return this->lookup(from, name.getValue()); };
+  auto make = [&](func::FuncOp function, ArrayRef<unsigned> arguments) -> FailureOr<BatchedFunction> {
+    if (!find(function, arguments) && (failed(check(function)) || failed(makeCalled(enter(function, arguments)))))
+      return failure();
+    return *find(function, arguments);
+  };
+  return f(LanesOf{lookup, make});
+}
+
+FailureOr<SmallVector<bool>> Batches::planOf(Operation *op, ArrayRef<bool> batched) {
+  return withLanes([&](const LanesOf &lanes) { return planLanes(op, batched, lanes); });
+}
+
+FailureOr<SmallVector<Value>> Batches::inLanesOf(OpBuilder &b, Operation *op, ArrayRef<Value> operands,
+                                                 ArrayRef<bool> batched) {
+  return withLanes([&](const LanesOf &lanes) { return inLanes(b, op, operands, batched, lanes, symbolsOf(op)); });
+}
+
 LogicalResult Batches::makeCalled(Visit first) {
   std::vector<Visit> path; // explicit: calls may nest deeper than a thread's stack
   path.push_back(std::move(first));
@@ -229,6 +255,18 @@ LogicalResult Batches::makeCalled(Visit first) {
     ++visit.next;
     if (arguments.empty())
       continue;
+    if (ir::isControl(op)) {
+      SmallVector<bool> batched(op->getNumOperands(), false);
+      for (unsigned argument : arguments)
+        batched[argument] = true;
+      FailureOr<SmallVector<bool>> results = planOf(op, batched);
+      if (failed(results))
+        return failure();
+      for (auto [result, has] : llvm::zip_equal(op->getResults(), *results))
+        if (has)
+          visit.batched.insert(result);
+      continue;
+    }
     for (OpResult result : op->getResults())
       if (known ? known->results[result.getResultNumber()] : isa<RankedTensorType>(result.getType()))
         visit.batched.insert(result);
@@ -438,6 +476,17 @@ LogicalResult Batch::step(Operation *op) {
       if (isBatched)
         arguments.push_back(i);
     call(called, operands, arguments);
+    return success();
+  }
+  if (ir::isControl(op)) {
+    FailureOr<SmallVector<bool>> has = batches_.planOf(op, batched);
+    if (failed(has))
+      return failure();
+    FailureOr<SmallVector<Value>> results = batches_.inLanesOf(b_, op, operands, batched);
+    if (failed(results))
+      return failure();
+    for (auto [before, after, isBatched] : llvm::zip_equal(op->getResults(), *results, *has))
+      set(before, after, isBatched);
     return success();
   }
   FailureOr<Value> y = ir::batch(op, b_, op->getLoc(), operands, batched);

@@ -1,5 +1,7 @@
 #include "autodiff/Bodies.h"
 
+#include "autodiff/Writer.h"
+
 #include "ir/Bridge.h"
 #include "ir/Build.h"
 
@@ -105,67 +107,6 @@ SmallVector<llvm::BitVector> Dependences::find(func::FuncOp function) {
   return results;
 }
 
-//===- Functions that are written ---------------------------------------------------------------------------------===//
-
-namespace {
-
-/// A function that is being written, in the module of `symbols`.
-class Writer {
-public:
-  Writer(SymbolTable &symbols, Location loc, const Twine &name) : b(loc.getContext()), loc_(loc) {
-    function_ = func::FuncOp::create(loc, name.str(), b.getFunctionType({}, {}));
-    function_.setPrivate();
-    symbols.insert(function_);
-    body_ = function_.addEntryBlock();
-    b.setInsertionPointToStart(body_);
-  }
-  Value argument(Type type) { return body_->addArgument(type, loc_); }
-  SmallVector<Value> arguments(TypeRange types) {
-    return llvm::map_to_vector(types, [&](Type type) { return argument(type); });
-  }
-  SmallVector<Value> call(func::FuncOp callee, ValueRange operands) {
-    return SmallVector<Value>(
-        ir::CallOp::create(b, loc_, callee.getResultTypes(), FlatSymbolRefAttr::get(callee.getSymNameAttr()), operands)
-            .getResults());
-  }
-  func::FuncOp finish(ValueRange results) {
-    func::ReturnOp::create(b, loc_, results);
-    function_.setFunctionType(b.getFunctionType(body_->getArgumentTypes(), results.getTypes()));
-    return function_;
-  }
-
-  OpBuilder b;
-
-private:
-  Location loc_;
-  func::FuncOp function_;
-  Block *body_;
-};
-
-} // namespace
-
-static FlatSymbolRefAttr nameOf(func::FuncOp function) { return FlatSymbolRefAttr::get(function.getSymNameAttr()); }
-
-static ir::LoopOp makeLoop(OpBuilder &b, Location loc, ArrayRef<FlatSymbolRefAttr> bodies, func::FuncOp body,
-                           Value limit, ValueRange inits, ValueRange xs, ValueRange invariants, int64_t length,
-                           bool reversed) {
-  SmallVector<Attribute> names(bodies.begin(), bodies.end());
-  names.front() = nameOf(body);
-  SmallVector<Value> operands;
-  if (limit)
-    operands.push_back(limit);
-  llvm::append_range(operands, inits);
-  llvm::append_range(operands, xs);
-  llvm::append_range(operands, invariants);
-  SmallVector<Type> types(inits.getTypes());
-  if (names.size() > 1)
-    types.push_back(RankedTensorType::get({}, b.getI64Type()));
-  for (Type row : body.getResultTypes().drop_front(inits.size()))
-    types.push_back(ir::stackOf(row, length));
-  return ir::LoopOp::create(b, loc, types, b.getArrayAttr(names), inits.size(), xs.size(), length, limit != nullptr,
-                            reversed, operands);
-}
-
 //===- cond -------------------------------------------------------------------------------------------------------===//
 
 namespace {
@@ -207,16 +148,6 @@ static FailureOr<std::vector<Branch>> branchesOf(ir::CondOp op, Pairs &pairs, co
     branch.pair = pairs.take(branch.function, branch.arguments, branch.results);
   }
   return branches;
-}
-
-/// A zero of this type; a size that is `?` is 0, as nobody reads it.
-static Value zeroOf(OpBuilder &b, Location loc, Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  auto scalar = RankedTensorType::get({}, tensor.getElementType());
-  Value zero = ir::ConstantOp::create(b, loc, DenseElementsAttr::get(scalar, b.getZeroAttr(tensor.getElementType())));
-  if (tensor.getRank() == 0)
-    return zero;
-  return ir::BroadcastOp::create(b, loc, zero, tensor.getShape(), ArrayRef<int64_t>(), ValueRange());
 }
 
 /// Residuals of one type share results of the forward cond, as one branch runs. Nothing if one has an open size: the
