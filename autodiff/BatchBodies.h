@@ -1,6 +1,7 @@
-// Conditions and loops for many lanes at once. Where lanes choose different branches, or end after different turns, each
-// branch and turn runs for all lanes while one of them wants it, and `select` takes what belongs to a lane. The others
-// run on the values of a lane that does want it: they neither fail nor make infinities that a gradient would meet.
+// Conditions and loops for many lanes at once. Where lanes choose different branches, or end after different turns,
+// each branch and turn runs for all lanes while one of them wants it, and `select` takes what belongs to a lane. The
+// others run on the values of a lane that does want it: they neither fail nor make infinities that a gradient would
+// meet.
 #pragma once
 
 #include "autodiff/Batch.h"
