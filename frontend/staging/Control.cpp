@@ -94,6 +94,28 @@ int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, 
 
 Tensor rowOf(const Tensor &x, int64_t i, const Where &where) { return index(Located(x, where), i); }
 
+Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where) {
+  const Shape &shape = x.body(where)->type.shape;
+  std::vector<int64_t> starts(static_cast<size_t>(shape.rank()), 0), limits(shape.begin(), shape.end()),
+      steps(static_cast<size_t>(shape.rank()), 1);
+  starts[0] = begin, limits[0] = end, steps[0] = step;
+  return slice(Located(x, where), starts, limits, steps);
+}
+
+Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where) {
+  int64_t pairs = odd.body(where)->type.shape.dim(0), all = even.body(where)->type.shape.dim(0);
+  Tensor both = stack({all == pairs ? even : rowsOf(even, 0, pairs, 1, where), odd}, 1, where);
+  std::vector<int64_t> sizes(odd.body(where)->type.shape.begin(), odd.body(where)->type.shape.end());
+  sizes[0] = 2 * pairs;
+  Tensor y = reshape(Located(both, where), Shape(std::span<const int64_t>(sizes)));
+  return all == pairs ? y : concat({y, rowsOf(even, pairs, all, 1, where)}, 0, where);
+}
+
+Tensor turnedOver(const Tensor &x, const Where &where) {
+  int64_t n = x.body(where)->type.shape.dim(0);
+  return n < 2 ? x : gather(Located(x, where), Located(arange(n - 1, -1, -1, i64), where));
+}
+
 Tensor rowSpec(const Tensor &x) {
   const TensorType &type = x.body({})->type;
   if (type.shape.rank() == 0)

@@ -67,6 +67,12 @@ WENGERT_API void checkCarried(const char *op, const std::vector<Tensor> &before,
                               int64_t turn, const Where &where);
 /// The number of rows that all these tensors have, and the loop's length if there are none; errors otherwise.
 WENGERT_API int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where);
+/// Rows begin, begin + step, ... below end of x.
+WENGERT_API Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where);
+/// Rows of even and odd by turns: the first of even first, which has as many or one more.
+WENGERT_API Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where);
+/// The rows from the last to the first.
+WENGERT_API Tensor turnedOver(const Tensor &x, const Where &where);
 /// x[i], and in a trace a stand-in of its type.
 WENGERT_API Tensor rowOf(const Tensor &x, int64_t i, const Where &where);
 WENGERT_API Tensor rowSpec(const Tensor &x);
@@ -93,6 +99,25 @@ template <class S> constexpr bool checkState() {
   static_assert(!holdsTensors<S, true>(), "the state of a loop holds tensors; a variable is used by its name: what the "
                                           "body assigns is carried");
   return checkTree<S>();
+}
+
+/// Of rows 0 to n - 1: each with all before it. Pairs are joined, scanned, and joined with what lies between them.
+template <class F, class X> X scanPairs(F &f, const X &xs, int64_t n, const Where &where) {
+  if (n < 2)
+    return xs;
+  auto rows = [&](const X &x, int64_t begin, int64_t end, int64_t step) {
+    return mapTensors(x, [&](const Tensor &t) { return rowsOf(t, begin, end, step, where); });
+  };
+  X odd = scanPairs(f, f(rows(xs, 0, n - 1, 2), rows(xs, 1, n, 2)), n / 2, where);
+  X even = rows(xs, 0, 1, 1);
+  if (n > 2) {
+    std::vector<Tensor> rest = tensorsOf(f(rows(odd, 0, (n - 1) / 2, 1), rows(xs, 2, n, 2)));
+    size_t leaf = 0;
+    even = mapTensors(even, [&](const Tensor &first) { return concat({first, rest[leaf++]}, 0, where); });
+  }
+  std::vector<Tensor> odds = tensorsOf(odd);
+  size_t leaf = 0;
+  return mapTensors(even, [&](const Tensor &x) { return interleaved(x, odds[leaf++], where); });
 }
 
 template <class S, class C, class B>
@@ -272,6 +297,26 @@ S fold(F f, S state, const X &xs, const ScanOptions &options = {}, Where where =
   return scan([&](const S &s, const X &x) { return std::pair<S, std::monostate>(f(s, x), {}); }, std::move(state), xs,
               options, where)
       .first;
+}
+
+/// `y[i] = f(f(f(x[0], x[1]), ...), x[i])` for an f that is associative, in about 2 log2(n) calls of f on many rows at
+/// once: f(a, b) gets structures like xs, of m rows each, and joins row by row. The number of rows is known. With
+/// `reverse`, from the last row to the first. As jax.lax.associative_scan.
+///
+///     Tensor sums = associative_scan([](const Tensor &a, const Tensor &b) { return a + b; }, xs); // cumulative
+template <class F, class X>
+X associative_scan(F f, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
+  if constexpr (detail::checkState<X>()) {
+    int64_t n = detail::lengthOf("associative_scan", detail::tensorsOf(xs), options.length, where);
+    if (n < 0)
+      detail::raiseNegative("associative_scan", "the number of rows", n, where);
+    if (!options.reverse)
+      return detail::scanPairs(f, xs, n, where);
+    auto turned = [&](const X &x) {
+      return detail::mapTensors(x, [&](const Tensor &t) { return detail::turnedOver(t, where); });
+    };
+    return turned(detail::scanPairs(f, turned(xs), n, where));
+  }
 }
 
 /// `for (i = begin; i < end; ++i) state = body(i, state);` where i is an i64 scalar, and the state after it. As

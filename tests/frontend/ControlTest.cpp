@@ -200,6 +200,31 @@ TEST(ControlTest, MapFoldAndARange) {
       {Tensor(0.81), Tensor(1.5)});
 }
 
+TEST(ControlTest, AnAssociativeScan) {
+  for (bool reverse : {false, true})
+    for (int64_t n : {0, 1, 2, 3, 4, 7, 16, 33}) {
+      SCOPED_TRACE(n);
+      // y = a y + b, by pairs (a, b), beside a loop.
+      auto join = [](const std::pair<Tensor, Tensor> &x, const std::pair<Tensor, Tensor> &y) {
+        return std::pair(x.first * y.first, y.first * x.second + y.second);
+      };
+      Tensor a = n ? matrix(n, 2) : zeros({0, 2}, f64), b = n ? matrix(n, 2, 1) : zeros({0, 2}, f64);
+      auto f = [&](const Tensor &a, const Tensor &b) {
+        return associative_scan(join, std::pair(a, b), {.reverse = reverse}).second;
+      };
+      auto step = [](const Tensor &y, const std::pair<Tensor, Tensor> &row) {
+        Tensor next = row.first * y + row.second;
+        return std::pair(next, next);
+      };
+      Tensor wanted = scan(step, zeros({2}, f64), std::pair(a, b), {.reverse = reverse}).second;
+      expectNear(f(a, b), wanted);
+      expectNear(wg::function("f", f)(a, b), wanted);
+      if (n > 1)
+        EXPECT_TRUE(
+            check_gradients([&](const Tensor &a) { return reduce_sum(square(f(a, b))); }, std::tuple(a)).passed);
+    }
+}
+
 TEST(ControlTest, NestedThreeDeep) {
   expectSameInAllWays(
       [](const Tensors &x) {
