@@ -332,7 +332,8 @@ private:
   SymbolTable &symbols_;
   unsigned carried_, scanned_, numInvariants_, limit_;
   func::FuncOp body_;
-  unsigned numRows_ = 0; ///< results of the body that are stacked
+  llvm::BitVector passed_; ///< carried values whose derivative passes the loop where it has no turn
+  unsigned numRows_ = 0;   ///< results of the body that are stacked
   Places arguments_, results_;
   FunctionPair pair_;
   SmallVector<Kept> kept_; ///< by residual of the pair
@@ -370,6 +371,10 @@ LogicalResult LinearLoop::findActive() {
           if (argument < carried_ && !wanted.test(argument))
             wanted.set(argument), changed = true;
   }
+  bool turns = static_cast<int64_t>(op_.getLength()) > 0 && !op_.hasCondition() && !op_.getLimited();
+  passed_.resize(carried_);
+  for (unsigned i = 0; i < carried_; ++i)
+    passed_[i] = !turns && wanted.test(i) && varied.test(i);
   llvm::BitVector read(varied.size());
   for (unsigned i = 0; i < numResults; ++i)
     if (wanted.test(i) && depends[i].anyCommon(varied)) {
@@ -515,7 +520,7 @@ ir::LoopOp LinearLoop::make(func::FuncOp body, ArrayRef<Value> inits, SmallVecto
 void LinearLoop::reverse(LinearPart &made) {
   // Carried: cotangents of carried values, sums of cotangents of invariants.
   llvm::BitVector isArgument(body_.getNumArguments()), isReturned(body_.getNumArguments()),
-      isResult(body_.getNumResults()), isCarried(carried_);
+      isResult(body_.getNumResults()), isCarried = passed_;
   for (auto [argument, has] : llvm::zip_equal(arguments_, pair_.returned)) {
     isArgument.set(argument);
     isReturned[argument] = has;
@@ -563,7 +568,9 @@ void LinearLoop::reverse(LinearPart &made) {
   SmallVector<Value> taken(residualIn);
   for (unsigned result : results_)
     taken.push_back(result < carried_ ? carryIn[result] : rowIn[result - carried_]);
-  SmallVector<Value> back = writer.call(pair_.linear, taken), byArgument(body_.getNumArguments());
+  SmallVector<Value> back, byArgument(body_.getNumArguments());
+  if (!arguments_.empty())
+    back = writer.call(pair_.linear, taken);
   unsigned next = 0;
   for (unsigned argument : arguments_)
     if (isReturned.test(argument))
@@ -590,7 +597,7 @@ void LinearLoop::reverse(LinearPart &made) {
 }
 
 void LinearLoop::forward(LinearPart &made) {
-  llvm::BitVector isCarried(carried_);
+  llvm::BitVector isCarried = passed_;
   for (unsigned argument : arguments_)
     if (argument < carried_)
       isCarried.set(argument);
@@ -631,7 +638,9 @@ void LinearLoop::forward(LinearPart &made) {
   SmallVector<Value> taken(residualIn);
   for (unsigned argument : arguments_)
     taken.push_back(argumentIn[argument]);
-  SmallVector<Value> moved = writer.call(pair_.linear, taken), byResult(body_.getNumResults());
+  SmallVector<Value> moved, byResult(body_.getNumResults());
+  if (!arguments_.empty())
+    moved = writer.call(pair_.linear, taken);
   unsigned next = 0;
   for (auto [result, has] : llvm::zip_equal(results_, pair_.returned))
     if (has)
@@ -657,9 +666,10 @@ FailureOr<LinearPart> LinearLoop::run() {
     return failure();
   LinearPart made{{}, std::move(pair_.certificate), op_};
   made.values.resize(mode_ == Mode::reverse ? op_->getNumOperands() : numResults);
-  if (arguments_.empty() || llvm::none_of(pair_.returned, [](bool has) { return has; }))
+  if (passed_.none() && llvm::none_of(pair_.returned, [](bool has) { return has; }))
     return made;
-  keepResiduals();
+  if (!arguments_.empty())
+    keepResiduals();
   made.op = op_;
   mode_ == Mode::reverse ? reverse(made) : forward(made);
   return made;

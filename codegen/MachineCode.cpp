@@ -1,6 +1,7 @@
 #include "codegen/MachineCode.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/RuntimeLibcallInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
@@ -91,6 +92,8 @@ static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passe
   config->disablePass(&PostRASchedulerID);
   passes.add(config);
   passes.add(info);
+  // Without this nobody knows that there is a memcpy, and copies become loops over bytes.
+  passes.add(new RuntimeLibraryInfoWrapper(machine.getTargetTriple()));
   passes.add(createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   passes.add(createPreISelIntrinsicLoweringPass());
   CodeGenOptLevel level = machine.getOptLevel();

@@ -387,8 +387,11 @@ autodiff::Derivatives Trace::transformed(Tape &tape, bool recordIt, const char *
         if (held == old)
           held = value;
     for (Tape *other : level_.tapes) {
-      if (other->traced->ops.erase(before))
+      if (other->traced->ops.erase(before)) {
         other->traced->ops.insert(after);
+        // The residuals behind the results, too: the adjoint that reads them is to be recorded.
+        other->traced->values.insert(after->result_begin(), after->result_end());
+      }
       for (auto [old, value] : llvm::zip(before->getResults(), after->getResults()))
         if (other->traced->values.erase(old))
           other->traced->values.insert(value);

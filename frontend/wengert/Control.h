@@ -127,7 +127,11 @@ S whileTraced(const char *op, C &condition, B &body, const S &state, const While
   auto ask = [&](const S &s) -> Tensor { return condition(s); };
   Tracer<Tensor, decltype(ask), S> asked{ask, {state}};
   Body conditionBody{&asked, &decltype(asked)::run};
-  auto turn = [&](const S &s) -> S { return body(s); };
+  auto turn = [&](const S &s) -> S {
+    S next = body(s);
+    checkCarried(op, tensorsOf(s), tensorsOf(next), 0, where);
+    return next;
+  };
   return trace<S>(
       turn,
       [&](Body traced, Results &results) {
@@ -244,7 +248,11 @@ auto scan(F f, S state, const X &xs, const ScanOptions &options = {}, Where wher
       detail::Arguments initial(where), arguments(where);
       detail::collect(initial, state);
       detail::collect(arguments, state, row);
-      auto turn = [&](const S &s, const X &x) -> R { return f(s, x); };
+      auto turn = [&](const S &s, const X &x) -> R {
+        R next = f(s, x);
+        detail::checkCarried("scan", detail::tensorsOf(s), detail::tensorsOf(next.first), 0, where);
+        return next;
+      };
       return detail::trace<R>(
           turn,
           [&](detail::Body body, detail::Results &results) {

@@ -243,6 +243,43 @@ TEST(ControlTest, NestedThreeDeep) {
       {matrix(3, 2), Tensor(1.3), matrix(1, 2, 1)[0]});
 }
 
+TEST(ControlTest, NoTurnAtAll) {
+  for (double stop : {100.0, 0.5})
+    expectSameInAllWays(
+        [&](const Tensors &x) {
+          Tensor s = while_loop([&](const Tensor &s) { return reduce_sum(s) > stop; },
+                                [](const Tensor &) { return ones({3}, f64) * 0.1; }, x[0] * 2.0, {.max_steps = 3});
+          return Tensors{s * s, for_range(0, 0, [](const Tensor &, const Tensor &s) { return sin(s); }, x[0])};
+        },
+        {matrix(1, 3)[0] + 1.0});
+}
+
+/// What an outer tape records of a derivative may hang on residuals alone.
+TEST(ControlTest, SecondDerivativesInsideOfAFunction) {
+  auto called = wg::function("called", [](const Tensor &x) { return exp(x) * 2.0; });
+  Tensor x(0.7);
+  auto second = [&](auto f) {
+    return [f](const Tensor &x) {
+      GradientTape outer;
+      outer.watch(x);
+      Tensor slope;
+      {
+        GradientTape inner;
+        inner.watch(x);
+        slope = inner.gradient(f(x), x).value();
+      }
+      return outer.gradient(slope, x).value();
+    };
+  };
+  auto loop = [](const Tensor &x) {
+    return for_range(0, 2, [](const Tensor &, const Tensor &s) { return sin(s); }, x);
+  };
+  for (bool interpret : {true, false}) {
+    expectNear(wg::function("h", second(loop), {.interpret = interpret})(x), second(loop)(x));
+    expectNear(wg::function("h", second(called), {.interpret = interpret})(x), exp(x) * 2.0);
+  }
+}
+
 TEST(ControlTest, ValuesAreExchangedResetAndUnused) {
   expectSameInAllWays(
       [](const Tensors &x) {
@@ -542,6 +579,17 @@ TEST(ControlTest, ErrorsSayWhat) {
   };
   for (const std::string &text : {messageOf([&] { casts(x); }), messageOf([&] { traced(casts)(x); })})
     EXPECT_TRUE(says(text, "enters the loop as f64[2,2], but is f32[2,2] after one turn")) << text;
+  auto more = [](const Tensor &x) {
+    return for_range(
+        0, 2,
+        [](const Tensor &, std::vector<Tensor> s) {
+          s.push_back(s[0]);
+          return s;
+        },
+        std::vector<Tensor>{x})[0];
+  };
+  for (const std::string &text : {messageOf([&] { more(x); }), messageOf([&] { traced(more)(x); })})
+    EXPECT_TRUE(says(text, "tensors, and ")) << text;
   auto vague = [](const Tensor &x) { return cond(x > 0.0, [&] { return x; }, [&] { return -x; }); };
   for (const std::string &text : {messageOf([&] { vague(x); }), messageOf([&] { traced(vague)(x); })})
     EXPECT_TRUE(says(text, "the predicate is bool[2,2]; it is a bool scalar")) << text;
