@@ -321,6 +321,8 @@ private:
   ir::LoopOp make(func::FuncOp body, ArrayRef<Value> inits, SmallVector<Value> xs, SmallVector<Value> invariants);
   void reverse(LinearPart &made);
   void forward(LinearPart &made);
+  /// Whether there is one for sure.
+  bool hasTurns() { return static_cast<int64_t>(op_.getLength()) > 0 && !op_.hasCondition() && !op_.getLimited(); }
   unsigned operandOf(unsigned argument) const { return limit_ + argument; }
   /// Among the op's results.
   unsigned resultOf(unsigned result) { return result < carried_ ? result : result + op_.hasCondition(); }
@@ -371,10 +373,9 @@ LogicalResult LinearLoop::findActive() {
           if (argument < carried_ && !wanted.test(argument))
             wanted.set(argument), changed = true;
   }
-  bool turns = static_cast<int64_t>(op_.getLength()) > 0 && !op_.hasCondition() && !op_.getLimited();
   passed_.resize(carried_);
   for (unsigned i = 0; i < carried_; ++i)
-    passed_[i] = !turns && wanted.test(i) && varied.test(i);
+    passed_[i] = !hasTurns() && wanted.test(i) && varied.test(i);
   llvm::BitVector read(varied.size());
   for (unsigned i = 0; i < numResults; ++i)
     if (wanted.test(i) && depends[i].anyCommon(varied)) {
@@ -396,8 +397,10 @@ LogicalResult LinearLoop::findActive() {
 llvm::BitVector LinearLoop::variesInTurns(func::FuncOp forward) {
   Block &block = forward.getBody().front();
   DenseSet<Value> varies(block.args_begin(), block.args_begin() + carried_ + scanned_);
+  // What may fail is not done where no turn would do it.
   for (Operation &op : block.without_terminator())
-    if (llvm::any_of(op.getOperands(), [&](Value operand) { return varies.contains(operand); }))
+    if (llvm::any_of(op.getOperands(), [&](Value operand) { return varies.contains(operand); }) ||
+        (!hasTurns() && ir::mayFail(&op)))
       varies.insert(op.result_begin(), op.result_end());
   ValueRange residuals = block.getTerminator()->getOperands().drop_front(body_.getNumResults());
   llvm::BitVector bits(residuals.size());

@@ -326,15 +326,24 @@ void traceLoop(const TracedLoop &loop, Results &results) {
   int64_t length = loop.length;
   for (const Tensor &x : loop.xs) {
     xs.push_back(trace.valueOf(x, op, where));
-    if (length < 0)
-      length = x.body(where)->type.shape.dim(0);
+    length = std::max(length, x.body(where)->type.shape.dim(0));
   }
-  length = length < 0 ? -1 : length;
+  length = std::max<int64_t>(length, -1);
   ArrayRef<mlir::Value> invariants = bodies.values().drop_front(numVariables);
   mlir::Value limit = loop.limit ? trace.valueOf(*loop.limit, op, where) : mlir::Value();
 
   std::vector<Tensor> outputs = trace.add(
       [&](OpBuilder &b, Location loc, SymbolTable &symbols, Imports &imports) -> Operation * {
+        // All have as many rows as the one that says how many.
+        for (mlir::Value &x : xs) {
+          auto type = cast<RankedTensorType>(x.getType());
+          if (length < 0 || !type.isDynamicDim(0))
+            continue;
+          SmallVector<OpFoldResult> sizes{b.getIndexAttr(length)};
+          for (int64_t axis = 1; axis < type.getRank(); ++axis)
+            sizes.push_back(ir::sizeOf(b, loc, x, axis));
+          x = ir::reshape(b, loc, x, sizes);
+        }
         SmallVector<Type> state(ValueRange(inits).getTypes()), all = state, asked = state;
         for (mlir::Value x : xs) {
           auto type = cast<RankedTensorType>(x.getType());

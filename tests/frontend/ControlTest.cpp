@@ -462,6 +462,38 @@ TEST(ControlTest, OpenSizes) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST(ControlTest, OneTensorSaysHowManyRowsThereAre) {
+  auto f = wg::function("f", [](const Tensor &xs, const Tensor &ys) {
+    return fold([](const Tensor &s, const std::pair<Tensor, Tensor> &r) { return s * r.first + reduce_sum(r.second); },
+                Tensor(1.0), std::pair(xs, ys));
+  });
+  f.trace(TensorSpec{f64, {dynamic}}, TensorSpec{f64, {3, dynamic}});
+  Tensor xs = matrix(1, 3)[0], ys = matrix(3, 2), s(1.0);
+  for (int64_t i = 0; i < 3; ++i)
+    s = s * xs[i] + reduce_sum(ys[i]);
+  expectNear(f(xs, ys), s);
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_TRUE(says(messageOf([&] { f(matrix(1, 4)[0], ys); }), "there are 4 turns"))
+      << messageOf([&] { f(matrix(1, 4)[0], ys); });
+}
+
+TEST(ControlTest, WhatMayFailIsNotDoneForNoTurn) {
+  for (bool interpret : {true, false}) {
+    auto f = wg::function("f",
+                          [](const Tensor &x, const Tensor &n) {
+                            return for_range(
+                                0, n, [&](const Tensor &i, const Tensor &s) { return s * exp(gather(x, i + 10)); },
+                                Tensor(1.0), WhileOptions{.max_steps = 4});
+                          },
+                          {.interpret = interpret});
+    Tensor x = matrix(1, 3)[0];
+    GradientTape tape;
+    tape.watch(x);
+    expectNear(tape.gradient(f(x, Tensor(int64_t(0))), x).value(), zeros({3}, f64));
+    EXPECT_TRUE(says(messageOf([&] { f(x, Tensor(int64_t(1))); }), "10")); // out of range
+  }
+}
+
 /// The text of a program with a loop does not grow with its turns.
 TEST(ControlTest, ManyTurnsAreOneBody) {
   auto f = wg::function("f", [](const Tensor &x) {
