@@ -23,6 +23,8 @@ struct KernelEngine {
   const GradientProgram &program;
   Array constant(const Array &array) { return array; }
   Status execute(const Row &row, const runtime::OpCall &call, std::span<Array> results) {
+    if (row.numChildren)
+      return codegen::runBodies(program.program, row, call, results);
     if (row.op != OpId::call)
       return runtime::execute(call, results);
     const CallDerivative &called = calledBy(program, row);
@@ -72,6 +74,12 @@ struct GateEngine {
   Tensor constant(const Array &array) { return makeTensor(array); }
   Status execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results) {
     std::vector<const Tensor *> operands;
+    if (row.numChildren)
+      return runtime::Failure{.kind = runtime::ErrorKind::unimplemented,
+                              .op = runtime::recordOf(row.op).name,
+                              .message = "a tape cannot record the lanes of a loop or a condition in eager code",
+                              .remedy =
+                                  "take both derivatives in one wg::function, where they are parts of its program"};
     if (row.op != OpId::call) {
       for (const Tensor &operand : call.operands)
         operands.push_back(&operand);

@@ -592,6 +592,28 @@ TEST(ControlTest, LanesThatChooseAndEndDifferently) {
         xs, w);
 }
 
+TEST(ControlTest, JacobiansOfLoops) {
+  auto f = [](const Tensor &w) {
+    return for_range(0, 3, [&](const Tensor &, const Tensor &s) { return tanh(s * w) + reduce_sum(s); }, w * 2.0);
+  };
+  Tensor w = matrix(1, 3)[0];
+  for (DerivativeMode mode : {DerivativeMode::forward, DerivativeMode::reverse}) {
+    auto jacobianOf = [&](auto g) {
+      GradientTape tape;
+      tape.watch(w);
+      Tensor y = g(w);
+      return tape.jacobian(y, w, JacobianOptions{.mode = mode}).value();
+    };
+    Tensor wanted = jacobianOf(f);
+    for (bool interpret : {true, false}) {
+      expectNear(jacobianOf(wg::function("f", f, {.interpret = interpret})), wanted);
+      expectNear(wg::function("j", [&](const Tensor &x) { return jacobian(f, {.mode = mode})(x); },
+                              {.interpret = interpret})(w),
+                 wanted);
+    }
+  }
+}
+
 TEST(ControlTest, ErrorsSayWhat) {
   Tensor x = matrix(2, 2);
   auto traced = [](auto f) { return [f](const Tensor &x) { return wg::function("f", f)(x); }; };
