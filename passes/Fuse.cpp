@@ -21,6 +21,7 @@
 // Legal because a kernel's meaning is its body. Cost: a bounded search of the group graph a join (MergeGraph).
 // After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).
 #include "ir/Build.h"
+#include "ir/Calls.h"
 #include "ir/Kernels.h"
 #include "ir/Views.h"
 #include "passes/MergeGraph.h"
@@ -457,8 +458,9 @@ private:
         users[n].insert(i);
     }
     SmallVector<size_t> hurried;
+    // Of a condition or a loop too: its bodies are functions that other threads may be at.
     for (auto [i, unit] : llvm::enumerate(units))
-      if (ir::mayFail(unit.ops.front()))
+      if (ir::isControl(unit.ops.front()) || ir::mayFail(unit.ops.front()))
         hurried.push_back(i);
     while (!hurried.empty())
       if (Unit &unit = units[hurried.pop_back_val()]; !std::exchange(unit.urgent, true))
