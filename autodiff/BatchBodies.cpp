@@ -140,11 +140,6 @@ public:
 
 } // namespace
 
-static Type rowOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
-}
-
 //===- cond -------------------------------------------------------------------------------------------------------===//
 
 static FailureOr<SmallVector<Value>> condInLanes(OpBuilder &b, ir::CondOp op, ArrayRef<Value> operands,
@@ -284,7 +279,7 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
   Ops in(writer.b, loc);
   SmallVector<Value> arguments = writer.arguments(ValueRange(inits).getTypes());
   for (Value x : xs)
-    arguments.push_back(writer.argument(rowOf(x.getType())));
+    arguments.push_back(writer.argument(ir::rowTypeOf(x.getType())));
   for (Value invariant : invariants)
     arguments.push_back(writer.argument(invariant.getType()));
   size_t firstRow = inits.size(), firstInvariant = firstRow + xs.size();
@@ -337,16 +332,17 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
   }
   func::FuncOp body = writer.finish(returned);
 
-  SmallVector<FlatSymbolRefAttr> names{nameOf(body)};
+  FlatSymbolRefAttr condition;
   if (asks) {
     Writer asker(symbols, loc, "loop_lanes_go_on");
     Ops ask(asker.b, loc);
     SmallVector<Value> carriedIn = asker.arguments(ValueRange(inits).getTypes()),
                        held = asker.arguments(ValueRange(invariants).getTypes());
     Value more = asker.call(plan.condition.function, askedOf(ArrayRef(carriedIn).take_front(carried), held))[0];
-    names.push_back(nameOf(asker.finish(plan.condition.results[0] ? ask.any(more) : more)));
+    condition = nameOf(asker.finish(plan.condition.results[0] ? ask.any(more) : more));
   }
-  ir::LoopOp made = makeLoop(b, loc, names, body, limit, inits, xs, invariants, length, op.getReversed());
+  ir::LoopOp made = makeLoop(b, loc, {nameOf(body), condition, limit, inits, xs, invariants, length, op.getReversed()},
+                             body.getResultTypes());
   SmallVector<Value> results(made.getFinals().take_front(carried));
   if (asks)
     results.push_back(counts ? Value(made.getFinals()[carried]) : made.getTurns());

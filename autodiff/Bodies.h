@@ -4,24 +4,8 @@
 #pragma once
 
 #include "autodiff/Calls.h"
-#include "ir/Rules.h"
-
-#include "llvm/ADT/BitVector.h"
 
 namespace wg::autodiff {
-
-/// Which arguments each result of a function depends on, by ops that pass derivatives.
-class Dependences {
-public:
-  explicit Dependences(Callees &callees) : callees_(callees) {}
-  /// By result. Of `function`, which does not call itself.
-  const llvm::SmallVector<llvm::BitVector> &of(mlir::func::FuncOp function);
-
-private:
-  llvm::SmallVector<llvm::BitVector> find(mlir::func::FuncOp function);
-  Callees &callees_;
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<llvm::BitVector>> known_;
-};
 
 /// What is asked of the linear part of an op with bodies.
 struct LinearRequest {
@@ -30,10 +14,13 @@ struct LinearRequest {
   Pairs &pairs;
   /// The operands that take part.
   llvm::function_ref<bool(mlir::Value)> isActive;
-  /// Puts an op in the place of another, whose results it has first; all that is known of these follows, `seeds` too.
-  llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> replace;
+  /// Told when an op has taken the place of another, whose results it has first, before that is erased.
+  llvm::function_ref<void(mlir::Operation *before, mlir::Operation *after)> told;
   /// Reverse: the cotangents, by result. Forward: the tangents, by operand. Null where there is none.
-  llvm::SmallVector<mlir::Value> &seeds;
+  llvm::SmallVector<mlir::Value> seeds;
+
+  /// Puts `after` in the place of `before`; the seeds follow.
+  void replace(mlir::Operation *before, mlir::Operation *after);
 };
 
 struct LinearPart {
@@ -43,10 +30,11 @@ struct LinearPart {
   mlir::Operation *op; ///< what has taken the op's place, or the op itself
 };
 
-/// The linear part of a cond, which is a cond; or of a loop, which is a loop over what the turns of the forward loop
-/// stacked: in reverse mode in the other direction. What depends on a loop's invariants alone is not stacked but
-/// computed once; derivatives that nobody reads are not carried.
-mlir::FailureOr<LinearPart> linearPart(ir::CondOp op, Mode mode, LinearRequest &request);
-mlir::FailureOr<LinearPart> linearPart(ir::LoopOp op, Mode mode, LinearRequest &request);
+/// The linear part of a condition, which is a condition; or of a loop, which is a loop over what the turns of the
+/// forward loop stacked: in reverse mode in the other direction. What depends on a loop's invariants alone is not
+/// stacked but computed once; derivatives that nobody reads are not carried.
+mlir::FailureOr<LinearPart> linearPart(mlir::Operation *op, Mode mode, LinearRequest &request);
+mlir::FailureOr<LinearPart> linearCond(ir::CondOp op, Mode mode, LinearRequest &request);
+mlir::FailureOr<LinearPart> linearLoop(ir::LoopOp op, Mode mode, LinearRequest &request);
 
 } // namespace wg::autodiff

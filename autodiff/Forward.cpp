@@ -175,21 +175,14 @@ void Forward::follow(Operation *before, Operation *after) {
 
 /// A condition or a loop.
 LogicalResult Forward::stepBodies(Operation *op, SmallVector<Value> tangents) {
-  auto replace = [&](Operation *before, Operation *after) {
-    for (auto [old, value] : llvm::zip(before->getResults(), after->getResults())) {
-      old.replaceAllUsesWith(value);
-      llvm::replace(tangents, Value(old), Value(value));
-    }
+  auto told = [&](Operation *before, Operation *after) {
     follow(before, after);
     if (options_.replaced)
       options_.replaced(before, after);
-    before->erase();
   };
   auto isActive = [&](Value value) { return activity_.isActive(value); };
-  LinearRequest request{b_, tangentLoc(op), pairs_, isActive, replace, tangents};
-  auto loop = dyn_cast<ir::LoopOp>(op);
-  FailureOr<LinearPart> made =
-      loop ? linearPart(loop, Mode::forward, request) : linearPart(cast<ir::CondOp>(op), Mode::forward, request);
+  LinearRequest request{b_, tangentLoc(op), pairs_, isActive, told, std::move(tangents)};
+  FailureOr<LinearPart> made = linearPart(op, Mode::forward, request);
   if (failed(made))
     return failure();
   for (auto [result, tangent] : llvm::zip(made->op->getResults(), made->values))

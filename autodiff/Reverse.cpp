@@ -198,21 +198,14 @@ FailureOr<std::pair<Operation *, ir::Cotangents>> Reverse::adjointOfBodies(Opera
   SmallVector<Value> seeds;
   for (Value result : op->getResults())
     seeds.push_back(cotangents_.lookup(result));
-  auto replace = [&](Operation *before, Operation *after) {
-    for (auto [old, value] : llvm::zip(before->getResults(), after->getResults())) {
-      old.replaceAllUsesWith(value);
-      llvm::replace(seeds, Value(old), Value(value));
-    }
+  auto told = [&](Operation *before, Operation *after) {
     follow(before, after);
     if (options_.replaced)
       options_.replaced(before, after);
-    before->erase();
   };
   auto isActive = [&](Value value) { return activity_.isActive(value); };
-  LinearRequest request{b_, adjointLoc(op), pairs_, isActive, replace, seeds};
-  auto loop = dyn_cast<ir::LoopOp>(op);
-  FailureOr<LinearPart> made =
-      loop ? linearPart(loop, Mode::reverse, request) : linearPart(cast<ir::CondOp>(op), Mode::reverse, request);
+  LinearRequest request{b_, adjointLoc(op), pairs_, isActive, told, std::move(seeds)};
+  FailureOr<LinearPart> made = linearPart(op, Mode::reverse, request);
   if (failed(made))
     return failure();
   llvm::append_range(certificate_, made->certificate);

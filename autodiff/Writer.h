@@ -46,25 +46,31 @@ inline mlir::FlatSymbolRefAttr nameOf(mlir::func::FuncOp function) {
   return mlir::FlatSymbolRefAttr::get(function.getSymNameAttr());
 }
 
-/// `bodies`: the names of which the first gives way to `body`.
-inline ir::LoopOp makeLoop(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::FlatSymbolRefAttr> bodies,
-                           mlir::func::FuncOp body, mlir::Value limit, mlir::ValueRange inits, mlir::ValueRange xs,
-                           mlir::ValueRange invariants, int64_t length, bool reversed) {
-  llvm::SmallVector<mlir::Attribute> names(bodies.begin(), bodies.end());
-  names.front() = nameOf(body);
+/// What a loop is made of.
+struct LoopParts {
+  mlir::FlatSymbolRefAttr body, condition; ///< null: none
+  mlir::Value limit;                       ///< null: none
+  llvm::SmallVector<mlir::Value> inits, xs, invariants;
+  int64_t length = -1;
+  bool reversed = false;
+};
+/// `results`: the types of the body's.
+inline ir::LoopOp makeLoop(mlir::OpBuilder &b, mlir::Location loc, const LoopParts &parts, mlir::TypeRange results) {
+  llvm::SmallVector<mlir::Attribute> names{parts.body};
+  if (parts.condition)
+    names.push_back(parts.condition);
   llvm::SmallVector<mlir::Value> operands;
-  if (limit)
-    operands.push_back(limit);
-  llvm::append_range(operands, inits);
-  llvm::append_range(operands, xs);
-  llvm::append_range(operands, invariants);
-  llvm::SmallVector<mlir::Type> types(inits.getTypes());
-  if (names.size() > 1)
-    types.push_back(mlir::RankedTensorType::get({}, b.getI64Type()));
-  for (mlir::Type row : body.getResultTypes().drop_front(inits.size()))
-    types.push_back(ir::stackOf(row, length));
-  return ir::LoopOp::create(b, loc, types, b.getArrayAttr(names), inits.size(), xs.size(), length, limit != nullptr,
-                            reversed, operands);
+  if (parts.limit)
+    operands.push_back(parts.limit);
+  for (mlir::ValueRange part :
+       {mlir::ValueRange(parts.inits), mlir::ValueRange(parts.xs), mlir::ValueRange(parts.invariants)})
+    llvm::append_range(operands, part);
+  size_t carried = parts.inits.size();
+  return ir::LoopOp::create(b, loc,
+                            ir::loopTypes(b.getContext(), mlir::ValueRange(parts.inits).getTypes(),
+                                          parts.condition != nullptr, results.drop_front(carried), parts.length),
+                            b.getArrayAttr(names), carried, parts.xs.size(), parts.length, parts.limit != nullptr,
+                            parts.reversed, operands);
 }
 
 /// A zero of this type, whose sizes are known.

@@ -1,7 +1,7 @@
 // What the order of a product's letters costs: twenty random equations of three to five letters, each compiled as it
 // is, eager, and beside the fastest order of the same result's letters with one transpose behind it. Also every order
-// of one equation: `einsum "nki,nkj->ijk" n=10000 k=25 i=32 j=32`. Times are the least of alternating
-// rounds, as what else the machine does only adds to them; one thread.
+// of one equation: `einsum "nki,nkj->ijk" n=10000 k=25 i=32 j=32`, or as many as `'#=12'` says. Times are the least of
+// alternating rounds, as what else the machine does only adds to them; one thread.
 #include "Timing.h"
 
 #include <wengert/wengert.h>

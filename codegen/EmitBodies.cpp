@@ -1,6 +1,7 @@
 #include "codegen/EmitBodies.h"
 
 #include "ir/Bridge.h"
+#include "ir/Calls.h"
 #include "runtime/Extent.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -83,7 +84,7 @@ static void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &
   Value selector = LLVM::LoadOp::create(b, e.loc, stored, launch.pointerTo(op.getSelector()),
                                         isBool ? 1 : element.getIntOrFloatBitWidth() / 8);
   Block *after = e.block();
-  // Below 1 is the first; what is below none is the last.
+  // The first branch whose number the selector does not exceed, else the last.
   for (size_t i = 0; i < branches.size(); ++i) {
     if (i + 1 < branches.size()) {
       Value limit = arith::ConstantOp::create(b, e.loc, b.getIntegerAttr(stored, static_cast<int64_t>(i)));
@@ -174,8 +175,7 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
   if (op.getReversed())
     i = arith::SubIOp::create(b, loc, arith::SubIOp::create(b, loc, most, one), t);
   auto rowOf = [&](Value base, Type type) {
-    auto tensor = cast<RankedTensorType>(type);
-    int64_t bytes = bytesOf(RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType()));
+    int64_t bytes = bytesOf(ir::rowTypeOf(type));
     return e.moved(base, arith::MulIOp::create(b, loc, i, e.number(bytes)));
   };
   for (auto [k, base] : llvm::enumerate(rows))
@@ -196,7 +196,7 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
   if (!isKnown && length >= 0)
     for (auto [k, base] : llvm::enumerate(stacks)) { // rows that no turn gave
       auto tensor = cast<RankedTensorType>(op.getStacked()[k].getType());
-      Value bytes = e.number(bytesOf(RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType())));
+      Value bytes = e.number(bytesOf(ir::rowTypeOf(tensor)));
       Value done = arith::MulIOp::create(b, loc, turns, bytes);
       Value left = arith::SubIOp::create(b, loc, e.number(bytesOf(tensor)), done);
       Value nothing = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0));

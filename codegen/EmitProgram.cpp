@@ -471,9 +471,12 @@ private:
     emitBodyOp(op, bodiesOf[op], launch);
   }
 
+  /// Whether `function` is the program itself, and no body of it.
+  bool isProgram() const { return prefix == info.name; }
+
   /// The time, in ticks, as number `index` of the marks.
   void emitMark(Frame &frame, int64_t index) {
-    if (!marks || prefix != info.name)
+    if (!marks || !isProgram())
       return;
     Location loc = function.getLoc();
     Value now =
@@ -536,7 +539,7 @@ private:
     }
     emitMark(entry, ++mark);
     func::ReturnOp::create(b, loc, code(0));
-    if (prefix == info.name) {
+    if (isProgram()) {
       writeInfo(entry.function);
       return success();
     }

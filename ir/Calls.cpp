@@ -54,6 +54,21 @@ RankedTensorType stackOf(Type row, int64_t length) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
+RankedTensorType rowTypeOf(Type stack) {
+  auto type = cast<RankedTensorType>(stack);
+  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+}
+
+SmallVector<Type> loopTypes(MLIRContext *context, TypeRange carried, bool hasCondition, TypeRange rows,
+                            int64_t length) {
+  SmallVector<Type> types(carried);
+  if (hasCondition)
+    types.push_back(RankedTensorType::get({}, IntegerType::get(context, 64)));
+  for (Type row : rows)
+    types.push_back(stackOf(row, length));
+  return types;
+}
+
 bool isControl(Operation *op) { return isa<WithBodies>(op) && !isa<CallOp>(op); }
 
 bool isUnbounded(LoopOp loop) {
@@ -78,10 +93,11 @@ FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const Symbo
     if (visit.next == visit.calls.size()) {
       int64_t ops = visit.ops;
       int &depth = nested[visit.function];
-      for (auto [call, name] : visit.calls)
-        depth = std::max(depth, nested.lookup(symbols.lookup(name.getAttr())) + !isa<CallOp>(call));
-      for (auto [call, name] : visit.calls)
-        ops = llvm::AddOverflow(ops, opsOf.lookup(symbols.lookup(name.getAttr())), ops) ? INT64_MAX : ops;
+      for (auto [call, name] : visit.calls) {
+        Operation *callee = symbols.lookup(name.getAttr());
+        depth = std::max(depth, nested.lookup(callee) + !isa<CallOp>(call));
+        ops = llvm::AddOverflow(ops, opsOf.lookup(callee), ops) ? INT64_MAX : ops;
+      }
       opsOf[visit.function] = ops;
       order.push_back(visit.function);
       path.pop_back();

@@ -20,6 +20,9 @@ void forgetDerived(mlir::func::FuncOp function);
 /// is the identity with one.
 inline constexpr llvm::StringLiteral kVjpAttr = "wg.vjp";
 
+/// On a function: its derivative in reverse mode keeps its arguments alone, and computes all else again.
+inline constexpr llvm::StringLiteral kRecomputeAttr = "wg.recompute";
+
 /// How many ops a program may have when each function is counted once for each call of it.
 inline constexpr int64_t kMostInlinedOps = int64_t(1) << 22;
 
@@ -33,6 +36,12 @@ mlir::LogicalResult checkCallee(mlir::Operation *op, mlir::FlatSymbolRefAttr nam
 
 /// The type of a stack of `length` values of type `row` (-1: of any number).
 mlir::RankedTensorType stackOf(mlir::Type row, int64_t length);
+
+/// The type of what a turn sees of a tensor that is scanned, or gives of one that is stacked.
+mlir::RankedTensorType rowTypeOf(mlir::Type stack);
+/// The types of a loop's results: what is carried, the number of turns if there is a condition, stacks of `rows`.
+llvm::SmallVector<mlir::Type> loopTypes(mlir::MLIRContext *context, mlir::TypeRange carried, bool hasCondition,
+                                        mlir::TypeRange rows, int64_t length);
 
 /// Whether it is a condition or a loop: an op with bodies that is not a call, which is inlined.
 bool isControl(mlir::Operation *op);

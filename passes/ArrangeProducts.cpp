@@ -289,11 +289,10 @@ public:
                                    : 2);
     cycles += apart(a, letters.batch, &Letter::a, rowsM * terms) +
               apart(b, letters.batch, &Letter::b, rowsN * double(lane.size) * terms);
-    // Loads wait while there is arithmetic to do, but not for all of it.
-    // A single row's operand is read once, a tile's few columns at a time, each line from a page of its own.
     double moved = cyclesOf((elements(a) + elements(b) + elements(order.c)) * elementBytes);
-    if (rowsM == 1 && !alongBatch)
+    if (rowsM == 1 && !alongBatch) // b is read once, a tile's few columns at a time, each line from a page of its own
       moved += cyclesOf(elements(b) * elementBytes);
+    // Loads wait while there is arithmetic to do, but not for all of it.
     return std::max(cycles, moved) + std::min(cycles, moved) / 2;
   }
 

@@ -175,18 +175,16 @@ LogicalResult Flattener::bodies(ir::WithBodies op) {
     auto function = symbols_.lookup<func::FuncOp>(name.getAttr());
     if (function.isDeclaration())
       return op->emitOpError("runs @") << name.getValue() << ", which has no body";
-    std::shared_ptr<const Program> &child = shared_.bodies[function];
+    std::shared_ptr<const Program> child = shared_.bodies.lookup(function);
     if (!child) {
       ++shared_.depth;
       auto made = std::make_shared<Program>();
       if (failed(Flattener(*made, function, shared_).run()))
         return failure();
       --shared_.depth;
-      shared_.bodies[function] = made; // `child` may have moved
-      children.push_back(std::move(made));
-    } else {
-      children.push_back(child);
+      shared_.bodies[function] = child = std::move(made);
     }
+    children.push_back(std::move(child));
   }
   row(*op, *ir::opIdOf(op));
   program_.rows.back().firstChild = static_cast<uint32_t>(program_.children.size());

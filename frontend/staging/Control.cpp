@@ -5,6 +5,7 @@
 
 #include <wengert/Control.h>
 
+#include "autodiff/Writer.h"
 #include "ir/Build.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -56,9 +57,11 @@ void raiseNegative(const char *op, const char *what, int64_t value, const Where 
           {before, after}, where, ErrorKind::type);
 }
 
+static std::string turnsDone(int64_t turn) { return turn == 0 ? "one turn" : std::to_string(turn + 1) + " turns"; }
+
 void checkCarried(const char *op, const std::vector<Tensor> &before, const std::vector<Tensor> &after, int64_t turn,
                   const Where &where) {
-  std::string name = turn == 0 ? "one turn" : std::to_string(turn + 1) + " turns";
+  std::string name = turnsDone(turn);
   if (before.size() != after.size())
     raiseOp(op,
             "the state has " + std::to_string(before.size()) + " tensors, and " + std::to_string(after.size()) +
@@ -69,6 +72,49 @@ void checkCarried(const char *op, const std::vector<Tensor> &before, const std::
     if (!(in == out) && !(in.dtype == out.dtype && sameSizes(in.shape, out.shape)))
       raiseCarried(op, i, in, out, name, where);
   }
+}
+
+const Tensor &anyTensor() {
+  static const Tensor *any = new Tensor(TensorSpec{f32, Shape()});
+  return *any;
+}
+
+/// The first leaf in which two structures differ, of one and of the other: `["w"]: length 2`; empty if none does.
+static std::pair<std::string, std::string> difference(const Structure &a, const Structure &b) {
+  FunctionOptions unnamed;
+  unnamed.argument_names = {""};
+  std::vector<SignatureLeaf> left = leavesOf(a, unnamed), right = leavesOf(b, unnamed);
+  auto text = [](const std::vector<SignatureLeaf> &leaves, size_t i) {
+    return i >= leaves.size()   ? std::string("nothing more")
+           : leaves[i].isStatic ? (leaves[i].path.empty() ? "" : leaves[i].path + ": ") + leaves[i].text
+                                : "a tensor" + (leaves[i].path.empty() ? "" : " at " + leaves[i].path);
+  };
+  for (size_t i = 0; i < std::max(left.size(), right.size()); ++i)
+    if (std::string x = text(left, i), y = text(right, i); x != y)
+      return {x, y};
+  return {};
+}
+
+void checkStructure(const char *op, const Structure &before, const Structure &after, int64_t turn, const Where &where) {
+  if (before == after)
+    return;
+  auto [in, out] = difference(before, after);
+  raiseOp(op, "the state enters the loop with " + in + ", and has " + out + " after " + turnsDone(turn),
+          "keep its structure and its numbers: what changes from turn to turn is a tensor", {}, where, ErrorKind::type);
+}
+
+void checkRows(const char *op, const Structure &first, const Structure &row, int64_t turn, const Where &where) {
+  if (first == row)
+    return;
+  auto [a, b] = difference(first, row);
+  raiseOp(op, "the first turn gives " + a + " to be stacked, and turn " + std::to_string(turn + 1) + " " + b,
+          "give the same structure and numbers in each turn: what changes is a tensor", {}, where, ErrorKind::type);
+}
+
+void checkEnd(const Tensor &end, const Where &where) {
+  if (const TensorType &type = end.body(where)->type; type.dtype != DType::i64 || type.shape.rank() != 0)
+    raiseOp("for_range", "the end is " + toString(type) + "; it is an i64 scalar", "cast it: cast(n, i64)", {type},
+            where, ErrorKind::type);
 }
 
 int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where) {
@@ -184,23 +230,13 @@ public:
                           llvm::function_ref<SmallVector<mlir::Value>(ValueRange, ValueRange)> results) const {
     const Code &code = *bodies_[i]->code;
     func::FuncOp callee = imports.copyOf(code.function(), code.identities());
-    OpBuilder b(loc.getContext());
-    auto function = func::FuncOp::create(loc, op_, b.getFunctionType({}, {}));
-    function.setPrivate();
-    symbols.insert(function, symbols.getOp()->getRegion(0).front().begin());
-    Block *block = function.addEntryBlock();
-    b.setInsertionPointToStart(block);
-    for (Type type : types)
-      block->addArgument(type, loc);
-    SmallVector<mlir::Value> operands;
+    autodiff::Writer writer(symbols, loc, op_);
+    SmallVector<mlir::Value> arguments = writer.arguments(types), operands;
     for (const TraceInput &input : bodies_[i]->inputs)
-      operands.push_back(block->getArgument(static_cast<unsigned>(argumentOf(input))));
+      operands.push_back(arguments[argumentOf(input)]);
     // As it is, and not a call of it: what depends on invariants alone is to be seen.
-    SmallVector<mlir::Value> values = ir::cloneBody(b, callee.getBody().front(), operands);
-    SmallVector<mlir::Value> returned = results(values, block->getArguments());
-    func::ReturnOp::create(b, loc, returned);
-    function.setFunctionType(b.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
-    return FlatSymbolRefAttr::get(function.getSymNameAttr());
+    SmallVector<mlir::Value> values = ir::cloneBody(writer.b, callee.getBody().front(), operands);
+    return autodiff::nameOf(writer.finish(results(values, arguments)));
   }
   /// The value that body `i` leaves variable `v` with: one of its results, or the argument at `before`.
   mlir::Value valueAfter(size_t i, size_t v, ValueRange results, mlir::Value before) const {
@@ -228,21 +264,15 @@ private:
 
 } // namespace
 
-static void handOver(const ConcreteState &traced, Results &results) {
-  results.prototype = traced.prototype;
-  if (results.copy)
-    results.copy(results.structure, results.prototype.get());
-}
-
-void traceCond(const char *op, const Tensor &selector, std::span<const Body> branches, Results &results,
+void traceCond(const char *op, const Tensor &selector, std::span<const TracedBranch> branches, Results &results,
                const Where &where) {
   Trace &trace = *level().trace;
   checkScalar(op, branches.size() == 2 && std::string_view(op) == "cond" ? "the predicate" : "the index", selector,
               std::string_view(op) == "cond", where);
   Bodies bodies(op, trace, where);
-  for (const Body &branch : branches) {
+  for (const TracedBranch &branch : branches) {
     Arguments none(where);
-    bodies.add(none, branch);
+    bodies.add(none, branch.body);
   }
   auto nameOf = [&](size_t i) {
     return std::string_view(op) == "cond" ? std::string(i == 1 ? "the then branch" : "the else branch")
@@ -250,6 +280,12 @@ void traceCond(const char *op, const Tensor &selector, std::span<const Body> bra
   };
   const ConcreteState &first = bodies[0];
   for (size_t i = 1; i < bodies.size(); ++i) {
+    if (branches[i].structure != branches[0].structure) {
+      auto [a, b] = difference(branches[0].structure, branches[i].structure);
+      raiseOp(op, nameOf(0) + " returns " + a + ", and " + nameOf(i) + " " + b,
+              "return the same structure and the same numbers from all branches: what differs is a tensor", {}, where,
+              ErrorKind::type);
+    }
     if (bodies[i].numResults != first.numResults)
       raiseOp(op,
               nameOf(0) + " returns " + std::to_string(first.numResults) + " tensors and " + nameOf(i) + " " +
@@ -345,10 +381,8 @@ void traceLoop(const TracedLoop &loop, Results &results) {
           x = ir::reshape(b, loc, x, sizes);
         }
         SmallVector<Type> state(ValueRange(inits).getTypes()), all = state, asked = state;
-        for (mlir::Value x : xs) {
-          auto type = cast<RankedTensorType>(x.getType());
-          all.push_back(RankedTensorType::get(type.getShape().drop_front(), type.getElementType()));
-        }
+        for (mlir::Value x : xs)
+          all.push_back(ir::rowTypeOf(x.getType()));
         llvm::append_range(all, ValueRange(invariants).getTypes());
         llvm::append_range(asked, ValueRange(invariants).getTypes());
         auto placeAfter = [&](size_t rows) {
@@ -359,39 +393,24 @@ void traceLoop(const TracedLoop &loop, Results &results) {
             return place < numVariables ? numState + place : carried + rows + (place - numVariables);
           };
         };
-        SmallVector<Type> rowTypes;
-        SmallVector<Attribute> names{bodies.write(
+        SmallVector<Type> resultTypes;
+        FlatSymbolRefAttr turn = bodies.write(
             0, all, symbols, imports, loc, placeAfter(numRows), [&](ValueRange values, ValueRange arguments) {
               SmallVector<mlir::Value> returned(values.take_front(numState));
               for (size_t v = 0; v < numVariables; ++v)
                 returned.push_back(bodies.valueAfter(0, v, values, arguments[numState + v]));
-              for (mlir::Value row : values.slice(numState, body.numResults - numState)) {
-                returned.push_back(row);
-                rowTypes.push_back(row.getType());
-              }
+              llvm::append_range(returned, values.slice(numState, body.numResults - numState));
+              resultTypes = SmallVector<Type>(ValueRange(returned).getTypes());
               return returned;
-            })};
+            });
+        FlatSymbolRefAttr condition;
         if (loop.condition)
-          names.push_back(
-              bodies.write(1, asked, symbols, imports, loc, placeAfter(0), [&](ValueRange values, ValueRange) {
-                return SmallVector<mlir::Value>(values.take_front(1));
-              }));
-        SmallVector<Type> types = state;
-        if (loop.condition)
-          types.push_back(RankedTensorType::get({}, b.getI64Type()));
-        for (Type row : rowTypes) {
-          SmallVector<int64_t> shape{length < 0 ? ShapedType::kDynamic : length};
-          llvm::append_range(shape, cast<RankedTensorType>(row).getShape());
-          types.push_back(RankedTensorType::get(shape, cast<RankedTensorType>(row).getElementType()));
-        }
-        SmallVector<mlir::Value> operands;
-        if (limit)
-          operands.push_back(limit);
-        llvm::append_range(operands, inits);
-        llvm::append_range(operands, xs);
-        llvm::append_range(operands, invariants);
-        return ir::LoopOp::create(b, loc, types, b.getArrayAttr(names), carried, numRows, length, limit != nullptr,
-                                  loop.reversed, operands);
+          condition = bodies.write(1, asked, symbols, imports, loc, placeAfter(0), [&](ValueRange values, ValueRange) {
+            return SmallVector<mlir::Value>(values.take_front(1));
+          });
+        return autodiff::makeLoop(
+            b, loc, {turn, condition, limit, inits, xs, SmallVector<mlir::Value>(invariants), length, loop.reversed},
+            resultTypes);
       },
       where);
   handOver(body, results);

@@ -542,9 +542,7 @@ void call(FunctionState &function, Arguments &arguments, Body body, Results &res
   if (arguments.symbolic) [[unlikely]]
     checkInScope(function.name.c_str(), arguments, /*specs=*/false);
   std::shared_ptr<ConcreteState> concrete = function.find(arguments, body, /*exact=*/false);
-  results.prototype = concrete->prototype;
-  if (results.copy)
-    results.copy(results.structure, results.prototype.get());
+  handOver(*concrete, results);
   callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, arguments.where);
 }
 
@@ -584,9 +582,7 @@ void callInPlace(Arguments &arguments, const std::vector<Source> &values, Body b
                   " is given to a model that assigns variables and reads it itself",
               "give another variable", {}, where);
   }
-  results.prototype = concrete->prototype;
-  if (results.copy)
-    results.copy(results.structure, results.prototype.get());
+  handOver(*concrete, results);
   callConcrete(*concrete, leaves, results.tensors, where);
 }
 

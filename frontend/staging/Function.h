@@ -215,6 +215,13 @@ struct TangentFunction {
 
 LeafVariables describeVariables(std::span<const Arguments::Leaf> leaves, std::span<const int64_t> captured);
 
+/// Copies the structure of its results, before the function runs.
+inline void handOver(const ConcreteState &concrete, Results &results) {
+  results.prototype = concrete.prototype;
+  if (results.copy)
+    results.copy(results.structure, results.prototype.get());
+}
+
 /// Calls a concrete function at the thread's level: runs it, records it, or traces a call of it. `leaves` holds the
 /// tensors and variables of the signature.
 void callConcrete(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results,

@@ -169,6 +169,14 @@ void Trace::record(Operation *op) {
     }
 }
 
+std::vector<Tensor> Trace::recorded(Operation *op, const Where &where) {
+  record(op);
+  std::vector<Tensor> results;
+  for (Value result : op->getResults())
+    results.push_back(tensorOf(result, where));
+  return results;
+}
+
 void Trace::apply(OpId id, const Attrs &attrs, std::span<const Tensor *const> operands, std::span<Tensor> results,
                   const Where &where) {
   ir::Working working;
@@ -304,22 +312,13 @@ std::vector<Tensor> Trace::call(const Code &code, ArrayRef<Value> operands, cons
     raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   auto op = ir::CallOp::create(builder_, locationOf(where), callee->getResultTypes(),
                                FlatSymbolRefAttr::get(callee->getSymNameAttr()), operands);
-  record(op);
-  std::vector<Tensor> results;
-  for (Value result : op.getResults())
-    results.push_back(tensorOf(result, where));
-  return results;
+  return recorded(op, where);
 }
 
 std::vector<Tensor> Trace::add(llvm::function_ref<Operation *(OpBuilder &, Location, SymbolTable &, Imports &)> build,
                                const Where &where) {
   ir::Working working;
-  Operation *op = build(builder_, locationOf(where), symbols_, imports_);
-  record(op);
-  std::vector<Tensor> results;
-  for (Value result : op->getResults())
-    results.push_back(tensorOf(result, where));
-  return results;
+  return recorded(build(builder_, locationOf(where), symbols_, imports_), where);
 }
 
 /// func @gradient_hook(x, inputs...) { return x }, whose derivative is
@@ -361,9 +360,8 @@ Tensor Trace::hook(const Code &code, size_t place, ArrayRef<Value> operands, con
   func::FuncOp identity = make("gradient_hook", types);
   func::ReturnOp::create(b, loc, Value(identity.getArgument(place)));
   identity->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(vjp.getSymNameAttr()));
-  auto op = ir::CallOp::create(builder_, loc, type, FlatSymbolRefAttr::get(identity.getSymNameAttr()), operands);
-  record(op);
-  return tensorOf(op.getResult(0), where);
+  return recorded(ir::CallOp::create(builder_, loc, type, FlatSymbolRefAttr::get(identity.getSymNameAttr()), operands),
+                  where)[0];
 }
 
 namespace {

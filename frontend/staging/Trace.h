@@ -117,6 +117,8 @@ private:
   llvm::SmallVector<Held *, 1> placesOf(int64_t id);
   Tensor versionOf(const Tensor &next, const Tensor &before, const Where &where);
   void record(mlir::Operation *op);
+  /// The same, and its results.
+  std::vector<Tensor> recorded(mlir::Operation *op, const Where &where);
   template <class Transform>
   autodiff::Derivatives transformed(Tape &tape, bool recordIt, const char *failed, const Where &where,
                                     Transform transform);

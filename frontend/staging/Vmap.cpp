@@ -410,9 +410,7 @@ void callInLanes(Arguments &arguments, const std::vector<size_t> &ends, Body bod
       raise(diagnostics.take("the batched function does not verify"), where);
     concrete->code = std::make_unique<Code>(std::move(module), entry, /*interpret=*/true, Identities());
   }
-  results.prototype = concrete->prototype;
-  if (results.copy)
-    results.copy(results.structure, results.prototype.get());
+  handOver(*concrete, results);
   callConcrete(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, results.tensors, where);
 }
 

@@ -44,9 +44,39 @@ WENGERT_API bool truthOf(const char *op, const Tensor &predicate, const Where &w
 /// Which of `count` branches an integer scalar names: the nearest. Eager.
 WENGERT_API int64_t branchOf(const Tensor &index, int64_t count, const Where &where);
 
+/// What a structure is beside its tensors: lengths, keys and numbers, as words of a signature.
+using Structure = std::vector<uint64_t>;
+WENGERT_API const Tensor &anyTensor();
+template <class T> Structure structureOf(const T &tree) {
+  if constexpr (std::same_as<T, Tensor>)
+    return {};
+  Arguments words{Where()};
+  words.argument(0, 0);
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::same_as<L, Tensor> || std::same_as<L, Grad>)
+      words(anyTensor());
+    else
+      words(leaf);
+  });
+  return {words.key.begin(), words.key.end()};
+}
+
 /// In a trace: the branch that the selector names, all without arguments.
-WENGERT_API void traceCond(const char *op, const Tensor &selector, std::span<const Body> branches, Results &results,
-                           const Where &where);
+struct TracedBranch {
+  Body body;
+  const Structure &structure; ///< of what it returned
+};
+WENGERT_API void traceCond(const char *op, const Tensor &selector, std::span<const TracedBranch> branches,
+                           Results &results, const Where &where);
+template <class R, class F> struct Branch {
+  F &f;
+  Structure structure = {};
+  R operator()() {
+    R result = f();
+    structure = structureOf(result);
+    return result;
+  }
+};
 
 /// A loop to be traced. The body takes the state, then rows; it returns the state, then what is stacked.
 struct TracedLoop {
@@ -62,9 +92,10 @@ struct TracedLoop {
 };
 WENGERT_API void traceLoop(const TracedLoop &loop, Results &results);
 
-/// Checks eagerly what a turn returned against what it was given: the same dtypes and shapes.
 WENGERT_API void checkCarried(const char *op, const std::vector<Tensor> &before, const std::vector<Tensor> &after,
                               int64_t turn, const Where &where);
+WENGERT_API void checkStructure(const char *op, const Structure &before, const Structure &after, int64_t turn,
+                                const Where &where);
 /// The number of rows that all these tensors have, and the loop's length if there are none; errors otherwise.
 WENGERT_API int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where);
 /// Rows begin, begin + step, ... below end of x.
@@ -76,6 +107,10 @@ WENGERT_API Tensor turnedOver(const Tensor &x, const Where &where);
 /// x[i], and in a trace a stand-in of its type.
 WENGERT_API Tensor rowOf(const Tensor &x, int64_t i, const Where &where);
 WENGERT_API Tensor rowSpec(const Tensor &x);
+WENGERT_API void checkEnd(const Tensor &end, const Where &where);
+/// Of what is stacked: each turn gives the structure of the first.
+WENGERT_API void checkRows(const char *op, const Structure &first, const Structure &row, int64_t turn,
+                           const Where &where);
 [[noreturn]] WENGERT_API void raiseNegative(const char *op, const char *what, int64_t value, const Where &where);
 
 template <class T> std::vector<Tensor> tensorsOf(const T &tree) {
@@ -93,6 +128,12 @@ template <class T, class F> T mapTensors(T tree, F &&f) {
       leaf = f(leaf);
   });
   return tree;
+}
+/// Checks what a turn returned against what it was given: the same structure, dtypes and shapes.
+template <class S> void checkTurn(const char *op, const S &before, const S &after, int64_t turn, const Where &where) {
+  if constexpr (!std::same_as<S, Tensor>)
+    checkStructure(op, structureOf(before), structureOf(after), turn, where);
+  checkCarried(op, tensorsOf(before), tensorsOf(after), turn, where);
 }
 /// A state of tensors, numbers and structures of them.
 template <class S> constexpr bool checkState() {
@@ -129,7 +170,7 @@ S whileTraced(const char *op, C &condition, B &body, const S &state, const While
   Body conditionBody{&asked, &decltype(asked)::run};
   auto turn = [&](const S &s) -> S {
     S next = body(s);
-    checkCarried(op, tensorsOf(s), tensorsOf(next), 0, where);
+    checkTurn(op, s, next, 0, where);
     return next;
   };
   return trace<S>(
@@ -138,6 +179,92 @@ S whileTraced(const char *op, C &condition, B &body, const S &state, const While
         traceLoop({op, arguments, arguments, traced, &conditionBody, {}, nullptr, options.max_steps, false}, results);
       },
       state);
+}
+
+template <class C, class B, class S>
+S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
+  if constexpr (checkState<S>()) {
+    if (options.max_steps < -1)
+      raiseNegative(op, "max_steps", options.max_steps, where);
+    auto stopped = [&](S after) {
+      return options.differentiable ? after
+                                    : mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
+    };
+    constexpr bool byTensor = std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>;
+    if constexpr (byTensor)
+      if (isTracing())
+        return stopped(whileTraced(op, condition, body, state, options, where));
+    for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
+      if constexpr (byTensor) {
+        if (!truthOf(op, condition(std::as_const(state)), where))
+          break;
+      } else if (!condition(std::as_const(state))) {
+        break;
+      }
+      S next = body(std::as_const(state));
+      checkTurn(op, state, next, turn, where);
+      state = std::move(next);
+    }
+    return stopped(std::move(state));
+  }
+}
+
+template <class F, class S, class X>
+auto scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
+  using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
+  static_assert(
+      std::is_same_v<R, std::pair<S, typename R::second_type>>,
+      "the function of wg::scan must return a std::pair of the next state, of the state's type, and what is stacked");
+  using Y = typename R::second_type;
+  if constexpr (checkState<S>() && checkState<X>() && checkState<Y>()) {
+    std::vector<Tensor> scanned = tensorsOf(xs);
+    if (isTracing()) {
+      X row = mapTensors(xs, [](const Tensor &x) { return rowSpec(x); });
+      lengthOf(op, scanned, options.length, where);
+      Arguments initial(where), arguments(where);
+      collect(initial, state);
+      collect(arguments, state, row);
+      auto turn = [&](const S &s, const X &x) -> R {
+        R next = f(s, x);
+        checkTurn(op, s, next.first, 0, where);
+        return next;
+      };
+      return trace<R>(
+          turn,
+          [&](Body body, Results &results) {
+            traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse},
+                      results);
+          },
+          state, row);
+    }
+    int64_t length = lengthOf(op, scanned, options.length, where);
+    std::vector<std::vector<Tensor>> rows;
+    std::optional<Y> last;
+    for (int64_t turn = 0; turn < length; ++turn) {
+      int64_t i = options.reverse ? length - 1 - turn : turn;
+      X row = mapTensors(xs, [&](const Tensor &x) { return rowOf(x, i, where); });
+      R next = f(std::as_const(state), std::as_const(row));
+      checkTurn(op, state, next.first, turn, where);
+      if (last)
+        checkRows(op, structureOf(*last), structureOf(next.second), turn, where);
+      state = std::move(next.first);
+      last = std::move(next.second);
+      rows.push_back(tensorsOf(*last));
+    }
+    if (!last) { // what is stacked has a type all the same
+      auto program = [&](const S &s, const X &x) { return scanAs(op, f, s, x, options, where); };
+      return wg::function(op, program, {}, where)(state, xs);
+    }
+    size_t leaf = 0;
+    Y stacked = mapTensors(*std::move(last), [&](const Tensor &) {
+      std::vector<Tensor> column;
+      for (int64_t i = 0; i < length; ++i)
+        column.push_back(rows[static_cast<size_t>(options.reverse ? length - 1 - i : i)][leaf]);
+      ++leaf;
+      return stack(column, 0, where);
+    });
+    return R(std::move(state), std::move(stacked));
+  }
 }
 
 } // namespace detail
@@ -157,9 +284,12 @@ template <class F, class G> auto cond(const Located &predicate, F f, G g) -> std
   if (!detail::isTracing())
     return detail::truthOf("cond", predicate.tensor(), where) ? f() : g();
   static_assert(detail::checkTypes<R>());
-  detail::Tracer<R, G> otherwise{g, {}};
-  return detail::trace<R>(f, [&](detail::Body then, detail::Results &results) {
-    const detail::Body branches[] = {{&otherwise, &decltype(otherwise)::run}, then};
+  detail::Branch<R, F> then{f};
+  detail::Branch<R, G> otherwise{g};
+  detail::Tracer<R, detail::Branch<R, G>> tracer{otherwise, {}};
+  return detail::trace<R>(then, [&](detail::Body body, detail::Results &results) {
+    const detail::TracedBranch branches[] = {{{&tracer, &decltype(tracer)::run}, otherwise.structure},
+                                             {body, then.structure}};
     detail::traceCond("cond", predicate.tensor(), branches, results, where);
   });
 }
@@ -180,11 +310,18 @@ auto switch_case(const Located &index, F first, G... rest) -> std::decay_t<std::
     return branches[taken]();
   }
   static_assert(detail::checkTypes<R>());
-  std::tuple<detail::Tracer<R, G>...> others{detail::Tracer<R, G>{rest, {}}...};
-  return detail::trace<R>(first, [&](detail::Body body, detail::Results &results) {
-    std::vector<detail::Body> branches{body};
-    std::apply([&](auto &...other) { (branches.push_back({&other, &std::decay_t<decltype(other)>::run}), ...); },
-               others);
+  detail::Branch<R, F> begin{first};
+  std::tuple<detail::Branch<R, G>...> others{detail::Branch<R, G>{rest}...};
+  return detail::trace<R>(begin, [&](detail::Body body, detail::Results &results) {
+    std::vector<detail::TracedBranch> branches{{body, begin.structure}};
+    auto tracers = std::apply(
+        [](auto &...other) { return std::tuple(detail::Tracer<R, std::decay_t<decltype(other)>>{other, {}}...); },
+        others);
+    std::apply(
+        [&](auto &...tracer) {
+          (branches.push_back({{&tracer, &std::decay_t<decltype(tracer)>::run}, tracer.f.structure}), ...);
+        },
+        tracers);
     detail::traceCond("switch_case", index.tensor(), branches, results, where);
   });
 }
@@ -195,38 +332,13 @@ auto switch_case(const Located &index, F first, G... rest) -> std::decay_t<std::
 /// this has a known size (ahead of time that is needed). As tf.while_loop, jax.lax.while_loop.
 template <class C, class B, class S>
 S while_loop(C condition, B body, S state, const WhileOptions &options = {}, Where where = Where::current()) {
-  if constexpr (detail::checkState<S>()) {
-    if (options.max_steps < -1)
-      detail::raiseNegative("while_loop", "max_steps", options.max_steps, where);
-    constexpr bool byTensor = std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>;
-    if constexpr (byTensor)
-      if (detail::isTracing()) {
-        S after = detail::whileTraced("while_loop", condition, body, state, options, where);
-        return options.differentiable
-                   ? after
-                   : detail::mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
-      }
-    for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
-      if constexpr (byTensor) {
-        if (!detail::truthOf("while_loop", condition(std::as_const(state)), where))
-          break;
-      } else if (!condition(std::as_const(state))) {
-        break;
-      }
-      std::vector<Tensor> before = detail::tensorsOf(state);
-      state = body(std::as_const(state));
-      detail::checkCarried("while_loop", before, detail::tensorsOf(state), turn, where);
-    }
-    return options.differentiable
-               ? state
-               : detail::mapTensors(std::move(state), [](const Tensor &x) { return stop_gradient(x); });
-  }
+  return detail::whileAs("while_loop", condition, body, std::move(state), options, where);
 }
 
 /// `for each row x of xs: (state, y) = f(state, x)`: the state after it, and the ys, stacked. `f` returns a
 /// std::pair of the next state and y; both and xs are tensors or structures of them. Every tensor of xs has as many
-/// rows (axis 0). What the reverse pass needs of a turn is stacked; what depends on values from outside alone is
-/// computed once. As jax.lax.scan.
+/// rows (axis 0). What the reverse pass needs of a turn is stacked, but for what depends on values
+/// from outside alone. As jax.lax.scan.
 ///
 ///     auto step = [&](const Tensor &h, const Tensor &x) {
 ///       Tensor next = tanh(matmul(w, h) + x);
@@ -235,76 +347,21 @@ S while_loop(C condition, B body, S state, const WhileOptions &options = {}, Whe
 ///     auto [h, ys] = scan(step, h0, xs);
 template <class F, class S, class X>
 auto scan(F f, S state, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
-  using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
-  static_assert(
-      std::is_same_v<R, std::pair<S, typename R::second_type>>,
-      "the function of wg::scan must return a std::pair of the next state, of the state's type, and what is stacked");
-  using Y = typename R::second_type;
-  if constexpr (detail::checkState<S>() && detail::checkState<X>() && detail::checkState<Y>()) {
-    std::vector<Tensor> scanned = detail::tensorsOf(xs);
-    if (detail::isTracing()) {
-      X row = detail::mapTensors(xs, [](const Tensor &x) { return detail::rowSpec(x); });
-      detail::lengthOf("scan", scanned, options.length, where);
-      detail::Arguments initial(where), arguments(where);
-      detail::collect(initial, state);
-      detail::collect(arguments, state, row);
-      auto turn = [&](const S &s, const X &x) -> R {
-        R next = f(s, x);
-        detail::checkCarried("scan", detail::tensorsOf(s), detail::tensorsOf(next.first), 0, where);
-        return next;
-      };
-      return detail::trace<R>(
-          turn,
-          [&](detail::Body body, detail::Results &results) {
-            detail::traceLoop(
-                {"scan", initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse},
-                results);
-          },
-          state, row);
-    }
-    int64_t length = detail::lengthOf("scan", scanned, options.length, where);
-    std::vector<std::vector<Tensor>> rows;
-    std::optional<Y> last;
-    for (int64_t turn = 0; turn < length; ++turn) {
-      int64_t i = options.reverse ? length - 1 - turn : turn;
-      X row = detail::mapTensors(xs, [&](const Tensor &x) { return detail::rowOf(x, i, where); });
-      std::vector<Tensor> before = detail::tensorsOf(state);
-      R next = f(std::as_const(state), std::as_const(row));
-      state = std::move(next.first);
-      last = std::move(next.second);
-      detail::checkCarried("scan", before, detail::tensorsOf(state), turn, where);
-      rows.push_back(detail::tensorsOf(*last));
-    }
-    if (!last) { // what is stacked has a type all the same
-      auto program = [&](const S &s, const X &x) { return scan(f, s, x, options, where); };
-      return wg::function("scan", program, {}, where)(state, xs);
-    }
-    size_t leaf = 0;
-    Y stacked = detail::mapTensors(*std::move(last), [&](const Tensor &) {
-      std::vector<Tensor> column;
-      for (int64_t i = 0; i < length; ++i)
-        column.push_back(rows[static_cast<size_t>(options.reverse ? length - 1 - i : i)][leaf]);
-      ++leaf;
-      return stack(column, 0, where);
-    });
-    return R(std::move(state), std::move(stacked));
-  }
+  return detail::scanAs("scan", f, std::move(state), xs, options, where);
 }
 
 /// f of each row of xs, stacked, one row after the other: as much memory as one row needs. `vmap(f)` does all at once.
 /// As jax.lax.map, tf.map_fn.
 template <class F, class X> auto map(F f, const X &xs, Where where = Where::current()) {
-  return scan([&](const std::monostate &none, const X &x) { return std::pair(none, f(x)); }, std::monostate(), xs, {},
-              where)
-      .second;
+  auto turn = [&](const std::monostate &none, const X &x) { return std::pair(none, f(x)); };
+  return detail::scanAs("map", turn, std::monostate(), xs, {}, where).second;
 }
 
 /// `for each row x of xs: state = f(state, x)`, and the state after it. As tf.foldl; with `reverse`, tf.foldr.
 template <class F, class S, class X>
 S fold(F f, S state, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
-  return scan([&](const S &s, const X &x) { return std::pair<S, std::monostate>(f(s, x), {}); }, std::move(state), xs,
-              options, where)
-      .first;
+  auto turn = [&](const S &s, const X &x) { return std::pair<S, std::monostate>(f(s, x), {}); };
+  return detail::scanAs("fold", turn, std::move(state), xs, options, where).first;
 }
 
 /// `y[i] = f(f(f(x[0], x[1]), ...), x[i])` for an f that is associative, in about 2 log2(n) calls of f on many rows at
@@ -335,31 +392,33 @@ S for_range(int64_t begin, int64_t end, B body, S state, const RangeOptions &opt
   if constexpr (detail::checkState<S>()) {
     if (options.unroll || !detail::isTracing()) {
       for (int64_t i = begin; i < end; ++i) {
-        std::vector<Tensor> before = detail::tensorsOf(state);
-        state = body(Tensor(i), std::as_const(state));
-        detail::checkCarried("for_range", before, detail::tensorsOf(state), i - begin, where);
+        S next = body(Tensor(i), std::as_const(state));
+        detail::checkTurn("for_range", state, next, i - begin, where);
+        state = std::move(next);
       }
       return state;
     }
-    auto turn = [&](const std::pair<Tensor, S> &s, const std::monostate &) {
-      S next = body(s.first, s.second);
-      return std::pair(std::pair<Tensor, S>(s.first + 1, std::move(next)), std::monostate());
+    auto turn = [&](const std::pair<S, Tensor> &s, const std::monostate &) {
+      S next = body(s.second, s.first);
+      return std::pair(std::pair<S, Tensor>(std::move(next), s.second + 1), std::monostate());
     };
-    return scan(turn, std::pair<Tensor, S>(Tensor(begin), std::move(state)), std::monostate(),
-                {.length = end > begin ? end - begin : 0}, where)
-        .first.second;
+    return detail::scanAs("for_range", turn, std::pair<S, Tensor>(std::move(state), Tensor(begin)), std::monostate(),
+                          {.length = end > begin ? end - begin : 0}, where)
+        .first.first;
   }
 }
 /// The same where a tensor, an i64 scalar, says where the range ends.
 template <class B, class S>
 S for_range(int64_t begin, const Tensor &end, B body, S state, const WhileOptions &options = {},
             Where where = Where::current()) {
-  auto more = [&](const std::pair<Tensor, S> &s) { return s.first < end; };
-  auto turn = [&](const std::pair<Tensor, S> &s) {
-    S next = body(s.first, s.second);
-    return std::pair<Tensor, S>(s.first + 1, std::move(next));
+  detail::checkEnd(end, where);
+  auto more = [&](const std::pair<S, Tensor> &s) { return less(Located(s.second, where), end); };
+  auto turn = [&](const std::pair<S, Tensor> &s) {
+    S next = body(s.second, s.first);
+    return std::pair<S, Tensor>(std::move(next), s.second + 1);
   };
-  return while_loop(more, turn, std::pair<Tensor, S>(Tensor(begin), std::move(state)), options, where).second;
+  return detail::whileAs("for_range", more, turn, std::pair<S, Tensor>(std::move(state), Tensor(begin)), options, where)
+      .first;
 }
 
 } // namespace wg

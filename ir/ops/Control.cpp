@@ -1,4 +1,5 @@
 // Programs within programs: calls, conditions, loops.
+#include "ir/Calls.h"
 #include "ir/Dialect.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -73,12 +74,6 @@ SmallVector<Type> CondOp::bodyArguments(unsigned) { return SmallVector<Type>(get
 
 //===- loop -------------------------------------------------------------------------------------------------===//
 
-/// What a turn sees of a scanned tensor, or gives of a stacked one.
-static Type rowOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return RankedTensorType::get(tensor.getShape().drop_front(), tensor.getElementType());
-}
-
 LogicalResult LoopOp::verify() {
   size_t numBodies = getBodies().size();
   if (numBodies != 1 && numBodies != 2)
@@ -131,7 +126,7 @@ SmallVector<Type> LoopOp::bodyArguments(unsigned i) {
   SmallVector<Type> types(getInits().getTypes());
   if (i == 0)
     for (Type type : getXs().getTypes())
-      types.push_back(rowOf(type));
+      types.push_back(rowTypeOf(type));
   llvm::append_range(types, getInvariants().getTypes());
   return types;
 }
@@ -140,7 +135,7 @@ LogicalResult LoopOp::verifySymbolUses(SymbolTableCollection &symbols) {
   SmallVector<FlatSymbolRefAttr> names = bodyNames();
   SmallVector<Type> results(getFinals().getTypes());
   for (Type type : getStacked().getTypes())
-    results.push_back(rowOf(type));
+    results.push_back(rowTypeOf(type));
   if (failed(checkFunction(*this, names[0], bodyArguments(0), results, symbols, "has as its body")))
     return failure();
   Type predicate = RankedTensorType::get({}, IntegerType::get(getContext(), 1));
