@@ -255,7 +255,7 @@ LogicalResult Batches::makeCalled(Visit first) {
     ++visit.next;
     if (arguments.empty())
       continue;
-    if (ir::isControl(op)) {
+    if (hasOwnLanes(op)) {
       SmallVector<bool> batched(op->getNumOperands(), false);
       for (unsigned argument : arguments)
         batched[argument] = true;
@@ -304,6 +304,8 @@ LogicalResult Batches::makeOne(func::FuncOp function, ArrayRef<unsigned> argumen
   copy.setPrivate();
   ir::forgetDerived(copy);
   copy->removeAttr(kVjpAttr);
+  if (copy->hasAttr(ir::kJvpAttr)) // that of all lanes transposes
+    copy->setAttr(ir::kJvpAttr, b.getUnitAttr());
   copy.removeArgAttrsAttr();
   copy.removeResAttrsAttr();
 
@@ -478,7 +480,7 @@ LogicalResult Batch::step(Operation *op) {
     call(called, operands, arguments);
     return success();
   }
-  if (ir::isControl(op)) {
+  if (hasOwnLanes(op)) {
     FailureOr<SmallVector<bool>> has = batches_.planOf(op, batched);
     if (failed(has))
       return failure();

@@ -5,6 +5,7 @@
 #include "ir/Build.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -71,8 +72,39 @@ static FailureOr<LoopPlan> planLoop(ir::LoopOp loop, ArrayRef<bool> batched, con
   return plan;
 }
 
+bool hasOwnLanes(Operation *op) { return ir::isControl(op) || isa<ir::HostOp, ir::BarrierOp>(op); }
+
+/// Where lanes choose differently, each body runs while one lane wants it, and so nothing may be done in it that others
+/// see. An error if `root` or what it runs does.
+static LogicalResult checkUnordered(Operation *op, func::FuncOp root, const LanesOf &lanes) {
+  llvm::SetVector<Operation *> functions;
+  functions.insert(root);
+  for (size_t i = 0; i < functions.size(); ++i) {
+    WalkResult walked = functions[i]->walk([&](Operation *inner) {
+      if (auto withBodies = dyn_cast<ir::WithBodies>(inner))
+        for (FlatSymbolRefAttr name : withBodies.bodyNames())
+          functions.insert(lanes.lookup(inner, name));
+      auto host = dyn_cast<ir::HostOp>(inner);
+      if (!host || !host.getOrdered())
+        return WalkResult::advance();
+      InFlightDiagnostic diagnostic =
+          host.emitError()
+          << "what prints, checks or calls back cannot be done in lanes that choose or end differently";
+      diagnostic.attachNote() << "try: do it outside of the " << op->getName().stripDialect() << ", or of the vmap";
+      return WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
 FailureOr<SmallVector<bool>> planLanes(Operation *op, ArrayRef<bool> batched, const LanesOf &lanes) {
   Flags results(op->getNumResults(), false);
+  if (isa<ir::HostOp>(op))
+    return Flags{true};
+  if (isa<ir::BarrierOp>(op))
+    return Flags{batched[0]};
   if (auto loop = dyn_cast<ir::LoopOp>(op)) {
     FailureOr<LoopPlan> plan = planLoop(loop, batched, lanes);
     if (failed(plan))
@@ -148,6 +180,9 @@ static FailureOr<SmallVector<Value>> condInLanes(OpBuilder &b, ir::CondOp op, Ar
   FailureOr<Flags> results = planLanes(op, batched, lanes);
   if (failed(results))
     return failure();
+  for (FlatSymbolRefAttr name : op.bodyNames())
+    if (batched[0] && failed(checkUnordered(op, lanes.lookup(op, name), lanes)))
+      return failure();
   SmallVector<Type> types(ValueRange(operands).drop_front().getTypes());
   Ops at(b, loc);
   auto sized = llvm::find(batched, true) - batched.begin();
@@ -241,6 +276,9 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
   if (failed(found))
     return failure();
   LoopPlan &plan = *found;
+  for (FlatSymbolRefAttr name : op.bodyNames())
+    if (plan.differ && failed(checkUnordered(op, lanes.lookup(op, name), lanes)))
+      return failure();
   Ops at(b, loc);
   size_t limited = op.getLimited(), carried = op.getCarried(), scanned = op.getScanned(),
          stacked = op.getStacked().size();
@@ -351,8 +389,34 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
   return results;
 }
 
+/// One lane after the other: a loop over them, whose body is the op.
+static Value oneByOne(OpBuilder &b, ir::HostOp op, ArrayRef<Value> operands, ArrayRef<bool> batched,
+                      SymbolTable &symbols) {
+  Location loc = op.getLoc();
+  Writer writer(symbols, loc, "lane");
+  LoopParts parts;
+  SmallVector<Value> taken(operands.size());
+  for (bool scanned : {true, false})
+    for (auto [i, operand] : llvm::enumerate(operands))
+      if (batched[i] == scanned) {
+        (scanned ? parts.xs : parts.invariants).push_back(operand);
+        taken[i] = writer.argument(scanned ? ir::rowTypeOf(operand.getType()) : operand.getType());
+      }
+  int64_t count = cast<RankedTensorType>(parts.xs[0].getType()).getDimSize(0);
+  parts.length = ShapedType::isDynamic(count) ? -1 : count;
+  auto single = cast<ir::HostOp>(writer.b.clone(*op));
+  single->setOperands(taken);
+  func::FuncOp body = writer.finish(single->getResults());
+  parts.body = nameOf(body);
+  return makeLoop(b, loc, parts, body.getResultTypes())->getResult(0);
+}
+
 FailureOr<SmallVector<Value>> inLanes(OpBuilder &b, Operation *op, ArrayRef<Value> operands, ArrayRef<bool> batched,
                                       const LanesOf &lanes, SymbolTable &symbols) {
+  if (auto host = dyn_cast<ir::HostOp>(op))
+    return SmallVector<Value>{oneByOne(b, host, operands, batched, symbols)};
+  if (isa<ir::BarrierOp>(op))
+    return SmallVector<Value>{ir::BarrierOp::create(b, op->getLoc(), operands[0], operands.drop_front())};
   if (auto loop = dyn_cast<ir::LoopOp>(op))
     return loopInLanes(b, loop, operands, batched, lanes, symbols);
   return condInLanes(b, cast<ir::CondOp>(op), operands, batched, lanes, symbols);

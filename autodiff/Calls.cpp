@@ -6,9 +6,12 @@
 //         func @f_backward(%y, %ct) { ... return %dx }
 //
 // and on @f: wg.pairs = [{arguments = [0], results = [0], forward = @f_forward, backward = @f_backward, ...}]
+//
+// One that says wg.recompute keeps its arguments, and its backward function calls f_forward.
 #include "autodiff/Calls.h"
 
 #include "autodiff/Forward.h"
+#include "autodiff/Writer.h"
 #include "ir/Calls.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -223,6 +226,7 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
   symbols.insert(forward);
   forward.setPrivate();
   ir::forgetDerived(forward);
+  forward->removeAttr(ir::kRecomputeAttr);
   forward.removeArgAttrsAttr();
   forward.removeResAttrsAttr();
   Block *block = &forward.getBody().front();
@@ -279,6 +283,41 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
   marker.erase();
   block->eraseArguments(numArguments, seedArguments.size());
   forward.setFunctionType(b.getFunctionType(block->getArgumentTypes(), ValueRange(returned).getTypes()));
+  return pair;
+}
+
+/// The pair of a function that keeps its arguments alone: the linear part runs `pair.forward` again, on arguments that
+/// are there once the cotangents are.
+///
+///   func @f_again(%x, %ct) { %1 = wg.barrier %x after %ct  %y, %r = call @f_forward(%1)  return call @f_backward(%r, %ct) }
+static FunctionPair recomputed(func::FuncOp function, FunctionPair pair, SymbolTable &symbols) {
+  Location loc = function.getLoc();
+  OpBuilder at(function);
+  at.setInsertionPointAfter(function);
+  auto forward = cast<func::FuncOp>(at.clone(*function));
+  forward.setPrivate();
+  ir::forgetDerived(forward);
+  forward.removeArgAttrsAttr();
+  forward.removeResAttrsAttr();
+  symbols.insert(forward);
+  Writer writer(symbols, loc, function.getSymName() + "_again");
+  SmallVector<Value> arguments = writer.arguments(function.getArgumentTypes()), again;
+  SmallVector<Value> cotangents = writer.arguments(pair.linear.getArgumentTypes().drop_front(pair.residuals.size()));
+  Value last = cotangents.front();
+  if (cotangents.size() > 1)
+    last = ir::BarrierOp::create(writer.b, loc, last, ArrayRef(cotangents).drop_front());
+  for (Value argument : arguments)
+    again.push_back(isa<RankedTensorType>(argument.getType())
+                        ? ir::BarrierOp::create(writer.b, loc, argument, last).getResult()
+                        : argument);
+  SmallVector<Value> results = writer.call(pair.forward, again), taken;
+  for (int64_t residual : pair.residuals)
+    taken.push_back(residual >= 0 ? again[residual]
+                                  : results[function.getNumResults() + static_cast<unsigned>(-1 - residual)]);
+  llvm::append_range(taken, cotangents);
+  pair.linear = writer.finish(writer.call(pair.linear, taken));
+  pair.forward = forward;
+  pair.residuals = llvm::to_vector(llvm::seq<int64_t>(0, function.getNumArguments()));
   return pair;
 }
 
@@ -344,6 +383,10 @@ FailureOr<SmallVector<ActiveCall>> Pairs::activeCalls(const Activity &activity) 
     func::FuncOp callee = calleeOf(call);
     if (failed(ir::checkCallee(call, callee)))
       return failure();
+    if (auto reason = callee->getAttrOfType<StringAttr>(ir::kPreventAttr)) {
+      emitError(call.getLoc()) << "prevent_gradient: " << reason.getValue();
+      return failure();
+    }
     if (callee->hasAttr(kVjpAttr))
       continue;
     if (callee.isDeclaration())
@@ -385,6 +428,8 @@ LogicalResult Pairs::makeOne(func::FuncOp function, ArrayRef<unsigned> arguments
   FailureOr<FunctionPair> pair = split(function, arguments, results, mode_, symbolsOf(function), *this);
   if (failed(pair))
     return failure();
+  if (mode_ == Mode::reverse && function->hasAttr(ir::kRecomputeAttr))
+    pair = recomputed(function, std::move(*pair), symbolsOf(function));
   attach(function, arguments, results, mode_, *pair);
   for (func::FuncOp part : {pair->forward, pair->linear})
     size_ +=

@@ -119,6 +119,7 @@ private:
   LogicalResult step(Operation *op);
   LogicalResult stepCall(ActiveCall active);
   LogicalResult stepByTangent(ir::CallOp call, Location loc);
+  LogicalResult stepByRule(ir::CallOp call, func::FuncOp callee, ArrayRef<unsigned> arguments, Location loc);
   LogicalResult stepBodies(Operation *op, SmallVector<Value> tangents);
   void follow(Operation *before, Operation *after);
   std::string whyNone(Value target) const;
@@ -232,6 +233,9 @@ LogicalResult Forward::stepByTangent(ir::CallOp call, Location loc) {
   for (auto [i, result] : llvm::enumerate(call.getResults()))
     if (activity_.isActive(result))
       results.push_back(i);
+  func::FuncOp callee = pairs_.calleeOf(call);
+  if (!options_.tangentOf && callee->hasAttr(ir::kJvpAttr))
+    return stepByRule(call, callee, arguments, loc);
   if (!options_.tangentOf) {
     InFlightDiagnostic diagnostic = call.emitOpError("calls @")
                                     << call.getCallee()
@@ -247,6 +251,73 @@ LogicalResult Forward::stepByTangent(ir::CallOp call, Location loc) {
                                      FlatSymbolRefAttr::get(function.getSymNameAttr()), operands);
   for (auto [result, tangent] : llvm::zip_equal(declared->results, tangents.getResults()))
     add(call.getResult(result), tangent);
+  return success();
+}
+
+/// A call of a function that states its tangents, or lets its derivative be transposed.
+LogicalResult Forward::stepByRule(ir::CallOp call, func::FuncOp callee, ArrayRef<unsigned> arguments, Location loc) {
+  auto name = callee->getAttrOfType<FlatSymbolRefAttr>(ir::kJvpAttr);
+  bool transposes = !name;
+  if (transposes)
+    name = callee->getAttrOfType<FlatSymbolRefAttr>(kVjpAttr);
+  func::FuncOp rule = name ? pairs_.lookup(call, name.getValue()) : func::FuncOp();
+  auto places = rule ? rule->getAttrOfType<DenseI64ArrayAttr>(kArgumentsAttr) : DenseI64ArrayAttr();
+  SmallVector<Value> operands(call.getOperands()), floats;
+  llvm::append_range(operands, call.getResults());
+  llvm::copy_if(call.getResults(), std::back_inserter(floats),
+                [](Value result) { return isDifferentiableType(result.getType()); });
+  auto fits = [&] {
+    if (!places || llvm::any_of(places.asArrayRef(), [&](int64_t place) {
+          return place < 0 || place >= static_cast<int64_t>(call.getNumOperands());
+        }))
+      return false;
+    SmallVector<Type> listed;
+    for (int64_t place : places.asArrayRef())
+      listed.push_back(call.getOperand(static_cast<unsigned>(place)).getType());
+    SmallVector<Type> taken(ValueRange(operands).getTypes());
+    llvm::append_range(taken, transposes ? TypeRange(ValueRange(floats)) : TypeRange(listed));
+    return TypeRange(rule.getArgumentTypes()) == TypeRange(taken) &&
+           TypeRange(rule.getResultTypes()) == (transposes ? TypeRange(listed) : TypeRange(ValueRange(floats)));
+  };
+  if (!fits())
+    return callee.emitOpError("names ") << name << " as its derivative, which takes its operands, its results and "
+                                        << (transposes ? "their cotangents" : "tangents of the operands it lists");
+  auto tangentAt = [&](int64_t place) {
+    return llvm::is_contained(arguments, static_cast<unsigned>(place))
+               ? tangents_.lookup(call.getOperand(static_cast<unsigned>(place)))
+               : Value();
+  };
+  if (!transposes) {
+    for (int64_t place : places.asArrayRef()) {
+      Value tangent = tangentAt(place);
+      operands.push_back(tangent ? tangent : ir::zerosLike(b_, loc, call.getOperand(static_cast<unsigned>(place))));
+    }
+    auto made =
+        ir::CallOp::create(b_, loc, rule.getResultTypes(), FlatSymbolRefAttr::get(rule.getSymNameAttr()), operands);
+    for (auto [result, tangent] : llvm::zip_equal(floats, made.getResults()))
+      add(result, tangent);
+    return success();
+  }
+  // The vjp is linear in its cotangents: its derivative by them, applied to the tangents.
+  SmallVector<Value> standIns, targets, seeds;
+  for (Value result : floats)
+    standIns.push_back(ir::zerosLike(b_, loc, result));
+  llvm::append_range(operands, standIns);
+  auto made =
+      ir::CallOp::create(b_, loc, rule.getResultTypes(), FlatSymbolRefAttr::get(rule.getSymNameAttr()), operands);
+  for (auto [place, cotangent] : llvm::zip_equal(places.asArrayRef(), made.getResults()))
+    if (Value tangent = tangentAt(place)) {
+      targets.push_back(cotangent);
+      seeds.push_back(tangent);
+    }
+  ReverseOptions options;
+  options.symbols = &pairs_.symbolsOf(call);
+  FailureOr<Gradients> transposed = reverse(b_, loc, targets, seeds, standIns, options);
+  if (failed(transposed))
+    return failure();
+  for (auto [result, tangent] : llvm::zip_equal(floats, transposed->values))
+    if (tangent)
+      add(result, tangent);
   return success();
 }
 

@@ -19,9 +19,9 @@ runtime::ExternalCall routineOf(Operation *op) {
     types.push_back(runtimeTypeOf(type));
   return rowOf(op).call(runtime::TypeSpan(types.data(), types.size()), attrsOf(op));
 }
-ArrayRef<const char *> statusesOf(Operation *op) {
+SmallVector<StringRef> statusesOf(Operation *op) {
   std::span<const char *const> statuses = rowOf(op).statuses;
-  return {statuses.data(), statuses.size()};
+  return SmallVector<StringRef>(statuses.begin(), statuses.end());
 }
 int64_t overwrittenOf(Operation *op) { return rowOf(op).overwritten; }
 

@@ -62,7 +62,7 @@ struct ElementAccess {
 
 /// What an External op's row says.
 runtime::ExternalCall routineOf(mlir::Operation *op);
-llvm::ArrayRef<const char *> statusesOf(mlir::Operation *op);
+llvm::SmallVector<llvm::StringRef> statusesOf(mlir::Operation *op);
 int64_t overwrittenOf(mlir::Operation *op);
 
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.

@@ -82,7 +82,7 @@ def WG_External : OpInterface<"External"> {
     InterfaceMethod<"The routine, what it is called with, and its scratch. Static shapes only.",
                     "::wg::runtime::ExternalCall", "routine", (ins), "", "return ::wg::ir::routineOf($_op);">,
     InterfaceMethod<"The errors that it returns; none: it cannot fail.",
-                    "::llvm::ArrayRef<const char *>", "statuses", (ins), "", "return ::wg::ir::statusesOf($_op);">,
+                    "::llvm::SmallVector<::llvm::StringRef>", "statuses", (ins), "", "return ::wg::ir::statusesOf($_op);">,
     InterfaceMethod<"The operand of the result's type in whose memory the result may lie; -1: none.",
                     "int64_t", "overwritten", (ins), "", "return ::wg::ir::overwrittenOf($_op);">,
   ];

@@ -131,20 +131,33 @@ private:
   /// The derivative that a function names takes its operands, its results and their cotangents: a copy for their types
   /// where these have changed.
   LogicalResult specialiseDerivative(func::FuncOp function) {
-    auto name = function->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr);
-    auto vjp = name ? symbols.lookup<func::FuncOp>(name.getValue()) : func::FuncOp();
-    SmallVector<Type> types(function.getArgumentTypes());
-    llvm::append_range(types, function.getResultTypes());
-    llvm::append_range(types, function.getResultTypes());
-    if (!vjp || vjp.isDeclaration() || vjp.getNumArguments() != types.size() ||
-        llvm::equal(vjp.getArgumentTypes(), types)) // the gradient says what does not fit
-      return success();
-    func::FuncOp copy = vjp.clone();
-    copy.setPrivate();
-    symbols.insert(copy); // takes a free name
-    countCalls(copy);
-    function->setAttr(ir::kVjpAttr, FlatSymbolRefAttr::get(copy.getSymNameAttr()));
-    return visitFrom(copy, types);
+    auto isFloat = [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); };
+    for (StringRef key : ir::kStatedDerivatives) {
+      auto name = function->getAttrOfType<FlatSymbolRefAttr>(key);
+      auto stated = name ? symbols.lookup<func::FuncOp>(name.getValue()) : func::FuncOp();
+      if (!stated || stated.isDeclaration())
+        continue;
+      SmallVector<Type> types(function.getArgumentTypes());
+      llvm::append_range(types, function.getResultTypes());
+      if (key == ir::kVjpAttr) {
+        llvm::append_range(types, llvm::make_filter_range(function.getResultTypes(), isFloat));
+      } else if (auto arguments = stated->getAttrOfType<DenseI64ArrayAttr>("wg.arguments")) {
+        for (int64_t argument : arguments.asArrayRef())
+          if (argument >= 0 && argument < static_cast<int64_t>(function.getNumArguments()))
+            types.push_back(function.getArgumentTypes()[static_cast<size_t>(argument)]);
+      }
+      if (stated.getNumArguments() != types.size() ||
+          llvm::equal(stated.getArgumentTypes(), types)) // the gradient says what does not fit
+        continue;
+      func::FuncOp copy = stated.clone();
+      copy.setPrivate();
+      symbols.insert(copy); // takes a free name
+      countCalls(copy);
+      function->setAttr(key, FlatSymbolRefAttr::get(copy.getSymNameAttr()));
+      if (failed(visitFrom(copy, types)))
+        return failure();
+    }
+    return success();
   }
 
   /// A function whose ops are being visited. The path is explicit: calls may nest deeper than a thread's stack.
@@ -457,12 +470,9 @@ private:
       if (int64_t rows = cast<RankedTensorType>(x).getDimSize(0);
           static_cast<int64_t>(loop.getLength()) < 0 && !ShapedType::isDynamic(rows))
         loop.setLengthAttr(b.getI64IntegerAttr(rows));
-    SmallVector<Type> types(loop.getInits().getTypes());
-    if (loop.hasCondition())
-      types.push_back(RankedTensorType::get({}, b.getI64Type()));
-    for (Type row : results.drop_front(loop.getCarried()))
-      types.push_back(ir::stackOf(row, static_cast<int64_t>(loop.getLength())));
-    (void)setResultTypes(loop, types);
+    (void)setResultTypes(loop,
+                         ir::loopTypes(loop.getContext(), loop.getInits().getTypes(), loop.hasCondition(),
+                                       results.drop_front(loop.getCarried()), static_cast<int64_t>(loop.getLength())));
     return verify(loop, /*verifyRecursively=*/false);
   }
 

@@ -45,7 +45,8 @@ LogicalResult inlineCalls(func::FuncOp function, bool keepDerivatives) {
   while (next()) {
     ir::CallOp call = waiting.pop_back_val();
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    if (keepDerivatives && callee->hasAttr(ir::kVjpAttr))
+    if (keepDerivatives &&
+        (callee->hasAttr(ir::kVjpAttr) || callee->hasAttr(ir::kRecomputeAttr) || callee->hasAttr(ir::kPreventAttr)))
       continue;
     if (callee.isDeclaration())
       return call.emitOpError("calls @") << call.getCallee() << ", which has no body";

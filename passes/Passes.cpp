@@ -32,6 +32,7 @@ void addFuse(OpPassManager &functions) {
   functions.addPass(createCheckCompilable());
   functions.addPass(createArrangeProducts());
   functions.addPass(createGroupOps());
+  functions.addPass(createEndBarriers());
 }
 
 void registerPasses() {
@@ -42,14 +43,16 @@ void registerPasses() {
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createArrangeProducts(); });
   registerPass([] { return createGroupOps(); });
+  registerPass([] { return createEndBarriers(); });
   registerPass([] { return createInlineCalls(); });
   registerPass([] { return createCheckCompilable(); });
   registerPass([] { return createFuseKernels(); });
   PassPipelineRegistration<>("wg-drop", "The stage dropped: inline calls, drop dead gradients",
                              [](OpPassManager &modules) { addDrop(modules); });
-  PassPipelineRegistration<>("wg-fuse",
-                             "The stage fused: open kernels, check that all is compilable, arrange products, group ops",
-                             [](OpPassManager &modules) { addFuse(modules.nest<func::FuncOp>()); });
+  PassPipelineRegistration<>(
+      "wg-fuse",
+      "The stage fused: open kernels, check that all is compilable, arrange products, group ops, end barriers",
+      [](OpPassManager &modules) { addFuse(modules.nest<func::FuncOp>()); });
   PassPipelineRegistration<>("wg-simplify",
                              "The stage simplified: end gradients, open kernels, canonicalise, fold constants, merge",
                              [](OpPassManager &modules) { addSimplify(modules.nest<func::FuncOp>()); });

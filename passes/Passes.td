@@ -76,4 +76,9 @@ def GroupOps : Pass<"wg-group-ops", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
+def EndBarriers : Pass<"wg-end-barriers", "::mlir::func::FuncOp"> {
+  let summary = "Put its operand in the place of each barrier, when the order of the kernels is decided";
+  let dependentDialects = ["::wg::ir::WGDialect"];
+}
+
 #endif // WG_PASSES_TD

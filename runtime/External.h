@@ -18,6 +18,7 @@ struct ExternalCall {
   const char *symbol = nullptr; ///< null: there is none for this dtype
   Ints numbers;                 ///< its second argument
   int64_t scratchBytes = 0;
+  int hidden = 0; ///< the first operands that it is not given
 };
 
 /// What an op says whose work is a routine.

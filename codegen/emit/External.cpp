@@ -47,7 +47,7 @@ LogicalResult KernelEmitter::emitExternal() {
     return op->emitOpError("calls the routine '")
            << call.symbol << "', and the program has another function of its name";
   SmallVector<Value> pointers;
-  for (Value operand : op->getOperands())
+  for (Value operand : op->getOperands().drop_front(static_cast<size_t>(call.hidden)))
     pointers.push_back(pointerOf.lookup(operand));
   pointers.append(outputs);
   Type pointer = scratchPointer.getType();
@@ -67,7 +67,7 @@ LogicalResult KernelEmitter::emitExternal() {
   Value before = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(static_cast<int32_t>(errors->size())));
   Value fails = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, status, none);
   failure = arith::SelectOp::create(b, loc, fails, arith::AddIOp::create(b, loc, status, before), none);
-  for (const char *text : op.statuses()) {
+  for (StringRef text : op.statuses()) {
     errors->push_back((op->getName().stripDialect() + ": " + text).str());
     errorPlaces->push_back(ir::whereOf(op->getLoc()));
   }

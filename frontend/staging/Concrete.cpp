@@ -72,6 +72,13 @@ std::vector<KernelInfo> ConcreteFunction::kernels() const {
   return list;
 }
 
+int64_t ConcreteFunction::workspace_bytes() const {
+  int64_t most = 0;
+  for (const auto &executable : self().code->executables())
+    most = std::max(most, executable->info.workspaceBytes);
+  return most;
+}
+
 std::vector<StageTime> ConcreteFunction::timings() const {
   std::vector<StageTime> list{{"trace", self().traceSeconds, self().numOps}};
   for (const auto &executable : self().code->executables())

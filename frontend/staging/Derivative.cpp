@@ -25,8 +25,9 @@ void makeEntry(ModuleOp module, StringRef entry) {
       for (FlatSymbolRefAttr name : op.bodyNames())
         reached.insert(symbols.lookup(name.getAttr()));
     });
-    if (auto vjp = reached[i]->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr))
-      reached.insert(symbols.lookup(vjp.getValue()));
+    for (StringRef key : ir::kStatedDerivatives)
+      if (auto name = reached[i]->getAttrOfType<FlatSymbolRefAttr>(key))
+        reached.insert(symbols.lookup(name.getValue()));
   }
   for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
     if (!reached.contains(function)) {

@@ -183,6 +183,8 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
   std::shared_ptr<ConcreteState> concrete = describeTrace(trace, frame, name, frame.results.size(), arguments);
   concrete->reason = std::move(reason);
   std::string entry = trace.function().getSymName().str();
+  if (options.recompute)
+    trace.function()->setAttr(ir::kRecomputeAttr, UnitAttr::get(ir::context()));
   Identities identities = trace.takeIdentities();
   concrete->code =
       std::make_unique<Code>(trace.takeModule(), entry, options.interpret, std::move(identities), options.capacity);

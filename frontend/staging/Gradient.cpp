@@ -309,7 +309,7 @@ std::string nameOf(const EagerTape &tape, const Record &record) {
   std::string place = toString(record.where);
   return "'" +
          (!call        ? std::string(runtime::recordOf(record.op).name)
-          : call->hook ? std::string("with_gradient_hook")
+          : call->rule ? std::string(call->rule->name)
                        : call->callee->name) +
          "'" + (place.empty() ? place : " (" + place + ")");
 }

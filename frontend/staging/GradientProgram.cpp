@@ -78,8 +78,8 @@ class TapeToProgram {
 public:
   TapeToProgram(const EagerTape &tape, LaneCount lanes, const Where &where)
       : tape_(tape), where_(where), builder_(ir::context()), loc_(ir::locationOf(ir::context(), where)) {
-    // A hook is C++ and takes one cotangent.
-    laneByLane_ = lanes && llvm::any_of(tape.calls, [](const RecordedCall &call) { return call.hook != nullptr; });
+    // A rule of C++ takes one cotangent.
+    laneByLane_ = lanes && llvm::any_of(tape.calls, [](const RecordedCall &call) { return call.rule != nullptr; });
     if (!laneByLane_)
       lanes_ = lanes;
   }
@@ -212,14 +212,18 @@ func::FuncOp TapeToProgram::declareDerivative(ir::CallOp op, ArrayRef<unsigned> 
   const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
   std::vector<uint32_t> ofResults(places.begin(), places.end());
   std::shared_ptr<Derivative> derivative =
-      call.hook ? nullptr : call.callee->part(call.derivative, ofResults, record.where);
+      call.rule ? nullptr : call.callee->part(call.derivative, ofResults, record.where);
   auto [inputs, results] = typesOf(record);
   SmallVector<Type> all = inputs, gradients;
   all.append(results);
   for (unsigned result : places)
     all.push_back(results[result]);
   SmallVector<int64_t> arguments;
-  for (uint32_t argument : derivative ? derivative->arguments : std::vector<uint32_t>{0}) {
+  std::vector<uint32_t> floats; // of the operands
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (autodiff::isDifferentiableType(input))
+      floats.push_back(static_cast<uint32_t>(i));
+  for (uint32_t argument : derivative ? derivative->arguments : floats) {
     gradients.push_back(inputs[argument]);
     arguments.push_back(argument);
   }
@@ -244,9 +248,9 @@ FailureOr<autodiff::DeclaredTangent> TapeToProgram::declareTangent(ir::CallOp op
                                                                    ArrayRef<unsigned> asked) {
   const Record &record = *recordOf_.lookup(op);
   const RecordedCall &call = tape_.calls[static_cast<size_t>(record.call)];
-  if (call.hook) {
+  if (call.rule && !call.rule->jvp && !call.rule->transposes) {
     InFlightDiagnostic diagnostic = emitError(ir::locationOf(ir::context(), record.where))
-                                    << "with_gradient_hook has a rule for cotangents and none for tangents";
+                                    << call.rule->name << " has a rule for cotangents and none for tangents";
     diagnostic.attachNote() << "try: reverse mode";
     return diagnostic;
   }
@@ -255,15 +259,22 @@ FailureOr<autodiff::DeclaredTangent> TapeToProgram::declareTangent(ir::CallOp op
   for (unsigned result : asked)
     if (result < call.numResults)
       derivative.results.push_back(result);
-  std::shared_ptr<const TangentFunction> tangent =
-      call.callee->tangent(derivative.arguments, derivative.results, record.where);
   auto [inputs, results] = typesOf(record);
+  std::shared_ptr<const TangentFunction> tangent;
+  if (call.rule) { // of all float results
+    derivative.results.clear();
+    for (auto [i, result] : llvm::enumerate(results))
+      if (autodiff::isDifferentiableType(result))
+        derivative.results.push_back(static_cast<uint32_t>(i));
+  } else {
+    tangent = call.callee->tangent(derivative.arguments, derivative.results, record.where);
+  }
   SmallVector<Type> all = inputs, tangents;
   all.append(results);
   for (unsigned argument : arguments)
     all.push_back(inputs[argument]);
   autodiff::DeclaredTangent declared;
-  for (uint32_t result : tangent->results) {
+  for (uint32_t result : tangent ? tangent->results : derivative.results) {
     tangents.push_back(results[result]);
     declared.results.push_back(result);
   }

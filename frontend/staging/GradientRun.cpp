@@ -15,6 +15,31 @@ static const CallDerivative &calledBy(const GradientProgram &program, const Row 
   return program.calls.find(row.attrs.string(0))->second;
 }
 
+/// A rule of C++, at operands, results and what is given: cotangents of some results, or tangents of some operands. Of
+/// the others there are zeros.
+static std::vector<Tensor> runRule(const RecordedCall &recorded, const CallDerivative &called, const EagerTape &tape,
+                                   std::span<const Tensor> operands, const Where &where) {
+  const Record &record = tape.records[recorded.record];
+  const std::vector<uint32_t> &places = called.isForward ? called.arguments : called.results;
+  std::span<const Tensor> given = operands.last(places.size());
+  std::vector<TensorType> inputs, results;
+  std::vector<Tensor> all;
+  auto isFloat = [](const Tensor &x) { return runtime::isFloat(x.body()->type.dtype); };
+  for (uint32_t i = 0; i < record.numOperands + record.numResults; ++i) {
+    const Tensor &x = tape.values[static_cast<size_t>(tape.slots[record.first + i])];
+    if (!isFloat(x))
+      continue;
+    bool isOperand = i < record.numOperands;
+    (isOperand ? inputs : results).push_back(x.body()->type);
+    if (isOperand != called.isForward)
+      continue;
+    auto at = std::find(places.begin(), places.end(), isOperand ? i : i - record.numOperands);
+    all.push_back(at != places.end() ? given[static_cast<size_t>(at - places.begin())]
+                                     : zeros(x.body()->type.shape, x.body()->type.dtype, where));
+  }
+  return called.isForward ? recorded.rule->push(all, results) : recorded.rule->pull(all, inputs);
+}
+
 namespace {
 
 /// Nobody records: rows run on the kernels, calls on their compiled backward functions.
@@ -29,6 +54,16 @@ struct KernelEngine {
       return runtime::execute(call, results);
     const CallDerivative &called = calledBy(program, row);
     const RecordedCall &recorded = tape.calls[called.call];
+    if (recorded.rule) {
+      NotRecording paused;
+      std::vector<Tensor> operands;
+      for (const Array &operand : call.operands)
+        operands.push_back(makeTensor(operand));
+      std::vector<Tensor> made = runRule(recorded, called, tape, operands, row.where);
+      for (size_t i = 0; i < results.size(); ++i)
+        results[i] = arrayOf(made[i]);
+      return {};
+    }
     if (called.isForward) {
       std::vector<Array> inputs(call.operands.begin(),
                                 call.operands.begin() + static_cast<std::ptrdiff_t>(recorded.callee->inputs.size()));
@@ -36,11 +71,6 @@ struct KernelEngine {
       inputs.insert(inputs.end(), tangents.begin(), tangents.end());
       recorded.callee->tangent(called.arguments, called.results, row.where)
           ->concrete->code->run(inputs, results, row.where);
-      return {};
-    }
-    if (std::shared_ptr<const GradientHook> hook = recorded.hook) {
-      NotRecording paused;
-      results[0] = arrayOf((*hook)(makeTensor(call.operands.back())));
       return {};
     }
     std::shared_ptr<Derivative> part = recorded.callee->part(recorded.derivative, called.results, row.where);
@@ -88,8 +118,9 @@ struct GateEngine {
     }
     const CallDerivative &called = calledBy(program, row);
     const RecordedCall &recorded = tape.calls[called.call];
-    if (std::shared_ptr<const GradientHook> hook = recorded.hook) {
-      results[0] = (*hook)(call.operands.back());
+    if (recorded.rule) {
+      std::vector<Tensor> made = runRule(recorded, called, tape, call.operands, row.where);
+      std::copy_n(made.begin(), results.size(), results.begin());
       return {};
     }
     std::shared_ptr<ConcreteState> derivative;
@@ -122,14 +153,14 @@ std::vector<Tensor> run(const GradientProgram &program, const EagerTape &tape, s
   auto input = [&](int32_t slot) -> const Tensor & {
     return slot >= 0 ? tape.values[static_cast<size_t>(slot)] : given[static_cast<size_t>(-1 - slot)];
   };
-  // Tapes that record now, and know one of the values that the rows read, get their ops. What a hook reads is known
+  // Tapes that record now, and know one of the values that the rows read, get their ops. What a rule reads is known
   // when it is called.
-  bool recorded = false, hooks = false;
+  bool recorded = false, rules = false;
   for (const auto &call : program.calls)
-    hooks = hooks || tape.calls[call.second.call].hook;
+    rules = rules || tape.calls[call.second.call].rule;
   for (Tape *each : level().tapes)
     if (record && each->recording) {
-      recorded = recorded || hooks;
+      recorded = recorded || rules;
       for (int32_t slot : program.inputs)
         recorded = recorded || each->tracks(input(slot));
     }
@@ -189,7 +220,7 @@ std::vector<Tensor> runLanes(const GradientProgram &all,
                              const EagerTape &tape, std::span<const Tensor> given, Lanes &lanes, bool record,
                              const Where &where) {
   int64_t count = given.front().dim(0), chunk = all.laneByLane ? 1 : lanes.chunkOf(count, all.laneBytes);
-  lanes.how = all.laneByLane  ? "one at a time, as a gradient hook takes one cotangent"
+  lanes.how = all.laneByLane  ? "one at a time, as a rule of C++ takes one cotangent"
               : chunk < count ? std::to_string(chunk) + " at a time"
                               : "in one batched program";
   std::vector<std::vector<Tensor>> parts(all.program.outputs.size());

@@ -40,9 +40,9 @@ func::FuncOp Imports::copyOf(func::FuncOp function, const Identities &identities
         names.push_back(FlatSymbolRefAttr::get(place(from.lookup<func::FuncOp>(name.getAttr())).getSymNameAttr()));
       op.setBodyNames(names);
     });
-    if (auto vjp = copy->getAttrOfType<FlatSymbolRefAttr>(ir::kVjpAttr))
-      copy->setAttr(ir::kVjpAttr,
-                    FlatSymbolRefAttr::get(place(from.lookup<func::FuncOp>(vjp.getValue())).getSymNameAttr()));
+    for (StringRef key : ir::kStatedDerivatives)
+      if (auto name = copy->getAttrOfType<FlatSymbolRefAttr>(key))
+        copy->setAttr(key, FlatSymbolRefAttr::get(place(from.lookup<func::FuncOp>(name.getValue())).getSymNameAttr()));
   }
   return first;
 }

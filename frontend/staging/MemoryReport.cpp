@@ -88,7 +88,7 @@ static std::vector<std::vector<size_t>> readersOf(const EagerTape &eager, const 
       if (row.op == runtime::OpId::call) {
         // Of what a call takes, its derivative reads some.
         const RecordedCall &call = eager.calls[program->calls.find(row.attrs.string(0))->second.call];
-        if (call.hook)
+        if (call.rule)
           continue;
         auto inputs = static_cast<int64_t>(call.callee->inputs.size());
         int64_t residual = static_cast<int64_t>(i) - inputs - call.numResults;

@@ -294,13 +294,18 @@ void Tape::recordCall(RecordedCall call, std::span<const Tensor *const> operands
   addRecord(OpId::call, {}, operands, results, residuals, where);
   eager.records.back().call = static_cast<int32_t>(eager.calls.size());
   eager.calls.push_back(std::move(call));
+  eager.calls.back().record = eager.records.size() - 1;
 }
 
-void Tape::recordHook(const std::shared_ptr<const GradientHook> &hook, const Tensor &x, const Tensor &y) {
-  const Tensor *operand = &x;
-  // One number for all hooks: a program calls the hook of the tape that it runs for.
-  recordCall({.callee = nullptr, .derivative = nullptr, .serial = 0, .numResults = 1, .hook = hook}, {&operand, 1},
-             {&y, 1}, {}, hook->where);
+void Tape::recordRule(const std::shared_ptr<const GradientRule> &rule, std::span<const Tensor *const> operands,
+                      std::span<const Tensor> results) {
+  // One number for all rules: a program calls the rule of the tape that it runs for.
+  recordCall({.callee = nullptr,
+              .derivative = nullptr,
+              .serial = 0,
+              .numResults = static_cast<uint32_t>(results.size()),
+              .rule = rule},
+             operands, results, {}, rule->where);
 }
 
 } // namespace detail

@@ -69,21 +69,30 @@ struct Record {
   Where where;
 };
 
-/// What a cotangent goes through on its way back (with_gradient_hook).
-struct GradientHook {
-  std::function<Tensor(const Tensor &)> call;
+/// A rule of C++ for what goes back (with_gradient_hook, custom_gradient). Its tensors are those of the float operands
+/// and of the float results, in their order.
+struct GradientRule {
+  const char *name;
   Where where;
-  /// What the hook makes of a cotangent; an error unless it is of its dtype and shape.
-  Tensor operator()(const Tensor &cotangent) const;
+  std::function<std::vector<Tensor>(const std::vector<Tensor> &cotangents)> vjp = {};
+  /// Forward mode; empty: the derivative of vjp by its cotangents, if it `transposes`, else there is none.
+  std::function<std::vector<Tensor>(const std::vector<Tensor> &tangents)> jvp = {};
+  bool transposes = false;
+
+  /// The cotangents of the operands; an error unless each is of its operand's dtype and shape.
+  std::vector<Tensor> pull(const std::vector<Tensor> &cotangents, std::span<const TensorType> operands) const;
+  /// The tangents of the results.
+  std::vector<Tensor> push(const std::vector<Tensor> &tangents, std::span<const TensorType> results) const;
 };
 
-/// A function that was called under the tape, and what its forward run kept; or a gradient hook.
+/// A function that was called under the tape, and what its forward run kept; or a rule of C++.
 struct RecordedCall {
   std::shared_ptr<ConcreteState> callee;
   std::shared_ptr<struct Derivative> derivative;
   uint64_t serial;                                    ///< of the derivative: unique in the process
   uint32_t numResults;                                ///< results before the residuals
-  std::shared_ptr<const GradientHook> hook = nullptr; ///< in place of the callee
+  std::shared_ptr<const GradientRule> rule = nullptr; ///< in place of the callee
+  size_t record = 0;                                  ///< its place in EagerTape::records
 };
 
 /// Two 64-bit hashes of a structure: equal structures are equal tapes but for data.
@@ -137,8 +146,9 @@ public:
   /// `residuals` are results that nothing is differentiated by.
   void recordCall(RecordedCall call, std::span<const Tensor *const> operands, std::span<const Tensor> results,
                   std::span<const Tensor> residuals, const Where &where);
-  /// `y` is `x`, whose cotangent goes through the hook.
-  void recordHook(const std::shared_ptr<const GradientHook> &hook, const Tensor &x, const Tensor &y);
+  /// `results`, whose cotangents the rule takes to the operands.
+  void recordRule(const std::shared_ptr<const GradientRule> &rule, std::span<const Tensor *const> operands,
+                  std::span<const Tensor> results);
   void variableRead(const std::shared_ptr<VariableState> &variable, const Tensor &value);
 
   void watch(const Tensor &tensor, const Where &where);

@@ -4,6 +4,7 @@
 #include "autodiff/Batch.h"
 #include "autodiff/Forward.h"
 #include "autodiff/Outline.h"
+#include "autodiff/Writer.h"
 #include "codegen/interpret/Interpret.h"
 #include "frontend/staging/Function.h"
 #include "ir/Build.h"
@@ -321,47 +322,83 @@ std::vector<Tensor> Trace::add(llvm::function_ref<Operation *(OpBuilder &, Locat
   return recorded(build(builder_, locationOf(where), symbols_, imports_), where);
 }
 
-/// func @gradient_hook(x, inputs...) { return x }, whose derivative is
-/// func @gradient_hook_vjp(x, inputs..., y, ct) { return call @hook(ct, inputs...) }: what the hook reads comes in
-/// where it is written, as its gradient may be taken in another function.
-Tensor Trace::hook(const Code &code, size_t place, ArrayRef<Value> operands, const Where &where) {
+/// func @rule(results..., operands..., captured...) { return results }, whose derivative is
+/// func @rule_vjp(all of these, results..., cotangents...) { return call @vjp(cotangents, captured...) }, and with a jvp
+/// func @rule_jvp(all of these, results..., tangents...) { return call @jvp(tangents, captured...) }. What the rules
+/// read comes in where they are written, as a gradient may be taken in another function.
+std::vector<Tensor> Trace::withRule(const TracedRule &rule, const Where &where) {
   ir::Working working;
   ir::Diagnostics diagnostics(ir::context());
   Location loc = locationOf(where);
-  func::FuncOp hook = imports_.copyOf(code.function(), code.identities());
-  Type type = operands[place].getType();
-  SmallVector<Type> types(ValueRange(operands).getTypes()), all = types;
-  all.append(2, type);
-  OpBuilder b(ir::context());
-  auto make = [&](StringRef name, ArrayRef<Type> inputs) {
-    auto function = func::FuncOp::create(loc, name, b.getFunctionType(inputs, type));
-    function.setPrivate();
-    symbols_.insert(function, module_->getBody()->begin());
-    b.setInsertionPointToStart(function.addEntryBlock());
-    return function;
+  SmallVector<Value> all(rule.results);
+  llvm::append_range(all, rule.operands);
+  std::string name = rule.name;
+  /// Makes the function for one mode: of what is given for `from`, it returns what the traced function makes for `to`.
+  auto write = [&](const ConcreteState &traced, StringRef suffix, ValueRange from, ValueRange to) {
+    func::FuncOp called = imports_.copyOf(traced.code->function(), traced.code->identities());
+    size_t captured = all.size();
+    for (const TraceInput &input : traced.inputs)
+      if (input.kind != TraceInput::argument)
+        all.push_back(valueOf(input.kind == TraceInput::variable ? readVariable(input.state, where) : input.captured,
+                              rule.name, where));
+    return [this, &rule, &traced, &all, loc, called, captured, name = name + suffix.str(),
+            from = SmallVector<Value>(from), to = SmallVector<Value>(to)]() mutable {
+      autodiff::Writer writer(symbols_, loc, name);
+      SmallVector<Value> operands = writer.arguments(ValueRange(all).getTypes());
+      writer.arguments(ValueRange(rule.results).getTypes());
+      SmallVector<Value> given, inputs, returned;
+      for (Value value : from)
+        given.push_back(autodiff::isDifferentiableType(value.getType()) ? writer.argument(value.getType()) : Value());
+      llvm::erase(given, Value());
+      for (const TraceInput &input : traced.inputs)
+        inputs.push_back(input.kind == TraceInput::argument ? given[input.leaf] : operands[captured++]);
+      SmallVector<Value> made = writer.call(called, inputs);
+      // In the types of what they are of, whose values are arguments here: the results first, and then the operands.
+      size_t next = 0, first = ArrayRef<Value>(to) == rule.results ? 0 : rule.results.size();
+      for (auto [i, value] : llvm::enumerate(to))
+        if (autodiff::isDifferentiableType(value.getType())) {
+          FailureOr<Value> conformed = ir::conform(writer.b, loc, made[next++], operands[first + i]);
+          returned.push_back(failed(conformed) ? made[next - 1] : *conformed);
+        }
+      func::FuncOp function = writer.finish(returned);
+      SmallVector<int64_t> places;
+      for (auto [i, operand] : llvm::enumerate(rule.operands))
+        if (autodiff::isDifferentiableType(operand.getType()))
+          places.push_back(static_cast<int64_t>(rule.results.size() + i));
+      function->setAttr(autodiff::kArgumentsAttr, writer.b.getDenseI64ArrayAttr(places));
+      return function;
+    };
   };
-  func::FuncOp vjp = make("gradient_hook_vjp", all);
-  Block &block = vjp.getBody().front();
-  Value cotangent = block.getArguments().back();
-  SmallVector<Value> inputs(block.args_begin(), block.args_begin() + operands.size());
-  inputs[place] = cotangent;
-  auto called =
-      ir::CallOp::create(b, loc, hook.getResultTypes(), FlatSymbolRefAttr::get(hook.getSymNameAttr()), inputs);
-  FailureOr<Value> conformed = ir::conform(b, loc, called.getResult(0), cotangent);
-  if (failed(conformed))
-    raise(diagnostics.take("the result of a gradient hook has another type than the cotangent"), where);
-  func::ReturnOp::create(b, loc, *conformed);
-  vjp->setAttr(autodiff::kArgumentsAttr, b.getDenseI64ArrayAttr(static_cast<int64_t>(place)));
-  std::vector<std::string> reasons(operands.size(), "no path: the gradient hook (" + toString(where) +
-                                                        ") reads it, and only cotangents go through a hook");
-  reasons[place].clear();
-  vjp->setAttr(autodiff::kReasonsAttr, b.getStrArrayAttr(SmallVector<StringRef>(reasons.begin(), reasons.end())));
+  auto makeVjp = write(*rule.vjp, "_vjp", rule.results, rule.operands);
+  std::optional<decltype(makeVjp)> makeJvp;
+  if (rule.jvp)
+    makeJvp.emplace(write(*rule.jvp, "_jvp", rule.operands, rule.results));
+  // What all capture is known now.
+  func::FuncOp vjp = makeVjp();
+  std::vector<std::string> reasons(all.size());
+  for (size_t i = rule.results.size() + rule.operands.size(); i < all.size(); ++i)
+    reasons[i] = "no path: the " + std::string(rule.what) + " (" + toString(where) +
+                 ") reads it, and only cotangents go through it";
+  vjp->setAttr(autodiff::kReasonsAttr,
+               builder_.getStrArrayAttr(SmallVector<StringRef>(reasons.begin(), reasons.end())));
+  autodiff::Writer writer(symbols_, loc, name);
+  SmallVector<Value> arguments = writer.arguments(ValueRange(all).getTypes());
+  func::FuncOp identity = writer.finish(ArrayRef(arguments).take_front(rule.results.size()));
+  identity->setAttr(autodiff::kVjpAttr, autodiff::nameOf(vjp));
+  if (makeJvp)
+    identity->setAttr(ir::kJvpAttr, autodiff::nameOf((*makeJvp)()));
+  else if (rule.transposes)
+    identity->setAttr(ir::kJvpAttr, builder_.getUnitAttr());
+  return recorded(ir::CallOp::create(builder_, loc, identity.getResultTypes(), autodiff::nameOf(identity), all), where);
+}
 
-  func::FuncOp identity = make("gradient_hook", types);
-  func::ReturnOp::create(b, loc, Value(identity.getArgument(place)));
-  identity->setAttr(autodiff::kVjpAttr, FlatSymbolRefAttr::get(vjp.getSymNameAttr()));
-  return recorded(ir::CallOp::create(builder_, loc, type, FlatSymbolRefAttr::get(identity.getSymNameAttr()), operands),
-                  where)[0];
+Tensor Trace::prevented(Value x, const std::string &message, const Where &where) {
+  ir::Working working;
+  Location loc = locationOf(where);
+  autodiff::Writer writer(symbols_, loc, "prevent_gradient");
+  func::FuncOp identity = writer.finish(writer.argument(x.getType()));
+  identity->setAttr(ir::kPreventAttr, builder_.getStringAttr(message));
+  return recorded(ir::CallOp::create(builder_, loc, x.getType(), autodiff::nameOf(identity), x), where)[0];
 }
 
 namespace {

@@ -36,6 +36,16 @@ struct TraceInput {
 };
 
 class Code;
+class ConcreteState;
+
+/// A rule of C++ (GradientRule), traced: its functions take cotangents of the float results, or tangents of the float
+/// operands, and return those of the others.
+struct TracedRule {
+  const char *name, *what; ///< custom_gradient, `rule of custom_gradient`
+  llvm::ArrayRef<mlir::Value> results, operands;
+  std::shared_ptr<ConcreteState> vjp, jvp = nullptr; ///< jvp: may be null
+  bool transposes = false;
+};
 
 class Trace {
 public:
@@ -61,9 +71,10 @@ public:
 
   /// A call of a function of another module, which is copied into this one. `operands` are values of this trace.
   std::vector<Tensor> call(const Code &callee, llvm::ArrayRef<mlir::Value> operands, const Where &where);
-  /// x, whose cotangent goes through `hook`, a traced function whose input `place` takes it; `operands` are its inputs,
-  /// with x in that place.
-  Tensor hook(const Code &hook, size_t place, llvm::ArrayRef<mlir::Value> operands, const Where &where);
+  /// The results, with a rule of their own.
+  std::vector<Tensor> withRule(const TracedRule &rule, const Where &where);
+  /// x, of which a derivative is an error with this message.
+  Tensor prevented(mlir::Value x, const std::string &message, const Where &where);
   /// One op at the end of what is traced, by `build`, which may add functions to the module: its results.
   std::vector<Tensor>
   add(llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, mlir::Location, mlir::SymbolTable &, Imports &)> build,

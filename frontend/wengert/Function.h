@@ -25,6 +25,8 @@ struct FunctionOptions {
   int64_t max_traces = 0;  ///< more since clear_cache are an error that says what changed; 0: no limit; not negative
   int64_t capacity = 1024; ///< concrete functions kept, at least 1; the least recently used is forgotten
   bool interpret = false;  ///< run op by op instead of compiling (also: environment WENGERT_INTERPRET=1)
+  /// Reverse mode keeps the arguments alone, and computes what it needs of the inside again (see checkpoint).
+  bool recompute = false;
   std::vector<std::string> argument_names = {}; ///< for reports and errors, all different; default arg0, arg1, ...
 };
 
@@ -400,6 +402,9 @@ public:
   /// The gradients that are not computed, each with its reason.
   std::vector<DroppedGradient> certificate() const;
   std::vector<KernelInfo> kernels() const;
+  /// What a call takes beside its arguments and results: bytes of the workspace, the most of the sizes that it was
+  /// compiled for; 0 if it is interpreted.
+  int64_t workspace_bytes() const;
   /// Where the time of a call with these tensors goes, kernel by kernel. Runs it for about 0.3 seconds on copies of
   /// what it updates: no variable, generator or argument changes. The program is compiled once more, with marks of
   /// time; a machine's limits are measured at its first profile (about a second), and kept in a file of the user's

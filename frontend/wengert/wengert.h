@@ -4,6 +4,7 @@
 #include <wengert/Check.h>
 #include <wengert/CheckGradients.h>
 #include <wengert/Control.h>
+#include <wengert/CustomGradient.h>
 #include <wengert/DLPack.h>
 #include <wengert/Error.h>
 #include <wengert/ForwardAccumulator.h>

@@ -72,6 +72,10 @@ SmallVector<FlatSymbolRefAttr> CondOp::bodyNames() { return namesOf(getBranches(
 void CondOp::setBodyNames(ArrayRef<FlatSymbolRefAttr> names) { setBranchesAttr(listOf(getContext(), names)); }
 SmallVector<Type> CondOp::bodyArguments(unsigned) { return SmallVector<Type>(getInputs().getTypes()); }
 
+//===- host -------------------------------------------------------------------------------------------------===//
+
+SmallVector<StringRef> HostOp::statuses() { return {getMessage()}; }
+
 //===- loop -------------------------------------------------------------------------------------------------===//
 
 LogicalResult LoopOp::verify() {

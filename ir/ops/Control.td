@@ -64,6 +64,20 @@ def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave",
   }];
 }
 
+def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
+                              [WG_NotDifferentiable<"is a call of C++ code">, DeclareOpInterfaceMethods<WG_External, ["statuses"]>]> {
+  let description = [{
+    Calls a routine that the process has added under `symbol`: a C function, or `wg_host_call`, which calls the function with number `id` (0: the identity).
+    Where that fails, the error is `message`. `ordered`: it does something beside computing y; its first operand is then the order of what does (i64[]), which
+    the routine does not see, and which `barrier` hands on. In lanes it is called for one after the other. Shapes: xs any[...] -> y dtype[shape].
+  }];
+  let arguments = (ins Variadic<WG_Tensor>:$xs, StrAttr:$symbol, I64Attr:$id, BoolAttr:$ordered, StrAttr:$message, DenseI64ArrayAttr:$shape, TypeAttr:$dtype);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$xs attr-dict `:` functional-type($xs, results)";
+  let publicFunction = 0;
+  let samples = ["f64[2,3] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = [2, 3]; dtype = f64"];
+}
+
 def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, ReturnLike, ParentOneOf<["KernelOp"]>]> {
   let arguments = (ins Variadic<WG_Value>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -151,6 +151,9 @@ Terms BroadcastOp::transpose(Expr ct) { return ct.summedTo(getDims(), getX()); }
 /// y is x in another shape, so dx is ct in x's.
 Terms ReshapeOp::transpose(Expr ct) { return ct.reshapedLike(getX()); }
 
+/// The others only say when.
+Terms BarrierOp::transpose(Expr ct) { return ct; }
+
 /// y = x with its axes permuted, so dx = ct permuted back.
 Terms TransposeOp::transpose(Expr ct) { return ct.transposed(invertPermutationVector(getPermutation())); }
 

@@ -22,6 +22,7 @@ std::span<const KernelRow> shapeKernels();
 std::span<const KernelRow> indexKernels();
 std::span<const KernelRow> randomKernels();
 std::span<const KernelRow> linalgKernels();
+std::span<const KernelRow> hostKernels();
 
 // ---- Dtypes ---------------------------------------------------------------------------------------------------------
 template <class... Ts> struct Types {};

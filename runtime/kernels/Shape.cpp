@@ -398,6 +398,11 @@ static Status concatKernel(std::span<const Array> operands, const Attrs &attrs, 
   return {};
 }
 
+static Status barrierRule(TypeSpan operands, const Attrs &, TypeList &results) {
+  results.push_back(operands[0]);
+  return {};
+}
+
 std::span<const KernelRow> shapeKernels() {
   static constexpr KernelRow rows[] = {
       {"constant", constantRule, constantKernel},
@@ -410,6 +415,7 @@ std::span<const KernelRow> shapeKernels() {
       {"slice", sliceRule, sliceKernel},
       {"pad", padRule, padKernel},
       {"concat", concatRule, concatKernel},
+      {.name = "barrier", .shape = barrierRule, .kernel = reshapeKernel, .shares = true},
   };
   return rows;
 }

@@ -299,7 +299,7 @@ TEST(JacobianTest, AGradientHookIsCalledForEachRow) {
   auto j = jacobian(f, {.mode = DerivativeMode::reverse});
   expectNear(j(Tensor{1.0, 2.0, 3.0}), 4.0 * cast(Tensor{{1.0, 0.0, 0.0}, {0.0, 2.0, 0.0}, {0.0, 0.0, 3.0}}, f64));
   EXPECT_EQ(calls, 3);
-  EXPECT_TRUE(says(j.explain(), "one at a time, as a gradient hook takes one cotangent")) << j.explain();
+  EXPECT_TRUE(says(j.explain(), "one at a time, as a rule of C++ takes one cotangent")) << j.explain();
   EXPECT_TRUE(
       says(messageOf([&] { jacobian(f, {.mode = DerivativeMode::forward})(Tensor{1.0}); }), "try: reverse mode"));
 }

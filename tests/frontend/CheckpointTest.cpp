@@ -1,0 +1,151 @@
+// Functions that the reverse pass computes again: the same derivatives, and the memory that is saved.
+#include "tests/frontend/Support.h"
+
+#include <wengert/wengert.h>
+
+#include <gtest/gtest.h>
+
+using namespace wg;
+using wg::tests::expectNear;
+using wg::tests::matrix;
+
+namespace {
+
+/// The gradients of f by x and w, from outside and inside of functions.
+template <class F, class Check> void gradientsInAllWays(F f, const Tensor &x, const Variable &w, Check check) {
+  auto gradients = [&](const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    auto [dx, dw] = tape.gradient(f(x), std::tuple(x, w));
+    return std::pair(dx.value(), dw.value());
+  };
+  check(gradients(x));
+  for (bool interpret : {true, false}) {
+    SCOPED_TRACE(interpret ? "interpreted" : "compiled");
+    check(wg::function("gradients", gradients, {.interpret = interpret})(x));
+    auto called = wg::function("called", f, {.interpret = interpret});
+    GradientTape tape;
+    tape.watch(x);
+    auto [dx, dw] = tape.gradient(called(x), std::tuple(x, w));
+    check(std::pair(dx.value(), dw.value()));
+  }
+}
+
+} // namespace
+
+// C-12
+TEST(CheckpointTest, TheSameDerivatives) {
+  Variable w(0.7, "w");
+  Tensor outside = matrix(2, 3, 4), x = matrix(2, 3);
+  auto layer = [&](const Tensor &x) { return sin(x * w) * cos(x) + outside; };
+  auto again = checkpoint(layer);
+  auto chain = [](auto f) { return [f](const Tensor &x) { return reduce_sum(f(f(f(x)))); }; };
+  GradientTape tape;
+  tape.watch(x);
+  auto [dx, dw] = tape.gradient(chain(layer)(x), std::tuple(x, w));
+  Tensor wantedX = dx.value(), wantedW = dw.value();
+  gradientsInAllWays(chain(again), x, w, [&](const std::pair<Tensor, Tensor> &found) {
+    expectNear(found.first, wantedX);
+    expectNear(found.second, wantedW);
+  });
+  // Nested, in a loop, f(x, x), forward mode and second order.
+  auto both = checkpoint([&](const Tensor &a, const Tensor &b) { return again(a) * b; });
+  auto mixed = [&](auto f, auto g) {
+    return [=, &w](const Tensor &x) {
+      return reduce_sum(for_range(0, 2, [&](const Tensor &, const Tensor &s) { return g(s, s) * 0.5 + f(s); }, x));
+    };
+  };
+  auto plain = mixed(layer, [&](const Tensor &a, const Tensor &b) { return layer(a) * b; });
+  auto repeated = mixed(again, both);
+  Tensor wanted = hvp(plain, x, x * 0.5), moved = jvp(plain, std::tuple(x), std::tuple(x)).second;
+  expectNear(hvp(repeated, x, x * 0.5), wanted, 1e-11);
+  expectNear(jvp(repeated, std::tuple(x), std::tuple(x)).second, moved, 1e-11);
+  for (bool interpret : {true, false})
+    expectNear(
+        wg::function("hvp", [&](const Tensor &x) { return hvp(repeated, x, x * 0.5); }, {.interpret = interpret})(x),
+        wanted, 1e-11);
+}
+
+TEST(CheckpointTest, WhatIsDrawnAndAssignedInside) {
+  Variable w(0.5, "w"), count(0.0, {.name = "count", .trainable = false});
+  auto f = [&](const Generator &generator) {
+    return [&](const Tensor &x) {
+      count.assign_add(1.0);
+      return reduce_sum(generator.normal({4, 5}, 0, 1, f64) * sin(x * w));
+    };
+  };
+  Tensor x = matrix(4, 5);
+  Generator first(7), second(7);
+  auto gradient = [&](auto f) {
+    GradientTape tape;
+    tape.watch(x);
+    auto [dx, dw] = tape.gradient(f(x), std::tuple(x, w));
+    return std::pair(dx.value(), dw.value());
+  };
+  auto plain = wg::function("plain", f(first));
+  auto again = checkpoint(f(second));
+  for (int i = 0; i < 3; ++i) {
+    auto [dx, dw] = gradient(plain);
+    auto [ax, aw] = gradient(again);
+    expectNear(ax, dx);
+    expectNear(aw, dw);
+    EXPECT_EQ(count.value().item<double>(), 2.0 * (i + 1)); // once a call
+  }
+}
+
+// A chain of n layers keeps n activations each; computed again, their inputs and one layer's inside.
+TEST(CheckpointTest, TheWorkspaceIsSmaller) {
+  constexpr int64_t kLayers = 16, kRows = 64, kWidth = 64, kInner = 8;
+  Tensor x = matrix(kRows, kWidth);
+  Variable w(matrix(kWidth, kWidth) * 0.1, "w");
+  auto layer = [&](const Tensor &x) {
+    Tensor y = x;
+    for (int64_t i = 0; i < kInner; ++i)
+      y = tanh(matmul(y, w));
+    return y;
+  };
+  auto bytesOf = [&](auto layer, Tensor &result) {
+    auto step = wg::function("step", [&](const Tensor &x) {
+      GradientTape tape;
+      Tensor y = x;
+      for (int64_t i = 0; i < kLayers; ++i)
+        y = layer(y);
+      return tape.gradient(reduce_sum(y), w).value();
+    });
+    result = step(x);
+    return step.trace(x).workspace_bytes();
+  };
+  Tensor plainly, again;
+  int64_t all = bytesOf(layer, plainly), less = bytesOf(checkpoint(layer), again);
+  expectNear(again, plainly, 1e-9);
+  constexpr int64_t kActivation = kRows * kWidth * 8;
+  EXPECT_GE(all, kLayers * kInner * kActivation);
+  EXPECT_LE(less, (kLayers + kInner + 8) * kActivation);
+}
+
+// The body of a loop keeps its state, and not what is inside of it.
+TEST(CheckpointTest, InALoop) {
+  constexpr int64_t kTurns = 50, kWidth = 200, kInner = 10;
+  Tensor x = matrix(1, kWidth)[0];
+  Variable w(0.9, "w");
+  auto inner = [&](const Tensor &x) {
+    Tensor y = x;
+    for (int64_t i = 0; i < kInner; ++i)
+      y = sin(y * w);
+    return y;
+  };
+  auto bytesOf = [&](auto inner, Tensor &result) {
+    auto step = wg::function("step", [&](const Tensor &x) {
+      GradientTape tape;
+      Tensor y = for_range(0, kTurns, [&](const Tensor &, const Tensor &s) { return inner(s); }, x);
+      return tape.gradient(reduce_sum(y), w).value();
+    });
+    result = step(x);
+    return step.trace(x).workspace_bytes();
+  };
+  Tensor plainly, again;
+  int64_t all = bytesOf(inner, plainly), less = bytesOf(checkpoint(inner), again);
+  expectNear(again, plainly, 1e-10);
+  EXPECT_GE(all, kTurns * kInner * kWidth * 8);
+  EXPECT_LE(less, (kTurns + 4 * kInner) * kWidth * 8);
+}
