@@ -49,6 +49,7 @@ struct VariableState {
   std::string name;
   bool trainable = true;
   bool isGenerator = false; ///< a key that every draw adds the same to
+  bool isOrder = false;     ///< stands for the order of effects: nobody locks or assigns it (Host.cpp)
   int64_t id = 0;
   uint64_t birth = 0; ///< the trace that made this formal parameter, 0 for a real variable
   Where made;         ///< of a formal parameter: the call that was traced

@@ -130,7 +130,8 @@ std::vector<Array> argumentsOf(const ConcreteState &concrete, std::span<const Ar
       const std::shared_ptr<VariableState> &variable = variableBehind(variableOf(input, leaves));
       if (variable->birth)
         raiseOutOfScope(*variable, where);
-      locks.add(variable.get(), /*exclusive=*/false);
+      if (!variable->isOrder)
+        locks.add(variable.get(), /*exclusive=*/false);
     }
   locks.lock();
   std::vector<Array> inputs;
@@ -167,6 +168,8 @@ public:
         const std::shared_ptr<VariableState> &variable = variableAt(i);
         if (variable->birth) [[unlikely]]
           raiseOutOfScope(*variable, where_);
+        if (variable->isOrder) [[unlikely]]
+          continue;
         locks_.add(variable.get(), std::binary_search(concrete_.assigned.begin(), concrete_.assigned.end(), i));
       }
     if (variables)
@@ -224,7 +227,8 @@ public:
     for (uint32_t i = 0; i < concrete_.numResults; ++i)
       results.push_back(made[i]);
     for (size_t i = 0; i < concrete_.assigned.size(); ++i)
-      variableAt(concrete_.assigned[i])->current = made[concrete_.numResults + i];
+      if (const std::shared_ptr<VariableState> &variable = variableAt(concrete_.assigned[i]); !variable->isOrder)
+        variable->current = made[concrete_.numResults + i];
   }
 
   /// One record of the whole call on each tape that tracks an input.
@@ -250,6 +254,8 @@ private:
   void assignInPlace() {
     for (size_t i = 0; i < concrete_.assigned.size(); ++i) {
       uint32_t input = concrete_.assigned[i];
+      if (variableAt(input)->isOrder)
+        continue;
       Tensor &current = variableAt(input)->current;
       if (current.body()->references.load(std::memory_order_acquire) != 1)
         continue;

@@ -1,6 +1,8 @@
 // A function that can be run: interpreted as flat rows, or compiled once for each set of static input shapes.
 #include "frontend/staging/Function.h"
 
+#include "runtime/Host.h"
+
 #include "codegen/Compile.h"
 #include "frontend/staging/CompileHint.h"
 #include "ir/Calls.h"
@@ -222,8 +224,14 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
                 " bytes of workspace",
             "make them smaller, or free other tensors first", {}, where, ErrorKind::runtime);
   }
-  if (status) [[unlikely]]
-    raise(executable.failure(status, atFault), where);
+  if (status) [[unlikely]] {
+    runtime::Failure failure = executable.failure(status, atFault);
+    if (runtime::Status said = runtime::takeHostFailure(); !said.ok()) { // by C++ code, which the program called
+      runtime::Failure own = said.take();
+      failure.message = std::move(own.message), failure.remedy = std::move(own.remedy), failure.kind = own.kind;
+    }
+    raise(std::move(failure), where);
+  }
 }
 
 } // namespace wg::detail

@@ -149,7 +149,7 @@ std::shared_ptr<ConcreteState> describeTrace(Trace &trace, const TraceFrame &fra
   if (trace.bound)
     concrete->boundTo = trace.outer()->id();
   for (const TraceInput &input : concrete->inputs)
-    if (input.kind == TraceInput::variable && !input.formal)
+    if (input.kind == TraceInput::variable && !input.formal && !input.state->isOrder)
       concrete->variables.push_back(input.state);
   std::sort(concrete->variables.begin(), concrete->variables.end(),
             [](const auto &a, const auto &b) { return a->id < b->id; });

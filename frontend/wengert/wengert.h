@@ -10,6 +10,7 @@
 #include <wengert/ForwardAccumulator.h>
 #include <wengert/Function.h>
 #include <wengert/GradientTape.h>
+#include <wengert/Host.h>
 #include <wengert/Index.h>
 #include <wengert/Jacobian.h>
 #include <wengert/Numpy.h>

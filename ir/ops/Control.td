@@ -65,7 +65,7 @@ def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave",
 }
 
 def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
-                              [WG_NotDifferentiable<"is a call of C++ code">, DeclareOpInterfaceMethods<WG_External, ["statuses"]>]> {
+                              [WG_NotDifferentiable<"is a call of C++ code, which custom_gradient gives a derivative">, DeclareOpInterfaceMethods<WG_External, ["statuses"]>]> {
   let description = [{
     Calls a routine that the process has added under `symbol`: a C function, or `wg_host_call`, which calls the function with number `id` (0: the identity).
     Where that fails, the error is `message`. `ordered`: it does something beside computing y; its first operand is then the order of what does (i64[]), which

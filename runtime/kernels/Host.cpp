@@ -54,7 +54,8 @@ static Status hostKernel(std::span<const Array> operands, const Attrs &attrs, st
   Ints numbers = numbersOf(types, attrs);
   if (routine(pointers.data(), numbers.data(), nullptr) == 0)
     return {};
-  return valueError(host.message());
+  Status status = takeHostFailure();
+  return status.ok() ? valueError(host.message()) : std::move(status);
 }
 
 std::span<const KernelRow> hostKernels() {

@@ -1,0 +1,230 @@
+// Calls of C++ code. What has an order takes the order of what came before, a variable that stands for it, and assigns
+// what comes after it: so bodies, calls and loops carry it as they carry any variable.
+#include "frontend/ops/Operands.h"
+#include "frontend/staging/Function.h"
+
+#include <wengert/Host.h>
+
+#include "codegen/Names.h"
+#include "runtime/Host.h"
+
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+namespace wg {
+
+namespace detail {
+
+using runtime::Array;
+using runtime::Status;
+
+/// Stands for the order of what programs do beside computing. It has no value to speak of, so nothing locks it.
+static const Variable &order() {
+  static const Variable &variable = *[] { // never destroyed
+    OutsideTrace outside;
+    auto made = new Variable(int64_t(0), VariableOptions{.name = "order of effects", .trainable = false});
+    made->state()->isOrder = true;
+    return made;
+  }();
+  return variable;
+}
+
+int64_t addHost(std::string name, HostCall call) {
+  return runtime::addHost(
+      [name = std::move(name), call = std::move(call)](std::span<const Array> operands, Array &result) -> Status {
+        OutsideTrace eager;
+        std::vector<Tensor> arguments;
+        for (const Array &operand : operands)
+          arguments.push_back(makeTensor(operand));
+        Tensor made = call(arguments);
+        if (!made.defined())
+          return runtime::valueError("'" + name + "' returned an undefined tensor", "return a tensor");
+        if (!(made.body()->type == result.type))
+          return runtime::typeError("'" + name + "' returned " + toString(made.body()->type) + ", and was to return " +
+                                        toString(result.type),
+                                    "return what the call says");
+        if (size_t bytes = result.numBytes())
+          std::memcpy(result.buffer.data(), arrayOf(made).buffer.data(), bytes);
+        return {};
+      });
+}
+
+static Tensor callSymbol(const char *symbol, int64_t number, const std::string &message, const TensorSpec &result,
+                         std::vector<Tensor> arguments, bool ordered, const char *op, const Where &where) {
+  if (!result.shape.isStatic())
+    raiseOp(op, "the result is " + toString(TensorType{result.dtype, result.shape}) + ", and its sizes are to be known",
+            "trace with the sizes given", {{result.dtype, result.shape}}, where);
+  bool isTraced = level().trace != nullptr;
+  ordered &= isTraced;
+  if (ordered)
+    arguments.insert(arguments.begin(), order().value(where));
+  std::vector<const Tensor *> operands;
+  for (const Tensor &argument : arguments)
+    operands.push_back(&argument);
+  Tensor made, after;
+  runtime::Ints sizes;
+  for (int64_t size : result.shape)
+    sizes.push_back(size);
+  applyOp(runtime::OpId::host, runtime::HostAttrs::make(symbol, number, ordered, message, sizes, result.dtype),
+          operands, {&made, 1}, where);
+  if (ordered) {
+    const Tensor *both[] = {&arguments[0], &made};
+    applyOp(runtime::OpId::barrier, {}, both, {&after, 1}, where);
+    order().assign(Located(after, where));
+  }
+  return made;
+}
+
+Tensor callHost(int64_t number, const std::string &name, const TensorSpec &result, const std::vector<Tensor> &arguments,
+                bool ordered, const Where &where) {
+  return callSymbol(runtime::kHostCall, number, "the host function '" + name + "' failed", result, arguments, ordered,
+                    "host_function", where);
+}
+
+//===- print, check -----------------------------------------------------------------------------------------------===//
+
+namespace {
+struct PrintStream {
+  std::mutex mutex;
+  std::ostream *stream = &std::cout;
+};
+PrintStream &printStream() {
+  static PrintStream &stream = *new PrintStream; // never destroyed
+  return stream;
+}
+
+/// Functions by a text that they are made of: one for each text.
+class ByText {
+public:
+  template <class Make> int64_t find(std::string_view text, Make make) {
+    std::lock_guard lock(mutex_);
+    auto found = known_.find(text);
+    if (found == known_.end())
+      found = known_.emplace(text, make(std::string(text))).first;
+    return found->second;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<std::string, int64_t, std::less<>> known_;
+};
+} // namespace
+
+/// How many `{}` there are.
+static size_t placesIn(std::string_view format) {
+  size_t count = 0;
+  for (size_t at = 0; (at = format.find("{}", at)) != format.npos; at += 2)
+    ++count;
+  return count;
+}
+
+void printTensors(std::string_view format, const std::vector<Tensor> &tensors, const Where &where) {
+  if (size_t places = placesIn(format); places != tensors.size())
+    raiseOp("print",
+            "the format has " + std::to_string(places) + " places, and there are " + std::to_string(tensors.size()) +
+                " tensors",
+            "write {} for each tensor", {}, where);
+  static ByText &printers = *new ByText;
+  int64_t number = printers.find(format, [](std::string format) {
+    return runtime::addHost([format](std::span<const Array> operands, Array &result) -> Status {
+      std::string line;
+      size_t at = 0;
+      for (const Array &operand : operands) {
+        size_t place = format.find("{}", at);
+        line += format.substr(at, place - at) + runtime::toString(operand);
+        at = place + 2;
+      }
+      line += format.substr(at) + "\n";
+      PrintStream &out = printStream();
+      std::lock_guard lock(out.mutex);
+      *out.stream << line << std::flush;
+      *result.data<int64_t>() = 0;
+      return {};
+    });
+  });
+  callSymbol(runtime::kHostCall, number, "cannot print", {DType::i64, Shape()}, tensors, true, "print", where);
+}
+
+} // namespace detail
+
+void set_print_stream(std::ostream &stream) {
+  detail::PrintStream &out = detail::printStream();
+  std::lock_guard lock(out.mutex);
+  out.stream = &stream;
+}
+
+void check(const Located &condition, const std::string &message) {
+  const Where &where = condition.where();
+  Tensor holds = detail::tensorOf(condition);
+  if (const TensorType &type = holds.body(where)->type; type.dtype != DType::boolean)
+    detail::raiseOp("check", "the condition is " + toString(type) + ", not bool", "compare: check(x > 0, ...)", {type},
+                    where, ErrorKind::type);
+  static detail::ByText &checks = *new detail::ByText;
+  int64_t number = checks.find(message, [](std::string message) {
+    return runtime::addHost(
+        [message](std::span<const runtime::Array> operands, runtime::Array &result) -> runtime::Status {
+          *result.data<int64_t>() = 0;
+          const runtime::Array &holds = operands[0];
+          for (int64_t i = 0; i < holds.numElements(); ++i)
+            if (!holds.data<uint8_t>()[i]) {
+              std::string place;
+              const Shape &shape = holds.shape();
+              int64_t rest = i;
+              for (int axis = shape.rank(); axis-- > 0; rest /= shape.dim(axis))
+                place = std::to_string(rest % shape.dim(axis)) + (place.empty() ? "" : ", ") + place;
+              return runtime::valueError(message +
+                                         (place.empty() ? "" : ": the condition does not hold at [" + place + "]"));
+            }
+          return {};
+        });
+  });
+  detail::callSymbol(runtime::kHostCall, number, message, {DType::i64, Shape()}, {holds}, true, "check", where);
+}
+
+//===- C functions ------------------------------------------------------------------------------------------------===//
+
+CFunction::CFunction(std::string symbol, CFunctionPointer function, CFunctionOptions options, Where where)
+    : symbol_(std::move(symbol)), options_(std::move(options)), where_(where) {
+  constexpr const char *kName = "c_function";
+  if (!function || !options_.result)
+    detail::raiseOp(kName, "'" + symbol_ + "' has no " + (function ? "rule for its result" : "function"), "give both",
+                    {}, where);
+  if (runtime::Status status = codegen::checkName(symbol_); !status.ok() && !runtime::findForeign(symbol_))
+    detail::raiseOp(kName, status.take().message, "give the name that the linker knows", {}, where);
+  if (!runtime::addForeign(symbol_.c_str(), function))
+    detail::raiseOp(kName, "'" + symbol_ + "' is another function already", "give each its own name", {}, where);
+}
+
+Tensor CFunction::call(const std::vector<Tensor> &arguments, const Where &where) const {
+  std::string expected;
+  std::vector<TensorSpec> given;
+  bool fits = arguments.size() == options_.arguments.size();
+  for (const TensorSpec &spec : options_.arguments)
+    expected += (expected.empty() ? "" : ", ") + toString(TensorType{spec.dtype, spec.shape});
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const TensorType &type = arguments[i].body(where)->type;
+    types.push_back(type);
+    given.push_back({type.dtype, type.shape});
+    if (fits)
+      fits = type.dtype == options_.arguments[i].dtype && detail::sameSizes(type.shape, options_.arguments[i].shape);
+  }
+  if (!fits) {
+    std::string got;
+    for (const TensorType &type : types)
+      got += (got.empty() ? "" : ", ") + toString(type);
+    detail::raiseOp("c_function", "'" + symbol_ + "' takes " + expected + ", not " + got, "cast or reshape them", types,
+                    where, ErrorKind::type);
+  }
+  return detail::callSymbol(symbol_.c_str(), 0, "the C function '" + symbol_ + "' failed", options_.result(given),
+                            arguments, false, "c_function", where);
+}
+
+CFunction c_function(std::string symbol, CFunctionPointer function, CFunctionOptions options, Where where) {
+  return CFunction(std::move(symbol), function, std::move(options), where);
+}
+
+} // namespace wg
