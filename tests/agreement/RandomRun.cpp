@@ -181,21 +181,40 @@ public:
   void report(const std::string &test, uint64_t seed, int status, const RandomProgram &program) {
     std::string whole = contentOf(outputFile());
     Part part = reduce(program, seed, status);
+    report(test, seed, status, whole, part, toString(partOf(program, part.outputs, part.cuts)));
+  }
+  void report(const std::string &test, uint64_t seed, int status, const SeedChecks &checks) {
+    std::string whole = contentOf(outputFile());
+    Part part{{0}, {}};
+    int attempts = 0;
+    for (int step = 0; step < checks.stepsOf(seed) && attempts < kMaxAttempts; ++step) {
+      Part smaller = part;
+      smaller.cuts.insert(step);
+      if (checks.textOf(seed, smaller.cuts) == checks.textOf(seed, part.cuts))
+        continue; // it is in one that is cut
+      ++attempts;
+      if (int result = run(seed, 1, &smaller); status < 0 ? result < 0 : result > 0)
+        part = smaller;
+    }
+    report(test, seed, status, whole, part, checks.textOf(seed, part.cuts));
+  }
+
+  std::map<std::string, uint64_t> found;
+
+private:
+  void report(const std::string &test, uint64_t seed, int status, const std::string &whole, const Part &part,
+              const std::string &text) {
     run(seed, 1, &part);
     std::string output = contentOf(outputFile()),
                 how = status < 0 ? std::string("signal ") + strsignal(-status) : "failure";
     auto shortened = [](std::string text) { return text.size() > 8000 ? text.substr(0, 8000) + "\n...\n" : text; };
     ADD_FAILURE() << "seed " << seed << ": " << how << "\n"
                   << shortened(whole) << "reduced to\n"
-                  << toString(partOf(program, part.outputs, part.cuts)) << "which alone gives\n"
+                  << text << "which alone gives\n"
                   << shortened(output) << "repeat: " << kSeed << "=" << seed << " " << kPrograms << "=1 " << kOutputs
                   << "=" << joined(part.outputs) << " " << kCuts << "=" << joined(part.cuts)
                   << " PROGRAM --gtest_filter=" << test;
   }
-
-  std::map<std::string, uint64_t> found;
-
-private:
   /// Whether the part computes `value` on the way to its outputs.
   static bool isComputed(const RandomProgram &program, const Part &part, int value) {
     std::set<int> needed(part.outputs.begin(), part.outputs.end());
@@ -215,9 +234,9 @@ void tally(const std::string &what) { ++tallies[what]; }
 
 bool isChild() { return std::getenv(kProgress) != nullptr; }
 
-std::map<std::string, uint64_t> forPrograms(uint64_t usual,
-                                            const std::function<RandomProgramOptions(uint64_t seed)> &optionsOf,
-                                            const std::function<void(const RandomProgram &)> &check) {
+/// In a child `check` each seed; else start children, and report what failed in one.
+static std::map<std::string, uint64_t> forEach(uint64_t usual, const std::function<void(uint64_t seed)> &check,
+                                               const std::function<void(Parent &, uint64_t seed, int status)> &report) {
   uint64_t first = numberFrom(kSeed, 1), count = numberFrom(kPrograms, usual);
   if (isChild() || std::getenv(kOutputs)) {
     auto note = [](uint64_t seed) {
@@ -229,12 +248,7 @@ std::map<std::string, uint64_t> forPrograms(uint64_t usual,
     for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed) {
       note(seed);
       SCOPED_TRACE("seed " + std::to_string(seed));
-      RandomProgram program = randomProgram(seed, optionsOf(seed));
-      if (std::getenv(kOutputs)) {
-        std::vector<int> cuts = numbersOf(std::getenv(kCuts));
-        program = partOf(program, numbersOf(std::getenv(kOutputs)), {cuts.begin(), cuts.end()});
-      }
-      check(program);
+      check(seed);
       note(seed);
     }
     return tallies;
@@ -253,7 +267,7 @@ std::map<std::string, uint64_t> forPrograms(uint64_t usual,
                       << contentOf(parent.outputFile());
         break;
       }
-      parent.report(nameOfTest(), last, status, randomProgram(last, optionsOf(last)));
+      report(parent, last, status);
       ++reported;
     }
     next = last + 1;
@@ -266,6 +280,34 @@ std::map<std::string, uint64_t> forPrograms(uint64_t usual,
     std::cerr << std::endl;
   }
   return parent.found;
+}
+
+std::map<std::string, uint64_t> forPrograms(uint64_t usual,
+                                            const std::function<RandomProgramOptions(uint64_t seed)> &optionsOf,
+                                            const std::function<void(const RandomProgram &)> &check) {
+  return forEach(
+      usual,
+      [&](uint64_t seed) {
+        RandomProgram program = randomProgram(seed, optionsOf(seed));
+        if (std::getenv(kOutputs)) {
+          std::vector<int> cuts = numbersOf(std::getenv(kCuts));
+          program = partOf(program, numbersOf(std::getenv(kOutputs)), {cuts.begin(), cuts.end()});
+        }
+        check(program);
+      },
+      [&](Parent &parent, uint64_t seed, int status) {
+        parent.report(nameOfTest(), seed, status, randomProgram(seed, optionsOf(seed)));
+      });
+}
+
+std::map<std::string, uint64_t> forSeeds(uint64_t usual, const SeedChecks &checks) {
+  return forEach(
+      usual,
+      [&](uint64_t seed) {
+        std::vector<int> cuts = numbersOf(std::getenv(kCuts));
+        checks.check(seed, {cuts.begin(), cuts.end()});
+      },
+      [&](Parent &parent, uint64_t seed, int status) { parent.report(nameOfTest(), seed, status, checks); });
 }
 
 } // namespace wg::tests

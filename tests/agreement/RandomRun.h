@@ -18,7 +18,16 @@ std::map<std::string, uint64_t> forPrograms(uint64_t usual,
                                             const std::function<RandomProgramOptions(uint64_t seed)> &optionsOf,
                                             const std::function<void(const RandomProgram &)> &check);
 
-/// Counts, from within a check, what forPrograms returns.
+/// The same for programs of another kind, which are numbers of steps to their callers: `check` makes the program of a
+/// seed without the steps that are cut, `textOf` prints it, `stepsOf` says how many steps may be.
+struct SeedChecks {
+  std::function<void(uint64_t seed, const std::set<int> &cuts)> check;
+  std::function<std::string(uint64_t seed, const std::set<int> &cuts)> textOf;
+  std::function<int(uint64_t seed)> stepsOf;
+};
+std::map<std::string, uint64_t> forSeeds(uint64_t usual, const SeedChecks &checks);
+
+/// Counts, from within a check, what forPrograms and forSeeds return.
 void tally(const std::string &what);
 
 /// Whether this process runs checks for another one, which looks at the tallies.

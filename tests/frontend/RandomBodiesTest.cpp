@@ -1,0 +1,506 @@
+// Random programs with bodies (RandomBodies.h): conditions, loops, variables, calls and derivatives within one another.
+// As plain C++, interpreted and compiled they have the same values and leave the same variables; their gradients are
+// those of differences, forward mode fits to reverse mode, lanes are a loop's turns, and a call that fails changes
+// nothing. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in tests/agreement/RandomRun.h.
+#include "tests/agreement/Bounds.h"
+#include "tests/agreement/RandomRun.h"
+#include "tests/frontend/RandomBodies.h"
+#include "tests/frontend/Support.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <unistd.h>
+
+namespace wg::tests {
+namespace {
+
+using Grads = std::vector<Grad>;
+
+double largestOf(const Tensors &tensors) {
+  double largest = 1;
+  for (const Tensor &tensor : floatsOf(tensors))
+    for (double x : tensor.to_vector<double>())
+      largest = std::max(largest, std::fabs(x));
+  return largest;
+}
+Tensors valuesOf(const Grads &grads) {
+  Tensors values;
+  for (const Grad &grad : grads)
+    if (grad.has_value())
+      values.push_back(grad.value());
+  return values;
+}
+
+bool isSame(double e, double a, double tolerance) {
+  return std::fabs(e - a) <= tolerance || e == a || (std::isnan(e) && std::isnan(a));
+}
+void expectSame(const Tensor &expected, const Tensor &actual, double tolerance, const std::string &what) {
+  ASSERT_EQ(expected.dtype(), actual.dtype()) << what;
+  ASSERT_EQ(expected.shape(), actual.shape()) << what;
+  std::vector<double> e = expected.to_vector<double>(), a = actual.to_vector<double>();
+  for (size_t k = 0; k < e.size(); ++k)
+    ASSERT_TRUE(isSame(e[k], a[k], runtime::isFloat(expected.dtype()) ? tolerance : 0))
+        << what << ", element " << k << ": " << e[k] << " expected, " << a[k] << " found, by " << a[k] - e[k]
+        << ", tolerance " << tolerance;
+}
+void expectSame(const Tensors &expected, const Tensors &actual, double tolerance, const std::string &what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  for (size_t i = 0; i < expected.size(); ++i)
+    expectSame(expected[i], actual[i], tolerance, what + ", result " + std::to_string(i));
+}
+
+bool isZero(const Tensor &x) {
+  std::vector<double> values = x.to_vector<double>();
+  return std::all_of(values.begin(), values.end(), [](double v) { return v == 0; });
+}
+/// Where a branch was not taken, or a loop made no turn, C++ finds no path and a program finds zeros.
+void expectSameGradients(const Grads &eager, const Grads &traced, double tolerance, const std::string &what) {
+  ASSERT_EQ(eager.size(), traced.size()) << what;
+  for (size_t i = 0; i < eager.size(); ++i) {
+    std::string where = what + ", gradient " + std::to_string(i);
+    if (eager[i].has_value() && traced[i].has_value())
+      expectSame(eager[i].value(), traced[i].value(), tolerance, where);
+    else if (eager[i].has_value())
+      EXPECT_TRUE(isZero(eager[i].value())) << where << " is empty in a program: " << traced[i].reason();
+    else if (traced[i].has_value())
+      EXPECT_TRUE(isZero(traced[i].value())) << where << " is empty eagerly: " << eager[i].reason();
+  }
+}
+
+double dot(const Grad &grad, const Tensor &direction) {
+  if (!grad.has_value())
+    return 0;
+  std::vector<double> a = grad.value().to_vector<double>(), b = direction.to_vector<double>();
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    sum += a[i] * b[i];
+  return sum;
+}
+
+using Program = std::function<Tensors(const Tensors &)>;
+
+Tensors sourcesOf(const BodyRun &run, const Tensors &x) {
+  Tensors sources = floatsOf(x);
+  for (const Tensor &captured : floatsOf(run.captured))
+    sources.push_back(captured);
+  return sources;
+}
+std::vector<Variable> floatVariables(const BodyRun &run) {
+  std::vector<Variable> list;
+  for (const Variable &variable : run.variables)
+    if (runtime::isFloat(variable.dtype()))
+      list.push_back(variable);
+  return list;
+}
+/// The loss, then its gradients by the float inputs, captured tensors and variables.
+Grads gradientsOf(const Program &f, const BodyRun &run, const Tensors &x) {
+  GradientTape tape;
+  Tensors sources = sourcesOf(run, x);
+  tape.watch(sources);
+  Tensor loss = lossOf(f(x));
+  std::vector<detail::Source> all(sources.begin(), sources.end());
+  for (const Variable &variable : floatVariables(run))
+    all.emplace_back(variable);
+  Grads grads = tape.gradient(loss, all);
+  grads.insert(grads.begin(), Grad(loss));
+  return grads;
+}
+Tensors directionsOf(const Tensors &sources, uint64_t phase) {
+  Tensors list;
+  for (const Tensor &source : sources)
+    list.push_back(numbersOf({source.dtype(), source.shape()}, phase++));
+  return list;
+}
+/// The gradients by the inputs along directions, as one number.
+Tensor slopeOf(const Grads &grads, const Tensors &directions) {
+  Tensor sum(0.0);
+  for (size_t i = 0; i < directions.size(); ++i)
+    if (grads[i + 1].has_value())
+      sum = sum + cast(reduce_sum(grads[i + 1].value() * directions[i]), f64);
+  return sum;
+}
+/// Gradients by the float inputs of that number.
+Grads secondOf(const Program &f, const BodyRun &run, const Tensors &x, const Tensors &directions) {
+  GradientTape tape;
+  Tensors floats = floatsOf(x);
+  tape.watch(floats);
+  Tensor slope = slopeOf(gradientsOf(f, run, x), directions);
+  Grads grads = tape.gradient(slope, std::vector<detail::Source>(floats.begin(), floats.end()));
+  grads.insert(grads.begin(), Grad(slope));
+  return grads;
+}
+Tensors moved(const Tensors &x, const Tensors &directions, double step) {
+  Tensors list = x;
+  size_t next = 0;
+  for (Tensor &each : list)
+    if (runtime::isFloat(each.dtype()))
+      each = each + directions[next++] * step;
+  return list;
+}
+
+class Checks {
+public:
+  explicit Checks(const BodyProgram &program) : program_(program), plain_(program, program.seed % 4 != 0) {
+    for (int v : program.inputs)
+      inputs_.push_back(numbersOf(program.types[static_cast<size_t>(v)], static_cast<uint64_t>(v) + program.seed));
+    epsilon_ = program.dtype == f64 ? 0x1p-52 : 0x1p-23;
+  }
+
+  void all() {
+    uint64_t seed = program_.seed;
+    plain_.notes = &notes_;
+    try {
+      expected_ = plain_(inputs_);
+    } catch (const Error &error) {
+      plain_.notes = nullptr;
+      EXPECT_TRUE(program_.mayFail) << "the plain run fails: " << error.what();
+      tally("programs that fail");
+      return failing(error);
+    }
+    plain_.notes = nullptr;
+    state_ = plain_.state();
+    plain_.reset();
+    if (!(notes_.largest < 1e8)) {
+      tally("programs with large numbers");
+      return;
+    }
+    close_ = notes_.margin < (program_.dtype == f64 ? 1e-8 : 1e-3);
+    tally(close_ ? "programs with close choices" : "programs with values compared");
+    values();
+    if (::testing::Test::HasFailure())
+      return;
+    gradients(seed % 3);
+    if (::testing::Test::HasFailure() || close_)
+      return;
+    if (program_.dtype == f64 && notes_.margin > 1e-4)
+      differences();
+    forwards(seed % 4 == 1);
+    if (seed % 5 == 2 && program_.dtype == f64)
+      second(seed % 10 == 2);
+    if (seed % 3 == 1)
+      lanes();
+  }
+
+private:
+  double tolerance(const char *programs, double scale) const {
+    return boundOfPrograms(programs) * epsilon_ * scale * notes_.largest;
+  }
+
+  void values() {
+    double bound = tolerance("random programs", 1);
+    auto compare = [&](const Tensors &expected, const Tensors &state, const Tensors &found, const BodyRun &run,
+                       const std::string &what) {
+      if (close_)
+        return;
+      expectSame(expected, found, bound, what);
+      expectSame(state, run.state(), bound, what + ", variables");
+    };
+    Tensors eager = plain_(inputs_);
+    compare(expected_, state_, eager, plain_, "eager");
+    Tensors again = plain_(inputs_), after = plain_.state();
+    for (bool interpret : {true, false}) {
+      BodyRun run(program_, interpret);
+      auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
+      std::string how = interpret ? "interpreted" : "compiled";
+      compare(expected_, state_, f(inputs_), run, how);
+      compare(again, after, f(inputs_), run, how + ", called again");
+    }
+    plain_.reset();
+  }
+
+  void gradients(uint64_t way) {
+    grads_ = gradientsOf([&](const Tensors &x) { return plain_(x); }, plain_, inputs_);
+    plain_.reset();
+    scale_ = largestOf(valuesOf(grads_));
+    double bound = tolerance("gradients of random programs", scale_);
+    for (bool interpret : {true, false}) {
+      std::string how = interpret ? "interpreted" : "compiled";
+      FunctionOptions options{.interpret = interpret};
+      BodyRun run(program_, interpret);
+      Program direct = [&](const Tensors &x) { return run(x); };
+      auto called = function("bodies", direct, options);
+      Program call = [&](const Tensors &x) { return called(x); };
+      Grads found;
+      if (way == 0) {
+        found = gradientsOf(call, run, inputs_);
+        how += " call under an eager tape";
+      } else {
+        auto f = function(
+            "gradients", [&](const Tensors &x) { return gradientsOf(way == 1 ? direct : call, run, x); }, options);
+        found = f(inputs_);
+        how += way == 1 ? " gradient" : " gradient of a call";
+      }
+      if (close_)
+        continue;
+      expectSameGradients(grads_, found, bound, how);
+      expectSame(state_, run.state(), tolerance("random programs", 1), how + ", variables");
+    }
+    tally("gradients compared");
+  }
+
+  /// What the plain run makes of moved inputs, captured tensors and variables; nothing where it takes another path.
+  template <class F> std::optional<double> replayed(double step, const Tensors &directions, bool all, F &&measure) {
+    Notes notes;
+    notes.replays = true;
+    notes.log = notes_.log;
+    BodyRun run(program_, true);
+    run.notes = &notes;
+    Tensors x = moved(inputs_, directions, step);
+    if (all) {
+      size_t next = floatsOf(inputs_).size();
+      for (Tensor &captured : run.captured)
+        if (runtime::isFloat(captured.dtype()))
+          captured = captured + directions[next++] * step;
+      for (size_t i = 0; i < run.variables.size(); ++i)
+        if (runtime::isFloat(run.variables[i].dtype()))
+          notes.moves[static_cast<int>(i)] = directions[next++] * step;
+    }
+    double value = measure(run, x);
+    if (notes.path != notes_.path || notes.turns != notes_.turns)
+      return {};
+    return value;
+  }
+  template <class F>
+  void expectSlope(double exact, double scale, const Tensors &directions, bool all, F &&measure,
+                   const std::string &what) {
+    std::string tried;
+    for (double h : {1e-5, 1e-6, 1e-4, 1e-7}) {
+      std::optional<double> up = replayed(h, directions, all, measure), down = replayed(-h, directions, all, measure);
+      if (!up || !down) {
+        tried += " another path";
+        continue;
+      }
+      double numeric = (*up - *down) / (2 * h);
+      double bound = 1e-5 * std::max(1.0, scale) + 1e-14 * (std::fabs(*up) + notes_.largest) / h;
+      if (std::fabs(exact - numeric) <= bound)
+        return tally(what);
+      tried += " " + std::to_string(numeric);
+    }
+    ADD_FAILURE() << what << ": " << exact << ", by differences" << tried << ", scale " << scale;
+  }
+
+  Tensors allSources() const {
+    Tensors sources = sourcesOf(plain_, inputs_);
+    for (const Variable &variable : floatVariables(plain_))
+      sources.push_back(variable.value());
+    return sources;
+  }
+
+  void differences() {
+    Tensors directions = directionsOf(allSources(), 50);
+    double slope = 0, scale = 0;
+    for (size_t i = 0; i < directions.size(); ++i) {
+      slope += dot(grads_[i + 1], directions[i]);
+      scale = std::max(scale, std::fabs(dot(grads_[i + 1], directions[i])));
+    }
+    expectSlope(
+        slope, scale, directions, true,
+        [](const BodyRun &run, const Tensors &x) { return lossOf(run(x)).item<double>(); }, "slopes by differences");
+  }
+
+  void forwards(bool traced) {
+    Tensors directions = directionsOf(allSources(), 70), moves;
+    size_t next = 0, numInputs = floatsOf(inputs_).size();
+    for (const Tensor &x : inputs_)
+      moves.push_back(runtime::isFloat(x.dtype()) ? directions[next++] : Tensor());
+    double inputsOnly = 0, all = 0, scale = 1;
+    for (size_t i = 0; i < directions.size(); ++i) {
+      double each = dot(grads_[i + 1], directions[i]);
+      inputsOnly += i < numInputs ? each : 0;
+      all += each;
+      scale += std::fabs(each);
+    }
+    double bound = 4 * tolerance("gradients of random programs", std::max(scale, scale_));
+    auto expect = [&](const Grad &found, double wanted, const std::string &what) {
+      double number = found.has_value() ? found.value().item<double>() : 0;
+      EXPECT_TRUE(isSame(wanted, number, bound))
+          << what << " gives " << number << ", reverse mode " << wanted << ", tolerance " << bound;
+    };
+    auto along = [&](const BodyRun &run, const Tensors &x) {
+      return jvp([&](const Tensors &y) { return lossOf(run(y)); }, x, moves).second;
+    };
+    expect(along(plain_, inputs_), inputsOnly, "jvp");
+    plain_.reset();
+    {
+      ForwardAccumulator accumulator(sourcesOf(plain_, inputs_), Tensors(directions.begin(),
+                                     directions.begin() + static_cast<std::ptrdiff_t>(sourcesOf(plain_, inputs_).size())));
+      next = sourcesOf(plain_, inputs_).size();
+      for (const Variable &variable : floatVariables(plain_))
+        accumulator.watch(variable, directions[next++]);
+      expect(accumulator.jvp(lossOf(plain_(inputs_))), all, "an accumulator");
+    }
+    plain_.reset();
+    tally("jvp compared");
+    if (!traced)
+      return;
+    for (bool interpret : {true, false}) {
+      BodyRun run(program_, interpret);
+      auto f = function("jvp", [&](const Tensors &x) { return along(run, x); }, {.interpret = interpret});
+      expect(f(inputs_), inputsOnly, interpret ? "interpreted jvp" : "compiled jvp");
+    }
+    tally("traced jvp compared");
+  }
+
+  void second(bool traced) {
+    Tensors u = directionsOf(floatsOf(inputs_), 90), v = directionsOf(floatsOf(inputs_), 120);
+    Program direct = [&](const Tensors &x) { return plain_(x); };
+    Grads eager = secondOf(direct, plain_, inputs_, u);
+    plain_.reset();
+    double scale = largestOf(valuesOf(eager));
+    if (scale > 1e6)
+      return;
+    for (bool interpret : {true, false}) {
+      BodyRun run(program_, interpret);
+      FunctionOptions options{.interpret = interpret};
+      Program inner = [&](const Tensors &x) { return run(x); };
+      auto called = function("bodies", inner, options);
+      std::string how = interpret ? "interpreted" : "compiled";
+      Grads found;
+      if (traced) {
+        auto f = function("second", [&](const Tensors &x) { return secondOf(inner, run, x, u); }, options);
+        found = f(inputs_);
+      } else {
+        found = secondOf([&](const Tensors &x) { return called(x); }, run, inputs_, u);
+      }
+      expectSameGradients(eager, found, tolerance("gradients of random programs", 16 * scale * scale_),
+                          how + (traced ? ", second order, traced" : ", second order, eager tapes"));
+    }
+    tally("second order compared");
+    if (notes_.margin < 1e-4)
+      return;
+    double slope = 0, most = 0;
+    for (size_t i = 0; i < v.size(); ++i) {
+      slope += dot(eager[i + 1], v[i]);
+      most = std::max(most, std::fabs(dot(eager[i + 1], v[i])));
+    }
+    expectSlope(
+        slope, most, v, false,
+        [&](const BodyRun &run, const Tensors &x) {
+          Program f = [&](const Tensors &y) { return run(y); };
+          return slopeOf(gradientsOf(f, run, x), u).item<double>();
+        },
+        "second slopes by differences");
+  }
+
+  void lanes() {
+    constexpr size_t kLanes = 3;
+    std::vector<Tensors> inputs(kLanes, inputs_);
+    LaneAxes axes(0);
+    axes.isOne = false;
+    axes.list.clear();
+    Tensors given;
+    bool some = false;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      bool mapped = (i + 1 == inputs_.size() && !some) || (program_.seed >> (3 + i)) % 4 != 0;
+      axes.list.push_back(mapped ? LaneAxis(0) : LaneAxis(unmapped));
+      some = some || mapped;
+      if (!mapped) {
+        given.push_back(inputs_[i]);
+        continue;
+      }
+      Tensors column;
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        inputs[lane][i] = numbersOf({inputs_[i].dtype(), inputs_[i].shape()}, program_.seed + i * 5 + lane * 3);
+        column.push_back(inputs[lane][i]);
+      }
+      given.push_back(stack(column));
+    }
+    std::vector<Tensors> results, states;
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      Notes notes;
+      plain_.reset();
+      plain_.notes = &notes;
+      try {
+        results.push_back(plain_(inputs[lane]));
+      } catch (const Error &error) {
+        EXPECT_TRUE(program_.mayFail) << "lane " << lane << ": " << error.what();
+      }
+      plain_.notes = nullptr;
+      states.push_back(plain_.state());
+      plain_.reset();
+      if (results.size() <= lane || notes.margin < (program_.dtype == f64 ? 1e-8 : 1e-3) || !(notes.largest < 1e6))
+        return tally("lanes left out");
+      notes_.largest = std::max(notes.largest, notes_.largest);
+    }
+    Tensors expected;
+    for (size_t i = 0; i < results[0].size(); ++i)
+      expected.push_back(stack({results[0][i], results[1][i], results[2][i]}));
+    ArgumentAxes all(0);
+    all.isOne = false;
+    all.list = {axes};
+    for (bool interpret : {true, false}) {
+      BodyRun run(program_, interpret);
+      auto mapped = vmap([&](const Tensors &x) { return run(x); }, {.in_axes = all});
+      auto f = function("lanes", [&](const Tensors &x) { return mapped(x); }, {.interpret = interpret});
+      std::string how = interpret ? "lanes, interpreted" : "lanes, compiled";
+      try {
+        expectSame(expected, f(given), tolerance("gradients of random programs", 1), how);
+        expectSame(states[0], run.state(), tolerance("gradients of random programs", 1), how + ", variables");
+      } catch (const Error &error) {
+        EXPECT_TRUE(program_.assigns) << how << ": " << error.what();
+        return tally("lanes refused");
+      }
+    }
+    tally("lanes compared");
+  }
+
+  /// A function that fails, too, and leaves the variables alone.
+  void failing(const Error &wanted) {
+    plain_.reset();
+    EXPECT_THROW(plain_(inputs_), Error) << "eager";
+    for (bool interpret : {true, false})
+      for (bool gradient : {false, true}) {
+        BodyRun run(program_, interpret);
+        Program direct = [&](const Tensors &x) { return run(x); };
+        auto f = function("bodies", direct, {.interpret = interpret});
+        auto g = function("gradients", [&](const Tensors &x) { return gradientsOf(direct, run, x); },
+                          {.interpret = interpret});
+        Tensors before = run.state();
+        std::string how = std::string(interpret ? "interpreted" : "compiled") + (gradient ? " gradient" : "");
+        try {
+          if (gradient)
+            g(inputs_);
+          else
+            f(inputs_);
+          tally("failures of what nobody reads");
+          continue;
+        } catch (const Error &error) {
+          tally(error.message() == wanted.message() ? "failures with the message" : "failures with another message");
+        }
+        Tensors after = run.state();
+        for (size_t i = 0; i < before.size(); ++i)
+          EXPECT_EQ(before[i].to_vector<double>(), after[i].to_vector<double>()) << how << ", variable " << i;
+      }
+  }
+
+  const BodyProgram &program_;
+  BodyRun plain_;
+  Tensors inputs_, expected_, state_;
+  Notes notes_;
+  Grads grads_;
+  double scale_ = 1, epsilon_ = 0;
+  bool close_ = false;
+};
+
+TEST(RandomBodies, AllWaysGiveTheSame) {
+  forSeeds(300, {.check =
+                     [](uint64_t seed, const std::set<int> &cuts) {
+                       alarm(120); // a loop that does not end is a failure, too
+                       BodyProgram program = randomBodies(seed, cuts);
+                       try {
+                         Checks(program).all();
+                       } catch (const std::exception &error) {
+                         ADD_FAILURE() << error.what();
+                       }
+                       alarm(0);
+                       if (::testing::Test::HasFailure())
+                         std::cerr << toString(program);
+                     },
+                 .textOf = [](uint64_t seed,
+                              const std::set<int> &cuts) { return toString(randomBodies(seed, cuts)); },
+                 .stepsOf = [](uint64_t seed) { return randomBodies(seed).numSteps; }});
+}
+
+} // namespace
+} // namespace wg::tests
