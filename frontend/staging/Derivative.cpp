@@ -55,8 +55,12 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
 }
 
 /// The residuals of `part` by their places among those of `whole`, whose forward is the same ops with other
-/// results; none if one is not there.
+/// results; none if one is not there, or if there is a condition or a loop: what these return for the backward function
+/// depends on which results have a cotangent.
 static std::optional<std::vector<int64_t>> residualsIn(const Derivative &whole, const Derivative &part) {
+  for (Operation &op : part.forward->function().getBody().front())
+    if (ir::isControl(&op))
+      return std::nullopt;
   // A value, by the op that makes it (-1: an argument), counted from the front, and its place among the results.
   using Place = std::pair<int64_t, unsigned>;
   auto residualsOf = [](const Derivative &derivative) {

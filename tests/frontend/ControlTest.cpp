@@ -280,6 +280,33 @@ TEST(ControlTest, SecondDerivativesInsideOfAFunction) {
   }
 }
 
+/// An outer tape that watches less than the inner one differentiates a part of what the call recorded.
+TEST(ControlTest, AnOuterTapeFollowsSomeOfTheResults) {
+  using State = std::pair<Tensor, Tensor>;
+  auto body = [](const Tensor &x, const Tensor &v) {
+    auto step = [&](const State &s, const Tensor &row) {
+      Tensor a = sin(s.first) * v;
+      return std::pair(State(a, sqrt(square(s.second) + 0.1)), row * a);
+    };
+    auto [s, ys] = scan(step, State(Tensor(0.7), x), Tensor({0.4}));
+    return Tensors{s.first, s.second, ys};
+  };
+  auto second = [](auto f) {
+    Tensor x({0.1, 0.2}), v(0.3);
+    GradientTape outer;
+    outer.watch(x);
+    GradientTape inner;
+    inner.watch(x, v);
+    Tensor loss(0.0);
+    for (const Tensor &y : f(x, v))
+      loss = loss + reduce_sum(square(y));
+    auto [dx, dv] = inner.gradient(loss, x, v);
+    return outer.gradient(reduce_sum(dx.value() * dx.value()), x).value();
+  };
+  for (bool interpret : {true, false})
+    expectNear(second(wg::function("f", body, {.interpret = interpret})), second(body));
+}
+
 TEST(ControlTest, ValuesAreExchangedResetAndUnused) {
   expectSameInAllWays(
       [](const Tensors &x) {
