@@ -13,6 +13,9 @@ using Block = BodyStep::Block;
 
 namespace {
 
+/// Loops without a limit within loops.
+constexpr bool kUnboundedInLoops = false;
+
 constexpr const char *kSmooth[] = {"tanh",   "sin",        "cos",         "sigmoid", "softplus", "exp",     "root",
                                    "square", "neg",        "softsign",    "erf",     "log",      "silu",    "gelu",
                                    "rsqrt",  "reciprocal", "stop_gradient", "identity", "scale",  "shift",   "softmax"};
@@ -41,7 +44,7 @@ public:
     for (int i = 0, count = static_cast<int>(draw(3)); i < count; ++i)
       makeFunction();
     Scope scope;
-    left_ = 10 + static_cast<int>(draw(14));
+    left_ = 16 + static_cast<int>(draw(16));
     scope.values = p.captured;
     for (int i = 0, count = 1 + static_cast<int>(draw(3)); i < count; ++i)
       p.inputs.push_back(value(anyFloat()));
@@ -53,11 +56,12 @@ public:
     scope.values.insert(scope.values.end(), p.inputs.begin(), p.inputs.end());
     while (left_ > 0)
       anyStep(p.main, scope, 0);
-    // What is returned: mostly what came last, so that little is unused.
-    for (int i = 0, count = 1 + static_cast<int>(draw(3)); i < count; ++i) {
-      size_t among = scope.values.size(), back = std::min<size_t>(among, 8);
-      p.main.results.push_back(scope.values[among - 1 - draw(back)]);
-    }
+    // What nobody has read is returned, and a little more.
+    for (size_t i = scope.values.size(); i-- > 0 && p.main.results.size() < 6;)
+      if (int v = scope.values[i]; !read_.count(v) || chance(10))
+        p.main.results.push_back(v);
+    if (having(scope, [&](const TensorType &type) { return isFloat(type); }).empty() || p.main.results.empty())
+      p.main.results.push_back(constant(p.main, scope, anyFloat()));
     return std::move(p);
   }
 
@@ -147,10 +151,16 @@ private:
         found.push_back(v);
     return found;
   }
-  /// One of them, rather a late one.
+  /// One of them, rather a late one, and one that nobody has read.
   int pick(const std::vector<int> &values) {
     size_t n = values.size();
-    return values[n - 1 - (chance(50) ? draw(std::min<size_t>(n, 3)) : draw(n))];
+    std::vector<int> unread;
+    for (int v : values)
+      if (!read_.count(v))
+        unread.push_back(v);
+    if (!unread.empty() && chance(50))
+      return *read_.insert(unread[draw(unread.size())]).first;
+    return *read_.insert(values[n - 1 - (chance(50) ? draw(std::min<size_t>(n, 3)) : draw(n))]).first;
   }
   int anyFloatValue(Block &block, Scope &scope) {
     std::vector<int> found = having(scope, [&](const TensorType &type) { return isFloat(type); });
@@ -332,8 +342,16 @@ private:
     return apply(block, scope, chance(60) ? "tanh" : "contract", {v}, typeOf(v));
   }
   void fill(Block &block, Scope &scope, int depth, uint64_t most = 4) {
-    for (uint64_t i = 0, count = draw(most + 1); i < count && left_ > 0; ++i)
+    for (uint64_t i = 0, count = chance(15) ? 0 : 1 + draw(most); i < count && left_ > 0; ++i)
       anyStep(block, scope, depth);
+  }
+  /// `to`, and what another value adds to it.
+  int combined(Block &block, Scope &scope, int to) {
+    const TensorType type = typeOf(to);
+    int from = anyFloatValue(block, scope);
+    if (!(typeOf(from) == type) && typeOf(from).shape.rank() > 0)
+      from = apply(block, scope, "sum", {from}, {p.dtype, {}}, {-1});
+    return apply(block, scope, oneOf(kBinary), {to, from}, type);
   }
   /// A block of these parameters with results of these types.
   Block body(const Scope &outer, const std::vector<TensorType> &parameters, const std::vector<TensorType> &results,
@@ -347,6 +365,8 @@ private:
     fill(block, scope, depth + 1, most);
     for (const TensorType &type : results) {
       int v = want(block, scope, type);
+      if (isFloat(type) && chance(70))
+        v = combined(block, scope, v);
       if (isFloat(type) && p.mayFail && failsLeft_ > 0 && chance(50))
         v = failing(block, scope, v);
       block.results.push_back(tame ? tamed(block, scope, v) : v);
@@ -388,13 +408,23 @@ private:
   void conditional(Block &block, Scope &scope, int depth) {
     bool byNumber = chance(30);
     int selector = byNumber ? want(block, scope, {i64, {}}) : anyBool(block, scope);
-    std::vector<TensorType> types = typesOf(scope, 0, 3);
+    std::vector<TensorType> types = typesOf(scope, p.assigns && chance(25) ? 0 : 1, 3);
     Step step = begin(byNumber ? Step::switchCase : Step::cond);
     step.operands = {selector};
     step.structure = static_cast<int>(draw(6));
     for (uint64_t i = 0, count = byNumber ? 1 + draw(4) : 2; i < count; ++i)
       step.blocks.push_back(body(scope, {}, types, depth, false, 3));
     finish(block, scope, std::move(step), types);
+  }
+
+  bool mayBeUnbounded() const { return kUnboundedInLoops || loops_ == 0; }
+  /// The body of a loop.
+  Block turn(const Scope &outer, const std::vector<TensorType> &parameters, const std::vector<TensorType> &results,
+             int depth) {
+    ++loops_;
+    Block block = body(outer, parameters, results, depth, true);
+    --loops_;
+    return block;
   }
 
   void whileLoop(Block &block, Scope &scope, int depth) {
@@ -410,8 +440,8 @@ private:
     Step step = begin(Step::whileLoop);
     step.operands = states;
     step.structure = static_cast<int>(draw(6));
-    int64_t limits[] = {-1, turns, turns + 2, turns - 1, 8};
-    step.numbers = {std::max<int64_t>(-1, oneOf(limits))};
+    int64_t limits[] = {mayBeUnbounded() ? -1 : turns + 1, turns, turns + 2, turns - 1, 8};
+    step.numbers = {std::max<int64_t>(mayBeUnbounded() ? -1 : 0, oneOf(limits))};
     step.flag = chance(8); // not differentiable
     Block asked;
     Scope inner = scope;
@@ -421,11 +451,11 @@ private:
     }
     int below = apply(asked, inner, "iless", {asked.parameters[at]}, {boolean, {}}, {turns});
     asked.results = {chance(40) ? apply(asked, inner, "and", {below, anyBool(asked, inner)}, {boolean, {}}) : below};
-    step.blocks = {std::move(asked), body(scope, types, types, depth, true)};
+    step.blocks = {std::move(asked), turn(scope, types, types, depth)};
     // The counter counts.
-    Block &turn = step.blocks[1];
+    Block &last = step.blocks[1];
     inner = scope;
-    turn.results[at] = apply(turn, inner, "iadd", {turn.parameters[at]}, {i64, {}}, {1});
+    last.results[at] = apply(last, inner, "iadd", {last.parameters[at]}, {i64, {}}, {1});
     finish(block, scope, std::move(step), types);
   }
 
@@ -454,7 +484,7 @@ private:
     std::vector<TensorType> parameters = states, results = states;
     parameters.insert(parameters.end(), rows.begin(), rows.end());
     results.insert(results.end(), ys.begin(), ys.end());
-    step.blocks = {body(scope, parameters, results, depth, true)};
+    step.blocks = {turn(scope, parameters, results, depth)};
     std::vector<TensorType> outs = states;
     for (const TensorType &y : ys) {
       std::vector<int64_t> sizes = sizesOf(y);
@@ -473,12 +503,12 @@ private:
       operands.push_back(apply(block, scope, "imod", {want(block, scope, {i64, {}})}, {i64, {}}, {4}));
     Step step = begin(byTensor ? Step::rangeTo : Step::range);
     step.operands = operands;
-    step.numbers = {from, byTensor ? (chance(50) ? -1 : static_cast<int64_t>(draw(6)))
+    step.numbers = {from, byTensor ? (mayBeUnbounded() && chance(50) ? -1 : static_cast<int64_t>(draw(6)))
                                    : from - 1 + static_cast<int64_t>(draw(5))};
     step.flag = !byTensor && chance(25);
     step.structure = static_cast<int>(draw(6));
     parameters.insert(parameters.begin(), {i64, {}});
-    step.blocks = {body(scope, parameters, types, depth, true)};
+    step.blocks = {turn(scope, parameters, types, depth)};
     finish(block, scope, std::move(step), types);
   }
 
@@ -567,7 +597,9 @@ private:
       parameters.push_back(anyFloat());
     for (uint64_t i = 0, count = 1 + draw(2); i < count; ++i)
       results.push_back(anyFloat());
+    ++loops_; // it may be called in one
     function.block = body(scope, parameters, results, chance(50) ? 1 : 0, true, 3);
+    --loops_;
     function.assigns = assigned_;
     for (size_t i = 0; i < p.functions.size(); ++i)
       function.assigns = function.assigns || p.functions[i].assigns; // it may call them
@@ -624,8 +656,9 @@ private:
   std::mt19937_64 random_;
   BodyProgram p;
   int64_t sizes_[3] = {};
-  int left_ = 0, failsLeft_ = 2;
+  int left_ = 0, failsLeft_ = 2, loops_ = 0;
   bool assigned_ = false;
+  std::set<int> read_;
 };
 
 } // namespace
