@@ -65,11 +65,12 @@ Grad rowsOf(const Tensor &indices, const Tensor &rows, const Shape &shape) {
 Grad sparseGrad(const std::vector<std::pair<Tensor, Tensor>> &parts, const Shape &shape, const Where &where) {
   std::vector<Tensor> indices, rows;
   Shape flat = shape;
-  flat[0] = -1;
   bool alike = true;
   for (const auto &[index, row] : parts)
     alike = alike && index.dtype() == parts.front().first.dtype();
   for (const auto &[index, row] : parts) {
+    // Rows without elements do not say how many there are.
+    flat[0] = index.shape().isStatic() ? index.shape().numElements() : -1;
     Tensor one = index.rank() == 1 ? index : reshape(Located(index, where), {-1});
     indices.push_back(alike ? one : cast(Located(one, where), i64));
     rows.push_back(index.rank() == 1 ? row : reshape(Located(row, where), flat));

@@ -73,6 +73,20 @@ TEST(SparseTest, SumsOfRowsAreRowsAndWithATensorATensor) {
   EXPECT_EQ(mixed.sparse_rows().indices.dtype(), i64);
 }
 
+TEST(SparseTest, RowsMayHaveNoElements) {
+  Tensor x = zeros({3, 0}, f64);
+  for (const Tensor &at : {Tensor(int64_t(1)), Tensor({{0, 1}, {2, 2}})}) {
+    auto gradient = [&](const Tensor &x) {
+      GradientTape tape;
+      tape.watch(x);
+      Tensor y = reduce_sum(gather(x, at) * 2.0);
+      return tape.gradient(y, x).value();
+    };
+    EXPECT_EQ(gradient(x).shape(), x.shape());
+    EXPECT_EQ(wg::function("gradient", gradient)(x).shape(), x.shape());
+  }
+}
+
 TEST(SparseTest, FunctionsReturnRows) {
   Variable table(matrix(6, 3), "table");
   auto f = wg::function("f", [&](const Tensor &indices) {
