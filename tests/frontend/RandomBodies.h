@@ -85,7 +85,7 @@ struct Notes {
   double largest = 1;                                      ///< of all floats
   uint64_t path = 1;                                       ///< which branches were taken, how many turns made
   int64_t turns = 0;
-  double noise = 0;        ///< each float is off by as much, relative to it: what roundings make of the results
+  double noise = 0;     ///< each float is off by as much, relative to it: what roundings make of the results
   bool replays = false; ///< what no derivative passes (variables' values, stop_gradient) is what `log` has
   Tensors log;
   size_t next = 0;

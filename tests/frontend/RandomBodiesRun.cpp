@@ -99,15 +99,14 @@ BodyRun::BodyRun(const BodyProgram &program, bool interpret) : program(program) 
   for (int v : program.captured)
     captured.push_back(numbersOf(program.types[static_cast<size_t>(v)], static_cast<uint64_t>(v) + 11));
   for (const BodyProgram::Function &function : program.functions)
-    functions_.push_back(wg::function(
-        "called",
-        [this, &function](const Tensors &x) {
-          Env env;
-          for (size_t i = 0; i < this->program.captured.size(); ++i)
-            env[this->program.captured[i]] = captured[i];
-          return run(function.block, std::move(env), x);
-        },
-        {.interpret = interpret}));
+    functions_.push_back(wg::function("called",
+                                      [this, &function](const Tensors &x) {
+                                        Env env;
+                                        for (size_t i = 0; i < this->program.captured.size(); ++i)
+                                          env[this->program.captured[i]] = captured[i];
+                                        return run(function.block, std::move(env), x);
+                                      },
+                                      {.interpret = interpret}));
 }
 
 void BodyRun::reset() {
@@ -160,9 +159,7 @@ void BodyRun::step(const Step &step, Env &env) const {
                    ? ones(type().shape, type().dtype)
                    : at_trace_time([&] { return numbersOf(type(), which); })};
     break;
-  case Step::read:
-    results = {logged(variables[which].value(), static_cast<int>(which))};
-    break;
+  case Step::read: results = {logged(variables[which].value(), static_cast<int>(which))}; break;
   case Step::assign:
     if (step.numbers[1] == 0)
       variables[which].assign(operands[0]);
@@ -182,22 +179,15 @@ void BodyRun::step(const Step &step, Env &env) const {
     }
     break;
   case Step::cond:
-  case Step::switchCase:
-    results = control(step, env, operands);
-    break;
+  case Step::switchCase: results = control(step, env, operands); break;
   case Step::whileLoop:
   case Step::range:
-  case Step::rangeTo:
-    results = loop(step, env, operands);
-    break;
+  case Step::rangeTo: results = loop(step, env, operands); break;
   case Step::scan:
   case Step::map:
   case Step::fold:
-  case Step::associative:
-    results = scanned(step, env, operands);
-    break;
-  default:
-    results = derived(step, env, operands);
+  case Step::associative: results = scanned(step, env, operands); break;
+  default: results = derived(step, env, operands);
   }
   for (size_t i = 0; i < step.outs.size(); ++i) {
     if (notesHere() && notes->noise != 0 && runtime::isFloat(results.at(i).dtype()))
@@ -223,14 +213,10 @@ Tensors BodyRun::control(const Step &step, const Env &env, const Tensors &operan
     if (step.kind == Step::cond)
       return flat(wg::cond(selector, branch(0), branch(1)));
     switch (step.blocks.size()) {
-    case 1:
-      return flat(switch_case(selector, branch(0)));
-    case 2:
-      return flat(switch_case(selector, branch(0), branch(1)));
-    case 3:
-      return flat(switch_case(selector, branch(0), branch(1), branch(2)));
-    default:
-      return flat(switch_case(selector, branch(0), branch(1), branch(2), branch(3)));
+    case 1: return flat(switch_case(selector, branch(0)));
+    case 2: return flat(switch_case(selector, branch(0), branch(1)));
+    case 3: return flat(switch_case(selector, branch(0), branch(1), branch(2)));
+    default: return flat(switch_case(selector, branch(0), branch(1), branch(2), branch(3)));
     }
   });
 }
@@ -241,13 +227,12 @@ Tensors BodyRun::loop(const Step &step, const Env &env, const Tensors &operands)
   return structured(step.structure, count, [&]<class S>(std::type_identity<S>) {
     S initial = pack<S>(part(operands, 0, count));
     if (step.kind == Step::whileLoop) {
-      Tensors found = flat(while_loop(
-          [&](const S &s) { return run(step.blocks[0], env, flat(s))[0]; },
-          [&](const S &s) {
-            choose(7);
-            return pack<S>(run(body, env, flat(s)));
-          },
-          initial, {.max_steps = step.numbers[0], .differentiable = !step.flag}));
+      Tensors found = flat(while_loop([&](const S &s) { return run(step.blocks[0], env, flat(s))[0]; },
+                                      [&](const S &s) {
+                                        choose(7);
+                                        return pack<S>(run(body, env, flat(s)));
+                                      },
+                                      initial, {.max_steps = step.numbers[0], .differentiable = !step.flag}));
       choose(8);
       if (step.flag)
         for (Tensor &x : found)
@@ -260,8 +245,7 @@ Tensors BodyRun::loop(const Step &step, const Env &env, const Tensors &operands)
     };
     if (step.kind == Step::range)
       return flat(for_range(step.numbers[0], step.numbers[1], turn, initial, RangeOptions{.unroll = step.flag}));
-    return flat(
-        for_range(step.numbers[0], operands.back(), turn, initial, WhileOptions{.max_steps = step.numbers[1]}));
+    return flat(for_range(step.numbers[0], operands.back(), turn, initial, WhileOptions{.max_steps = step.numbers[1]}));
   });
 }
 
@@ -283,9 +267,8 @@ Tensors BodyRun::scanned(const Step &step, const Env &env, const Tensors &operan
     if (step.kind == Step::map)
       return flat(wg::map([&](const X &x) { return pack<Y>(turn({}, flat(x))); }, pack<X>(xs)));
     if (step.kind == Step::fold)
-      return flat(
-          fold([&](const S &s, const X &x) { return pack<S>(turn(flat(s), flat(x))); }, pack<S>(states), pack<X>(xs),
-               options));
+      return flat(fold([&](const S &s, const X &x) { return pack<S>(turn(flat(s), flat(x))); }, pack<S>(states),
+                       pack<X>(xs), options));
     auto f = [&](const S &s, const X &x) {
       Tensors results = turn(flat(s), flat(x));
       return std::pair(pack<S>(part(results, 0, numStates)), pack<Y>(part(results, numStates, results.size())));

@@ -2,9 +2,9 @@
 // As plain C++, interpreted and compiled they have the same values and leave the same variables; their gradients are
 // those of differences, forward mode fits to reverse mode, lanes are a loop's turns, and a call that fails changes
 // nothing. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in tests/agreement/RandomRun.h.
+#include "tests/frontend/RandomBodies.h"
 #include "tests/agreement/Bounds.h"
 #include "tests/agreement/RandomRun.h"
-#include "tests/frontend/RandomBodies.h"
 #include "tests/frontend/Support.h"
 
 #include <cmath>
@@ -234,7 +234,12 @@ private:
       auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
       std::string how = interpret ? "interpreted" : "compiled";
       compare(expected_, state_, f(inputs_), run, how);
-      compare(again, after, f(inputs_), run, how + ", called again");
+      if (program_.seed % 4 == 2) {
+        auto outer = function("outer", [&](const Tensors &x) { return f(x); }, {.interpret = interpret});
+        compare(again, after, outer(inputs_), run, how + ", called again by another function");
+      } else {
+        compare(again, after, f(inputs_), run, how + ", called again");
+      }
     }
     plain_.reset();
   }
@@ -356,8 +361,10 @@ private:
     expect(along(plain_, inputs_), inputsOnly, "jvp");
     plain_.reset();
     {
-      ForwardAccumulator accumulator(sourcesOf(plain_, inputs_), Tensors(directions.begin(),
-                                     directions.begin() + static_cast<std::ptrdiff_t>(sourcesOf(plain_, inputs_).size())));
+      ForwardAccumulator accumulator(
+          sourcesOf(plain_, inputs_),
+          Tensors(directions.begin(),
+                  directions.begin() + static_cast<std::ptrdiff_t>(sourcesOf(plain_, inputs_).size())));
       next = sourcesOf(plain_, inputs_).size();
       for (const Variable &variable : floatVariables(plain_))
         accumulator.watch(variable, directions[next++]);
@@ -462,10 +469,11 @@ private:
         return tally("lanes left out");
       std::swap(notes_, notes);
       std::swap(inputs_, inputs[lane]);
-      amplified = std::max(amplified, amplifies(joined(results[lane], states[lane]), [](const BodyRun &run, const Tensors &x) {
-                             Tensors found = run(x);
-                             return joined(found, run.state());
-                           }));
+      amplified =
+          std::max(amplified, amplifies(joined(results[lane], states[lane]), [](const BodyRun &run, const Tensors &x) {
+                     Tensors found = run(x);
+                     return joined(found, run.state());
+                   }));
       std::swap(notes_, notes);
       std::swap(inputs_, inputs[lane]);
       if (close_ || notes.margin < (program_.dtype == f64 ? 1e-8 : 1e-3) || !(notes.largest < 1e6))
@@ -478,20 +486,61 @@ private:
     ArgumentAxes all(0);
     all.isOne = false;
     all.list = {axes};
+    double bound = tolerance("gradients of random programs", 1, amplified);
     for (bool interpret : {true, false}) {
       BodyRun run(program_, interpret);
-      auto mapped = vmap([&](const Tensors &x) { return run(x); }, {.in_axes = all});
+      auto mapped = vmap([&](const Tensors &x) { return run(x); },
+                         {.in_axes = all, .chunk_size = program_.seed % 9 == 1 ? 2 : 0});
       auto f = function("lanes", [&](const Tensors &x) { return mapped(x); }, {.interpret = interpret});
       std::string how = interpret ? "lanes, interpreted" : "lanes, compiled";
       try {
-        expectSame(expected, f(given), tolerance("gradients of random programs", 1, amplified), how);
-        expectSame(states[0], run.state(), tolerance("gradients of random programs", 1, amplified), how + ", variables");
+        bool eagerly = !interpret && program_.seed % 2 == 0;
+        expectSame(expected, eagerly ? mapped(given) : f(given), bound, eagerly ? "lanes, eager" : how);
+        expectSame(states[0], run.state(), bound, how + ", variables");
       } catch (const Error &error) {
         EXPECT_TRUE(program_.assigns) << how << ": " << error.what();
         return tally("lanes refused");
       }
+      if (!program_.assigns && program_.dtype == f64)
+        gradientsOfLanes(inputs, given, axes, f, how);
     }
     tally("lanes compared");
+  }
+
+  /// Gradients by what has lanes are those of each lane, gradients by what they share the sums of theirs.
+  template <class F>
+  void gradientsOfLanes(const std::vector<Tensors> &inputs, const Tensors &given, const LaneAxes &axes, const F &f,
+                        const std::string &how) {
+    GradientOptions options{.unconnected = Unconnected::zero};
+    auto gradients = [&](const auto &of, const Tensors &x) {
+      GradientTape tape;
+      Tensors floats = floatsOf(x);
+      tape.watch(floats);
+      Tensors found;
+      for (const Grad &grad : tape.gradient(lossOf(of(x)), floats, options))
+        found.push_back(grad.value());
+      return found;
+    };
+    std::vector<Tensors> each;
+    double scale = 1;
+    for (const Tensors &x : inputs) {
+      each.push_back(gradients(plain_, x));
+      scale = std::max(scale, largestOf(each.back()));
+    }
+    Tensors found = gradients(f, given);
+    double bound = 16 * tolerance("gradients of random programs", scale, moreAmplified_ * scale);
+    size_t next = 0;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!runtime::isFloat(given[i].dtype()))
+        continue;
+      Tensors column;
+      for (const Tensors &lane : each)
+        column.push_back(lane[next]);
+      Tensor stacked = stack(column);
+      expectSame(axes.list[i].axis ? stacked : reduce_sum(stacked, 0), found[next++], bound,
+                 how + ", gradient by input " + std::to_string(i));
+    }
+    tally("gradients of lanes compared");
   }
 
   /// A function that fails, too, and leaves the variables alone.
@@ -547,8 +596,7 @@ TEST(RandomBodies, AllWaysGiveTheSame) {
                        if (::testing::Test::HasFailure())
                          std::cerr << toString(program);
                      },
-                 .textOf = [](uint64_t seed,
-                              const std::set<int> &cuts) { return toString(randomBodies(seed, cuts)); },
+                 .textOf = [](uint64_t seed, const std::set<int> &cuts) { return toString(randomBodies(seed, cuts)); },
                  .stepsOf = [](uint64_t seed) { return randomBodies(seed).numSteps; }});
 }
 
