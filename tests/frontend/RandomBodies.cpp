@@ -167,6 +167,12 @@ private:
       asked.parameters.push_back(value(type));
       inner.values.push_back(asked.parameters.back());
     }
+    if (!p.variables.empty() && chance(30)) {
+      size_t which = draw(p.variables.size());
+      Step read = begin(Step::read);
+      read.numbers = {static_cast<int64_t>(which)};
+      give(asked, inner, std::move(read), p.variables[which]);
+    }
     int below = apply(asked, inner, "iless", {asked.parameters[at]}, {boolean, {}}, {turns});
     asked.results = {chance(40) ? apply(asked, inner, "and", {below, anyBool(asked, inner)}, {boolean, {}}) : below};
     step.blocks = {std::move(asked), turn(scope, types, types, depth)};
@@ -253,7 +259,12 @@ private:
     bool forwards = chance(30);
     Step step = begin(forwards ? Step::tangent : Step::gradient);
     step.operands = {x};
-    step.numbers = {static_cast<int64_t>(draw(3))}; // by a tape, by wg::grad, by a tape without `identity`
+    // By a tape, by wg::grad, or by a tape without `identity`: then by a tensor that nothing else can be, as the state of
+    // a first turn is that before the loop when it runs eagerly.
+    bool isOwn = std::any_of(block.steps.begin(), block.steps.end(), [&](const Step &each) {
+      return each.kind == Step::op && each.name != "reshape" && each.outs[0] == x;
+    });
+    step.numbers = {static_cast<int64_t>(draw(isOwn ? 3 : 2))};
     TensorType out = forwards ? anyFloat() : type;
     std::vector<TensorType> results{forwards ? out : anyFloat()};
     step.blocks = {body(scope, {type}, results, depth, false)};
@@ -283,6 +294,11 @@ private:
   }
 
   void variable(Block &block, Scope &scope) {
+    if (p.assigns && !scope.pure && chance(12)) {
+      give(block, scope, begin(Step::draw), anyFloat());
+      assigned_ = p.draws = true;
+      return;
+    }
     if (p.variables.empty())
       return elementwise(block, scope);
     size_t which = draw(p.variables.size());

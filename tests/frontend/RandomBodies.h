@@ -32,6 +32,7 @@ struct BodyStep {
     associative,
     read,
     assign,
+    draw, ///< from a generator
     call,
     gradient, ///< of a body's float results by its one argument
     tangent,  ///< of a body's first result, where its argument moves by itself
@@ -66,7 +67,8 @@ struct BodyProgram {
   std::vector<Function> functions;
   BodyStep::Block main; ///< of the inputs
   int numSteps = 0;
-  bool assigns = false;  ///< some variable
+  bool assigns = false;  ///< some variable, or draws random numbers
+  bool draws = false;    ///< random numbers
   bool mayFail = false;  ///< an index may be out of range
   bool hasKinks = false; ///< maximum, abs and their like
 };
@@ -101,10 +103,11 @@ public:
   /// Variables as they are at the beginning.
   void reset();
   Tensors operator()(const Tensors &inputs) const;
-  Tensors state() const; ///< of the variables
+  Tensors state() const; ///< of the variables and the generator
 
   const BodyProgram &program;
   std::vector<Variable> variables;
+  wg::Generator generator;
   Tensors captured;
   Notes *notes = nullptr;
 

@@ -93,7 +93,8 @@ Tensor numbersOf(const TensorType &type, uint64_t phase) {
   return cast(Tensor::from(values, type.shape), type.dtype);
 }
 
-BodyRun::BodyRun(const BodyProgram &program, bool interpret) : program(program) {
+BodyRun::BodyRun(const BodyProgram &program, bool interpret)
+    : program(program), generator(static_cast<int64_t>(program.seed)) {
   for (const TensorType &type : program.variables)
     variables.emplace_back(numbersOf(type, variables.size() + 3));
   for (int v : program.captured)
@@ -112,12 +113,14 @@ BodyRun::BodyRun(const BodyProgram &program, bool interpret) : program(program) 
 void BodyRun::reset() {
   for (size_t i = 0; i < variables.size(); ++i)
     variables[i].assign(numbersOf(program.variables[i], i + 3));
+  generator.state().assign(random::key(static_cast<int64_t>(program.seed)));
 }
 
 Tensors BodyRun::state() const {
   Tensors values;
   for (const Variable &variable : variables)
     values.push_back(variable.value());
+  values.push_back(generator.state().value());
   return values;
 }
 
@@ -168,6 +171,7 @@ void BodyRun::step(const Step &step, Env &env) const {
     else
       variables[which].assign_sub(operands[0]);
     break;
+  case Step::draw: results = {generator.uniform(type().shape, -1, 1, type().dtype)}; break;
   case Step::call:
     if (notesHere()) {
       Env inner;

@@ -10,9 +10,9 @@ using Block = BodyStep::Block;
 
 namespace {
 
-constexpr const char *kKinds[] = {
-    "op",           "constant",         "cond", "switch_case", "while_loop", "scan",     "map",     "fold", "for_range",
-    "for_range to", "associative_scan", "read", "assign",      "call",       "gradient", "tangent", "lanes"};
+constexpr const char *kKinds[] = {"op",     "constant", "cond",      "switch_case",  "while_loop",       "scan",
+                                  "map",    "fold",     "for_range", "for_range to", "associative_scan", "read",
+                                  "assign", "draw",     "call",      "gradient",     "tangent",          "lanes"};
 
 class Printer {
 public:
