@@ -20,7 +20,7 @@ public:
     p.assigns = chance(40);
     p.mayFail = chance(14);
     for (int64_t &size : sizes_)
-      size = chance(5) ? 0 : 1 + draw(3);
+      size = chance(5) ? 0 : chance(6) ? 5 + draw(30) : 1 + draw(3);
   }
 
   BodyProgram make() {
@@ -148,7 +148,7 @@ private:
   void whileLoop(Block &block, Scope &scope, int depth) {
     std::vector<TensorType> types = typesOf(scope, 0, 3);
     std::vector<int> states = wantAll(block, scope, types);
-    int64_t turns = static_cast<int64_t>(draw(5));
+    int64_t turns = chance(4) ? 9 : static_cast<int64_t>(draw(5));
     size_t at = draw(types.size() + 1);
     types.insert(types.begin() + static_cast<std::ptrdiff_t>(at), TensorType{i64, {}});
     Step zero = begin(Step::constant);
@@ -184,7 +184,7 @@ private:
   }
 
   void scan(Block &block, Scope &scope, int depth) {
-    int64_t lengths[] = {0, 1, 2, 2, 3, 3, 4}, length = oneOf(lengths);
+    int64_t lengths[] = {0, 1, 2, 2, 3, 3, 4}, length = chance(4) ? 9 : oneOf(lengths);
     bool isMap = chance(20), isFold = !isMap && chance(25);
     std::vector<TensorType> states = isMap ? std::vector<TensorType>() : typesOf(scope, isFold, 3), rows, xs,
                             ys = isFold ? std::vector<TensorType>() : typesOf(scope, isMap, 2);

@@ -187,6 +187,8 @@ public:
     forwards(seed % 4 == 1);
     if (seed % 5 == 2 && program_.dtype == f64)
       second(seed % 10 == 2);
+    if (seed % 7 == 3)
+      jacobians();
     if (seed % 3 == 1 && !program_.draws)
       lanes();
   }
@@ -233,18 +235,50 @@ private:
       BodyRun run(program_, interpret);
       auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
       std::string how = interpret ? "interpreted" : "compiled";
-      compare(expected_, state_, f(inputs_), run, how);
+      Tensors first = f(inputs_);
+      compare(expected_, state_, first, run, how);
       if (program_.seed % 4 == 2) {
         auto outer = function("outer", [&](const Tensors &x) { return f(x); }, {.interpret = interpret});
         compare(again, after, outer(inputs_), run, how + ", called again by another function");
       } else {
         compare(again, after, f(inputs_), run, how + ", called again");
       }
+      if (!close_)
+        expectSame(expected_, first, bound, how + ", after another call");
+      aliased(f, run, how);
     }
     plain_.reset();
   }
 
+  /// Inputs that are the values of variables, which the call may assign.
+  template <class F> void aliased(const F &f, BodyRun &run, const std::string &how) {
+    auto inputsOf = [&](const BodyRun &of) {
+      Tensors inputs = inputs_;
+      for (Tensor &input : inputs)
+        for (const Variable &variable : of.variables)
+          if (variable.dtype() == input.dtype() && variable.shape() == input.shape())
+            input = variable.value();
+      return inputs;
+    };
+    if (!program_.assigns || program_.mayFail)
+      return;
+    Notes notes;
+    BodyRun plain(program_, true);
+    plain.notes = &notes;
+    run.reset();
+    Tensors inputs = inputsOf(plain), expected = plain(inputs), given = inputsOf(run);
+    Tensors found = f(given);
+    if (notes.margin < (program_.dtype == f64 ? 1e-8 : 1e-3) || !(notes.largest < 1e6))
+      return;
+    double bound = 64 * tolerance("random programs", notes.largest, amplified_);
+    expectSame(expected, found, bound, how + ", of the variables' values");
+    expectSame(plain.state(), run.state(), bound, how + ", of the variables' values, variables");
+    expectSame(inputs, given, 0, how + ", of the variables' values, which stay");
+  }
+
   void gradients(uint64_t way) {
+    if (way == 0 && program_.seed % 2 && program_.assigns)
+      twice();
     grads_ = gradientsOf([&](const Tensors &x) { return plain_(x); }, plain_, inputs_);
     plain_.reset();
     scale_ = largestOf(valuesOf(grads_));
@@ -275,6 +309,73 @@ private:
       expectSame(state_, run.state(), tolerance("random programs", 1, amplified_), how + ", variables");
     }
     tally("gradients compared");
+  }
+
+  /// Two calls under one tape; the second one reads what the first one assigned.
+  void twice() {
+    auto both = [](const Program &f) {
+      return Program([&f](const Tensors &x) {
+        Tensors results = f(x);
+        return joined(results, f(x));
+      });
+    };
+    Notes notes;
+    plain_.notes = &notes;
+    Program direct = [&](const Tensors &x) { return plain_(x); };
+    Grads eager = gradientsOf(both(direct), plain_, inputs_);
+    plain_.notes = nullptr;
+    plain_.reset();
+    double scale = largestOf(valuesOf(eager));
+    if (close_ || notes.margin < (program_.dtype == f64 ? 1e-8 : 1e-3) || !(scale * notes.largest < 1e6))
+      return;
+    for (bool interpret : {true, false}) {
+      BodyRun run(program_, interpret);
+      auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
+      Program call = [&](const Tensors &x) { return f(x); };
+      expectSameGradients(eager, gradientsOf(both(call), run, inputs_),
+                          64 * tolerance("gradients of random programs", scale * notes.largest, amplified_ * scale),
+                          interpret ? "two interpreted calls" : "two compiled calls");
+    }
+    tally("gradients of two calls compared");
+  }
+
+  /// One result by one input, in both modes, of a call and inside of a function.
+  void jacobians() {
+    size_t target = 0, source = 0;
+    auto isSuitable = [](const Tensor &x) { return runtime::isFloat(x.dtype()) && x.size() > 0 && x.size() < 20; };
+    while (target < expected_.size() && !isSuitable(expected_[target]))
+      ++target;
+    while (source < inputs_.size() && !isSuitable(inputs_[source]))
+      ++source;
+    if (target == expected_.size() || source == inputs_.size())
+      return;
+    auto jacobianOf = [&](const auto &f, const Tensors &x, DerivativeMode mode) {
+      GradientTape tape;
+      tape.watch(x[source]);
+      Tensor y = f(x)[target];
+      return tape.jacobian(y, x[source], JacobianOptions{.mode = mode, .unconnected = Unconnected::zero}).value();
+    };
+    Tensor eager = jacobianOf(plain_, inputs_, DerivativeMode::reverse);
+    plain_.reset();
+    double bound = 4 * tolerance("gradients of random programs", std::max(scale_, largestOf({eager})),
+                                 std::max(moreAmplified_, amplified_) * 16);
+    expectSame(eager, jacobianOf(plain_, inputs_, DerivativeMode::forward), bound, "jacobian, forward mode");
+    plain_.reset();
+    for (bool interpret : {true, false})
+      for (DerivativeMode mode : {DerivativeMode::forward, DerivativeMode::reverse}) {
+        BodyRun run(program_, interpret);
+        std::string how = std::string(interpret ? "interpreted" : "compiled") + " jacobian, " +
+                          (mode == DerivativeMode::forward ? "forward" : "reverse") + " mode";
+        if (program_.seed % 2) {
+          auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
+          expectSame(eager, jacobianOf(f, inputs_, mode), bound, how + ", of a call");
+        } else {
+          auto f = function("jacobian", [&](const Tensors &x) { return jacobianOf(run, x, mode); },
+                            {.interpret = interpret});
+          expectSame(eager, f(inputs_), bound, how);
+        }
+      }
+    tally("jacobians compared");
   }
 
   /// What the plain run makes of moved inputs, captured tensors and variables; nothing where it takes another path.
@@ -565,7 +666,9 @@ private:
           tally("failures of what nobody reads");
           continue;
         } catch (const Error &error) {
-          tally(error.message() == wanted.message() ? "failures with the message" : "failures with another message");
+          tally(error.message() == wanted.message()
+                    ? "failures with the message"
+                    : "failures with another message: " + error.message() + " against " + wanted.message());
         }
         Tensors after = run.state();
         for (size_t i = 0; i < before.size(); ++i)
