@@ -2,147 +2,15 @@
 // As plain C++, interpreted and compiled they have the same values and leave the same variables; their gradients are
 // those of differences, forward mode fits to reverse mode, lanes are a loop's turns, and a call that fails changes
 // nothing. WENGERT_RANDOM_PROGRAMS and WENGERT_RANDOM_SEED as in tests/agreement/RandomRun.h.
-#include "tests/frontend/RandomBodies.h"
 #include "tests/agreement/Bounds.h"
 #include "tests/agreement/RandomRun.h"
-#include "tests/frontend/Support.h"
+#include "tests/frontend/RandomBodiesCompare.h"
 
-#include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <unistd.h>
 
 namespace wg::tests {
 namespace {
-
-using Grads = std::vector<Grad>;
-
-double largestOf(const Tensors &tensors) {
-  double largest = 1;
-  for (const Tensor &tensor : floatsOf(tensors))
-    for (double x : tensor.to_vector<double>())
-      largest = std::max(largest, std::fabs(x));
-  return largest;
-}
-Tensors valuesOf(const Grads &grads) {
-  Tensors values;
-  for (const Grad &grad : grads)
-    if (grad.has_value())
-      values.push_back(grad.value());
-  return values;
-}
-
-bool isSame(double e, double a, double tolerance) {
-  return std::fabs(e - a) <= tolerance || e == a || (std::isnan(e) && std::isnan(a));
-}
-void expectSame(const Tensor &expected, const Tensor &actual, double tolerance, const std::string &what) {
-  ASSERT_EQ(expected.dtype(), actual.dtype()) << what;
-  ASSERT_EQ(expected.shape(), actual.shape()) << what;
-  std::vector<double> e = expected.to_vector<double>(), a = actual.to_vector<double>();
-  for (size_t k = 0; k < e.size(); ++k)
-    ASSERT_TRUE(isSame(e[k], a[k], runtime::isFloat(expected.dtype()) ? tolerance : 0))
-        << what << ", element " << k << ": " << e[k] << " expected, " << a[k] << " found, by " << a[k] - e[k]
-        << ", tolerance " << tolerance;
-}
-void expectSame(const Tensors &expected, const Tensors &actual, double tolerance, const std::string &what) {
-  ASSERT_EQ(expected.size(), actual.size()) << what;
-  for (size_t i = 0; i < expected.size(); ++i)
-    expectSame(expected[i], actual[i], tolerance, what + ", result " + std::to_string(i));
-}
-
-bool isZero(const Tensor &x) {
-  std::vector<double> values = x.to_vector<double>();
-  return std::all_of(values.begin(), values.end(), [](double v) { return v == 0; });
-}
-/// Where a branch was not taken, or a loop made no turn, C++ finds no path and a program finds zeros.
-void expectSameGradients(const Grads &eager, const Grads &traced, double tolerance, const std::string &what) {
-  ASSERT_EQ(eager.size(), traced.size()) << what;
-  for (size_t i = 0; i < eager.size(); ++i) {
-    std::string where = what + ", gradient " + std::to_string(i);
-    if (eager[i].has_value() && traced[i].has_value())
-      expectSame(eager[i].value(), traced[i].value(), tolerance, where);
-    else if (eager[i].has_value())
-      EXPECT_TRUE(isZero(eager[i].value())) << where << " is empty in a program: " << traced[i].reason();
-    else if (traced[i].has_value())
-      EXPECT_TRUE(isZero(traced[i].value())) << where << " is empty eagerly: " << eager[i].reason();
-  }
-}
-
-double dot(const Grad &grad, const Tensor &direction) {
-  if (!grad.has_value())
-    return 0;
-  std::vector<double> a = grad.value().to_vector<double>(), b = direction.to_vector<double>();
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    sum += a[i] * b[i];
-  return sum;
-}
-
-Tensors joined(Tensors a, const Tensors &b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-using Program = std::function<Tensors(const Tensors &)>;
-
-Tensors sourcesOf(const BodyRun &run, const Tensors &x) {
-  Tensors sources = floatsOf(x);
-  for (const Tensor &captured : floatsOf(run.captured))
-    sources.push_back(captured);
-  return sources;
-}
-std::vector<Variable> floatVariables(const BodyRun &run) {
-  std::vector<Variable> list;
-  for (const Variable &variable : run.variables)
-    if (runtime::isFloat(variable.dtype()))
-      list.push_back(variable);
-  return list;
-}
-/// The loss, then its gradients by the float inputs, captured tensors and variables.
-Grads gradientsOf(const Program &f, const BodyRun &run, const Tensors &x) {
-  GradientTape tape;
-  Tensors sources = sourcesOf(run, x);
-  tape.watch(sources);
-  Tensor loss = lossOf(f(x));
-  std::vector<detail::Source> all(sources.begin(), sources.end());
-  for (const Variable &variable : floatVariables(run))
-    all.emplace_back(variable);
-  Grads grads = tape.gradient(loss, all);
-  grads.insert(grads.begin(), Grad(loss));
-  return grads;
-}
-Tensors directionsOf(const Tensors &sources, uint64_t phase) {
-  Tensors list;
-  for (const Tensor &source : sources)
-    list.push_back(numbersOf({source.dtype(), source.shape()}, phase++));
-  return list;
-}
-/// The gradients by the inputs along directions, as one number.
-Tensor slopeOf(const Grads &grads, const Tensors &directions) {
-  Tensor sum(0.0);
-  for (size_t i = 0; i < directions.size(); ++i)
-    if (grads[i + 1].has_value())
-      sum = sum + cast(reduce_sum(grads[i + 1].value() * directions[i]), f64);
-  return sum;
-}
-/// Gradients by the float inputs of that number.
-Grads secondOf(const Program &f, const BodyRun &run, const Tensors &x, const Tensors &directions) {
-  GradientTape tape;
-  Tensors floats = floatsOf(x);
-  tape.watch(floats);
-  Tensor slope = slopeOf(gradientsOf(f, run, x), directions);
-  Grads grads = tape.gradient(slope, std::vector<detail::Source>(floats.begin(), floats.end()));
-  grads.insert(grads.begin(), Grad(slope));
-  return grads;
-}
-Tensors moved(const Tensors &x, const Tensors &directions, double step) {
-  Tensors list = x;
-  size_t next = 0;
-  for (Tensor &each : list)
-    if (runtime::isFloat(each.dtype()))
-      each = each + directions[next++] * step;
-  return list;
-}
 
 class Checks {
 public:
@@ -182,6 +50,10 @@ public:
     gradients(seed % 3);
     if (::testing::Test::HasFailure() || close_)
       return;
+    if (scale_ > 1e6)
+      return tally("programs with steep slopes");
+    if (seed % 6 == 1)
+      gradientsOfOneResult();
     if (program_.dtype == f64 && notes_.margin > 1e-4)
       differences();
     forwards(seed % 4 == 1);
@@ -294,6 +166,31 @@ private:
     expectSame(expected, found, bound, how + ", of the variables' values");
     expectSame(plain.state(), run.state(), bound, how + ", of the variables' values, variables");
     expectSame(inputs, given, 0, how + ", of the variables' values, which stay");
+  }
+
+  /// By the inputs, of one result of a call: its backward is of that alone.
+  void gradientsOfOneResult() {
+    Program direct = [&](const Tensors &x) { return plain_(x); };
+    for (size_t which = 0; which < expected_.size(); ++which) {
+      if (!runtime::isFloat(expected_[which].dtype()))
+        continue;
+      auto one = [&](const Program &f) {
+        return Program([&f, which](const Tensors &x) { return Tensors{f(x)[which]}; });
+      };
+      Grads eager = gradientsOf(one(direct), plain_, inputs_);
+      plain_.reset();
+      double bound = 4 * tolerance("gradients of random programs", std::max(scale_, largestOf(valuesOf(eager))),
+                                   moreAmplified_ * 4);
+      for (bool interpret : {true, false}) {
+        BodyRun run(program_, interpret);
+        auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
+        Program call = [&](const Tensors &x) { return f(x); };
+        expectSameGradients(eager, gradientsOf(one(call), run, inputs_), bound,
+                            "result " + std::to_string(which) + (interpret ? " interpreted" : " compiled"));
+      }
+      tally("gradients of one result compared");
+      return;
+    }
   }
 
   void gradients(uint64_t way) {
@@ -487,16 +384,15 @@ private:
     };
     expect(along(plain_, inputs_), inputsOnly, "jvp");
     plain_.reset();
-    {
-      ForwardAccumulator accumulator(
-          sourcesOf(plain_, inputs_),
-          Tensors(directions.begin(),
-                  directions.begin() + static_cast<std::ptrdiff_t>(sourcesOf(plain_, inputs_).size())));
-      next = sourcesOf(plain_, inputs_).size();
-      for (const Variable &variable : floatVariables(plain_))
-        accumulator.watch(variable, directions[next++]);
-      expect(accumulator.jvp(lossOf(plain_(inputs_))), all, "an accumulator");
-    }
+    auto accumulated = [&](const BodyRun &run, const Program &f) {
+      Tensors sources = sourcesOf(run, inputs_);
+      auto middle = directions.begin() + static_cast<std::ptrdiff_t>(sources.size());
+      ForwardAccumulator accumulator(sources, Tensors(directions.begin(), middle));
+      for (const Variable &variable : floatVariables(run))
+        accumulator.watch(variable, *middle++);
+      return accumulator.jvp(lossOf(f(inputs_)));
+    };
+    expect(accumulated(plain_, [&](const Tensors &x) { return plain_(x); }), all, "an accumulator");
     plain_.reset();
     tally("jvp compared");
     if (!traced)
@@ -505,6 +401,10 @@ private:
       BodyRun run(program_, interpret);
       auto f = function("jvp", [&](const Tensors &x) { return along(run, x); }, {.interpret = interpret});
       expect(f(inputs_), inputsOnly, interpret ? "interpreted jvp" : "compiled jvp");
+      run.reset();
+      auto called = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = interpret});
+      expect(accumulated(run, [&](const Tensors &x) { return called(x); }), all,
+             interpret ? "an accumulator over an interpreted call" : "an accumulator over a compiled call");
     }
     tally("traced jvp compared");
   }
@@ -538,6 +438,7 @@ private:
       expectSameGradients(eager, found, tolerance("gradients of random programs", scale * scale_, mostAmplified),
                           how + (traced ? ", second order, traced" : ", second order, eager tapes"));
     }
+    forwardOverReverse(eager, u, v, scale, mostAmplified);
     tally("second order compared");
     if (notes_.margin < 1e-4)
       return;
@@ -553,6 +454,47 @@ private:
           return slopeOf(gradientsOf(f, run, x), u).item<double>();
         },
         "second slopes by differences");
+  }
+
+  /// The product with the Hessian by wg::hvp, beside the one by tapes.
+  void forwardOverReverse(const Grads &hu, const Tensors &u, const Tensors &v, double scale, double amplified) {
+    double wanted = 0, most = 1;
+    for (size_t i = 0; i < v.size(); ++i) {
+      wanted += dot(hu[i + 1], v[i]);
+      most += std::fabs(dot(hu[i + 1], v[i]));
+    }
+    auto of = [&](const BodyRun &run, const Tensors &floats) {
+      auto loss = [&](const Tensors &x) {
+        Tensors all = inputs_;
+        size_t next = 0;
+        for (Tensor &each : all)
+          if (runtime::isFloat(each.dtype()))
+            each = x[next++];
+        return lossOf(run(all));
+      };
+      Tensor sum(0.0);
+      size_t next = 0;
+      for (const Grad &each : hvp(loss, floats, v)) {
+        if (each.has_value())
+          sum = sum + reduce_sum(each.value() * u[next]);
+        ++next;
+      }
+      return sum;
+    };
+    for (int way : {0, 1, 2}) {
+      if (way > 0 && program_.seed % 3 != 1)
+        continue;
+      BodyRun run(program_, way != 2);
+      auto f = function("hvp", [&](const Tensors &x) { return of(run, x); }, {.interpret = way == 1});
+      double found = (way == 0 ? of(run, floatsOf(inputs_)) : f(floatsOf(inputs_))).item<double>();
+      double bound = 16 * tolerance("gradients of random programs", std::max(most, scale * scale_), amplified * 16);
+      EXPECT_TRUE(isSame(wanted, found, bound))
+          << (way == 0   ? "hvp"
+              : way == 1 ? "interpreted hvp"
+                         : "compiled hvp")
+          << " gives " << found << ", tapes " << wanted << ", tolerance " << bound;
+    }
+    tally("hvp compared");
   }
 
   void lanes() {
