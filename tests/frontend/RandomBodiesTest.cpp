@@ -54,6 +54,8 @@ public:
       return tally("programs with steep slopes");
     if (seed % 6 == 1)
       gradientsOfOneResult();
+    if (seed % 4 == 2 && !program_.mayFail)
+      openSizes();
     if (program_.dtype == f64 && notes_.margin > 1e-4)
       differences();
     forwards(seed % 4 == 1);
@@ -166,6 +168,38 @@ private:
     expectSame(expected, found, bound, how + ", of the variables' values");
     expectSame(plain.state(), run.state(), bound, how + ", of the variables' values, variables");
     expectSame(inputs, given, 0, how + ", of the variables' values, which stay");
+  }
+
+  /// A trace in which one of the inputs' sizes is `?`, wherever it is.
+  void openSizes() {
+    std::set<int64_t> sizes;
+    for (const Tensor &input : inputs_)
+      sizes.insert(input.shape().begin(), input.shape().end());
+    for (int64_t size : sizes) {
+      Tensors specs;
+      for (const Tensor &input : inputs_) {
+        Shape shape = input.shape();
+        for (int axis = 0; axis < shape.rank(); ++axis)
+          if (shape[axis] == size)
+            shape[axis] = dynamic;
+        specs.push_back(Tensor(TensorSpec{input.dtype(), shape}));
+      }
+      BodyRun run(program_, true);
+      auto f = function("bodies", [&](const Tensors &x) { return run(x); }, {.interpret = program_.seed % 8 == 2});
+      try {
+        f.trace(specs);
+      } catch (const Error &) {
+        tally("open sizes refused");
+        continue;
+      }
+      expectSame(expected_, f(inputs_), tolerance("random programs", 1, amplified_), "open sizes");
+      expectSame(state_, run.state(), tolerance("random programs", 1, amplified_), "open sizes, variables");
+      run.reset();
+      expectSameGradients(grads_, gradientsOf([&](const Tensors &x) { return f(x); }, run, inputs_),
+                          tolerance("gradients of random programs", scale_, moreAmplified_), "open sizes, gradients");
+      EXPECT_EQ(f.trace_count(), 1) << f.explain_last_trace() << f.report();
+      return tally("open sizes compared");
+    }
   }
 
   /// By the inputs, of one result of a call: its backward is of that alone.
