@@ -1,5 +1,4 @@
-// Draws programs with bodies. Everything is well typed, floats stay small, loops end, and all choices are pure functions of
-// the seed.
+// Draws programs with bodies. Everything is well typed, floats stay small, loops end, and the seed makes all choices.
 #include "tests/frontend/RandomSteps.h"
 
 #include <utility>
@@ -259,8 +258,8 @@ private:
     bool forwards = chance(30);
     Step step = begin(forwards ? Step::tangent : Step::gradient);
     step.operands = {x};
-    // By a tape, by wg::grad, or by a tape without `identity`: then by a tensor that nothing else can be, as the state of
-    // a first turn is that before the loop when it runs eagerly.
+    // By a tape, by wg::grad, or by a tape without `identity`: then by a tensor that nothing else can be, as the state
+    // of a first turn is that before the loop when it runs eagerly.
     bool isOwn = std::any_of(block.steps.begin(), block.steps.end(), [&](const Step &each) {
       return each.kind == Step::op && each.name != "reshape" && each.outs[0] == x;
     });

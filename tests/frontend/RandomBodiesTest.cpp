@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 namespace wg::tests {
+
 void Checks::all() {
   uint64_t seed = program_.seed;
   plain_.notes = &notes_;
