@@ -89,7 +89,7 @@ Tensor numbersOf(const TensorType &type, uint64_t phase) {
     return Tensor::from(integers, type.shape);
   }
   if (type.dtype == boolean)
-    return Tensor(values[0] > 0);
+    return cast(Tensor::from(values, type.shape) > 0.0, boolean);
   return cast(Tensor::from(values, type.shape), type.dtype);
 }
 
