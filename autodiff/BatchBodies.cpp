@@ -72,7 +72,7 @@ static FailureOr<LoopPlan> planLoop(ir::LoopOp loop, ArrayRef<bool> batched, con
   return plan;
 }
 
-bool hasOwnLanes(Operation *op) { return ir::isControl(op) || isa<ir::HostOp, ir::BarrierOp>(op); }
+bool hasOwnLanes(Operation *op) { return ir::isControl(op) || op->hasTrait<ir::HasOwnLanes>(); }
 
 /// Where lanes choose differently, each body runs while one lane wants it, and so nothing may be done in it that others
 /// see. An error if `root` or what it runs does.

@@ -289,7 +289,8 @@ static FailureOr<FunctionPair> split(func::FuncOp function, ArrayRef<unsigned> a
 /// The pair of a function that keeps its arguments alone: the linear part runs `pair.forward` again, on arguments that
 /// are there once the cotangents are.
 ///
-///   func @f_again(%x, %ct) { %1 = wg.barrier %x after %ct  %y, %r = call @f_forward(%1)  return call @f_backward(%r, %ct) }
+///   func @f_again(%x, %ct) {
+///     %1 = wg.barrier %x after %ct  %y, %r = call @f_forward(%1)  return call @f_backward(%r, %ct) }
 static FunctionPair recomputed(func::FuncOp function, FunctionPair pair, SymbolTable &symbols) {
   Location loc = function.getLoc();
   OpBuilder at(function);

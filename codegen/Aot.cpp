@@ -2,7 +2,7 @@
 
 #include "codegen/Jit.h"
 #include "codegen/MachineCode.h"
-#include "runtime/External.h"
+#include "runtime/Host.h"
 #include "runtime/abi.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,7 +19,9 @@ namespace wg::codegen {
 
 static runtime::Result<std::string> compile(mlir::ModuleOp module, const Target &target, bool assembly) {
   LLVMContext context;
-  auto allowed = [](StringRef name) { return isLibrarySymbol(name) || runtime::isInLibrary(name); };
+  auto allowed = [](StringRef name) {
+    return isLibrarySymbol(name) || runtime::isInLibrary(name) || runtime::isForeign(name);
+  };
   auto ir = translate(module, target, context, allowed);
   if (!ir.ok())
     return ir.take();
@@ -91,8 +93,10 @@ std::string cHeader(const CEntry &entry) {
   raw_string_ostream out(text);
   std::string upper = StringRef(entry.name).upper();
   const std::string &name = entry.name;
-  out << "/* " << name << ": " << inComment(entry.summary.empty() ? "compiled by Wengert" : entry.summary) << "\n *\n"
-      << (entry.usesRoutines ? " * Link with libwengert_rt.a, whose routines it calls, and -lm. Needs"
+  out << "/* " << name << ": " << inComment(entry.summary.empty() ? "compiled by Wengert" : entry.summary) << "\n *\n";
+  if (!entry.calls.empty())
+    out << " * Link with what defines " << join(entry.calls, ", ") << " (wg_routine).\n";
+  out << (entry.usesRoutines ? " * Link with libwengert_rt.a, whose routines it calls, and -lm. Needs"
                              : " * Link with -lm. Needs")
       << " no other library, allocates nothing, keeps no state: any\n"
       << " * number of threads may call it, each with its own results and workspace.\n *\n"

@@ -34,6 +34,7 @@ struct CEntry {
   int64_t workspaceBytes = 0;
   std::vector<std::string> errors; ///< text of the return codes 1, 2, ...
   bool usesRoutines = false;       ///< it is linked with libwengert_rt.a
+  std::vector<std::string> calls;  ///< C functions of the user's, with which it is linked
 };
 
 /// Adds `int64_t NAME_workspace_bytes(const int64_t *sizes)` to a module of the llvm dialect: of static sizes, `bytes`.

@@ -9,7 +9,7 @@
 #include "ir/Diagnostics.h"
 #include "ir/Program.h"
 #include "runtime/Arena.h"
-#include "runtime/External.h"
+#include "runtime/Host.h"
 #include "runtime/StackArray.h"
 #include "runtime/abi.h"
 #include "runtime/io/File.h"
@@ -251,18 +251,29 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
   return std::shared_ptr<const Executable>(std::move(executable));
 }
 
-/// Whether a module of the llvm dialect calls routines of libwengert_rt.a; an error at a call of one that is not there.
-static FailureOr<bool> callsRoutines(ModuleOp module) {
+/// Whether a module of the llvm dialect calls routines of libwengert_rt.a, and which C functions of the user's; an
+/// error at a call of a routine that no object file has.
+static FailureOr<bool> callsRoutines(ModuleOp module, std::vector<std::string> &foreign) {
   bool any = false;
   WalkResult walked = module.walk([&](LLVM::CallOp call) {
     std::optional<StringRef> name = call.getCallee();
     if (!name || !runtime::findRoutine(*name))
       return WalkResult::advance();
+    if (runtime::isForeign(*name)) {
+      if (!llvm::is_contained(foreign, *name))
+        foreign.push_back(name->str());
+      return WalkResult::advance();
+    }
     any = true;
     if (runtime::isInLibrary(*name))
       return WalkResult::advance();
-    emitError(call.getLoc()) << "calls the routine '" << *name
-                             << "' of this process, which is not in libwengert_rt.a: there is no object file of it";
+    if (*name == runtime::kHostCall)
+      emitError(call.getLoc())
+          << "prints, checks or calls a host function: C++ code of this process, of which there is "
+             "no object file";
+    else
+      emitError(call.getLoc()) << "calls the routine '" << *name
+                               << "' of this process, which is not in libwengert_rt.a: there is no object file of it";
     return WalkResult::interrupt();
   });
   return walked.wasInterrupted() ? FailureOr<bool>() : any;
@@ -304,7 +315,7 @@ runtime::Status compileToObject(ModuleOp module, StringRef function, const Targe
   if (code)
     return runtime::Failure{.kind = runtime::ErrorKind::io,
                             .message = "cannot make the directory " + directory + ": " + code.message()};
-  FailureOr<bool> usesRoutines = callsRoutines(module);
+  FailureOr<bool> usesRoutines = callsRoutines(module, entry.calls);
   if (failed(usesRoutines))
     return diagnostics.take("a routine is missing");
   entry.usesRoutines = *usesRoutines;

@@ -26,9 +26,9 @@ inline constexpr llvm::StringLiteral kRecomputeAttr = "wg.recompute";
 /// On a function: why no gradient passes it. A derivative that would is an error with this text.
 inline constexpr llvm::StringLiteral kPreventAttr = "wg.prevent";
 
-/// On a function that names its derivative: the name of another, its derivative in forward mode, which takes operands,
-/// results, and tangents of the operands that `wg.arguments` of it lists, and returns tangents of the float results. As a
-/// unit attribute: forward mode transposes the derivative.
+/// On a function that names its derivative: the name of another, that in forward mode, which takes operands, results,
+/// and tangents of the operands that `wg.arguments` of it lists, and returns tangents of the float results. As a unit
+/// attribute: forward mode transposes the derivative.
 inline constexpr llvm::StringLiteral kJvpAttr = "wg.jvp";
 
 /// The names of the derivatives that a function states: kVjpAttr, kJvpAttr.

@@ -68,6 +68,7 @@ int64_t overwrittenOf(mlir::Operation *op);
 /// C++ side of WG_NotDifferentiable; the reason itself is a member of the op.
 template <class ConcreteType>
 class IsTranscendental : public mlir::OpTrait::TraitBase<ConcreteType, IsTranscendental> {};
+template <class ConcreteType> class HasOwnLanes : public mlir::OpTrait::TraitBase<ConcreteType, HasOwnLanes> {};
 template <class ConcreteType> class IsCheap : public mlir::OpTrait::TraitBase<ConcreteType, IsCheap> {};
 template <class ConcreteType>
 class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType, StatesWhyNotDifferentiable> {};

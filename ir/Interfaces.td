@@ -199,6 +199,9 @@ def WG_Transcendental : NativeOpTrait<"IsTranscendental"> {
 }
 
 /// Its element costs next to nothing: each kernel that reads it may compute it again.
+def WG_OwnLanes : NativeOpTrait<"HasOwnLanes"> { // done in lanes as autodiff/BatchBodies says
+  let cppNamespace = "::wg::ir";
+}
 def WG_Cheap : NativeOpTrait<"IsCheap"> {
   let cppNamespace = "::wg::ir";
 }

@@ -13,17 +13,44 @@
 
 namespace wg::runtime {
 
+/// A short list, which needs no heap for most routines.
+class RoutineNumbers {
+public:
+  RoutineNumbers() = default;
+  RoutineNumbers(std::initializer_list<int64_t> values) {
+    for (int64_t value : values)
+      push_back(value);
+  }
+  void push_back(int64_t value) {
+    if (size_ < kLocal)
+      local_[size_] = value;
+    else if (size_ == kLocal)
+      heap_.assign(local_, local_ + kLocal);
+    if (size_++ >= kLocal)
+      heap_.push_back(value);
+  }
+  const int64_t *data() const { return size_ > kLocal ? heap_.data() : local_; }
+  size_t size() const { return size_; }
+
+private:
+  static constexpr size_t kLocal = 16;
+  int64_t local_[kLocal];
+  std::vector<int64_t> heap_;
+  size_t size_ = 0;
+};
+
 /// One call of a routine.
 struct ExternalCall {
   const char *symbol = nullptr; ///< null: there is none for this dtype
-  Ints numbers;                 ///< its second argument
+  RoutineNumbers numbers;       ///< its second argument
   int64_t scratchBytes = 0;
-  int hidden = 0; ///< the first operands that it is not given
+  int hidden = 0;             ///< the first operands that it is not given
+  const char *name = nullptr; ///< what errors call it; null: the op's name
 };
 
 /// What an op says whose work is a routine.
 struct ExternalRow {
-  /// For operands of static sizes that the shape rule has accepted. Asks no memory of the system.
+  /// For operands of static sizes that the shape rule has accepted.
   ExternalCall (*call)(TypeSpan operands, const Attrs &attrs);
   /// The errors that the routine returns: status i is texts[i - 1]. A routine that has one may have written to its
   /// results, and to what it overwrites.

@@ -17,16 +17,18 @@ struct Registry {
   std::set<std::string, std::less<>> foreign;
 };
 Registry &registry() {
-  static Registry &all =
-      *new Registry{// never destroyed: static objects may compute while they are
-                    {},
-                    {[](std::span<const Array> operands, Array &result) -> Status {
-                      if (operands.empty() || !(operands[0].type == result.type))
-                        return valueError("the identity has one operand, of the type of its result");
-                      std::memcpy(result.buffer.data(), operands[0].buffer.data(), result.numBytes());
-                      return {};
-                    }},
-                    {}};
+  static Registry &all = *new Registry{// never destroyed: static objects may compute while they are
+                                       {},
+                                       {[](std::span<const Array> operands, Array &result) -> Status {
+                                         if (!(result.type == TensorType{DType::f64, Shape()}))
+                                           return valueError("a number of elements is f64[]");
+                                         double count = 0;
+                                         for (const Array &operand : operands)
+                                           count += static_cast<double>(operand.numElements());
+                                         *result.data<double>() = count;
+                                         return {};
+                                       }},
+                                       {}};
   return all;
 }
 
@@ -98,6 +100,11 @@ wg_routine findForeign(std::string_view symbol) {
   }
   std::lock_guard lock(registry().mutex);
   return registry().foreign.contains(symbol) ? findRoutine(symbol) : nullptr;
+}
+
+bool isForeign(std::string_view symbol) {
+  std::lock_guard lock(registry().mutex);
+  return registry().foreign.contains(symbol);
 }
 
 const char *foreignName(std::string_view symbol) {

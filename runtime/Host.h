@@ -24,6 +24,8 @@ inline constexpr char kHostCall[] = "wg_host_call";
 bool addForeign(const char *symbol, wg_routine function);
 /// Null if none was added.
 wg_routine findForeign(std::string_view symbol);
+/// Whether it is that of a C function, with which an object file can be linked.
+bool isForeign(std::string_view symbol);
 /// The name, for as long as the process runs; null if none was added.
 const char *foreignName(std::string_view symbol);
 

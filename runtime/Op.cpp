@@ -4,7 +4,9 @@
 #include "runtime/ThreadPool.h"
 
 #include <array>
+#include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
@@ -267,7 +269,8 @@ static Status infer(const OpRecord &op, TypeSpan operands, const Attrs &attrs, T
 /// Adds what only the caller knows.
 static Status complete(Status status, const OpRecord &op, TypeSpan operands, const Where &where = {}) {
   Failure &failure = status.failure();
-  failure.op = op.name;
+  if (failure.op.empty()) // C++ code that was called may say another name
+    failure.op = op.name;
   failure.operands.assign(operands.begin(), operands.end());
   if (where)
     failure.where = toString(where);
@@ -388,7 +391,7 @@ static bool executeLoop(const OpRecord &op, const OpCall &call, Array &result) {
 bool executeBeside(OpId id, const Array &x, const void *number, bool first, Array &result) {
   const OpRecord &op = recordOf(id);
   ElementLoop loop = op.loops && op.numOperands == 2 ? op.loops[static_cast<int>(x.dtype())] : nullptr;
-  if (!loop)
+  if (!loop || debugsNans())
     return false;
   LoopOperand operands[2] = {{x.buffer.data()}, {number, true}};
   if (first)
@@ -472,7 +475,69 @@ static Status executeKernel(const OpRecord &op, std::span<const Array> operands,
   return {};
 }
 
+//===- NaN and infinity -------------------------------------------------------------------------------------------===//
+
+static constinit std::atomic<bool> debugNans = false;
+void setDebugNans(bool debug) { debugNans = debug; }
+bool debugsNans() { return debugNans.load(std::memory_order_relaxed); }
+
+/// The first element for which `holds`, -1 if there is none; of floats only.
+template <class Holds> static int64_t findFloat(const Array &x, Holds holds) {
+  auto find = [&](auto elements) -> int64_t {
+    for (size_t i = 0; i < elements.size(); ++i)
+      if (holds(elements[i]))
+        return static_cast<int64_t>(i);
+    return -1;
+  };
+  return x.dtype() == DType::f64 ? find(x.span<double>()) : x.dtype() == DType::f32 ? find(x.span<float>()) : -1;
+}
+
+static Status checkNans(const OpCall &call, std::span<const Array> results) {
+  if (call.operands.empty()) // what is written in the program
+    return {};
+  auto isNan = [](auto x) { return std::isnan(x); };
+  auto isInfinite = [](auto x) { return std::isinf(x); };
+  auto isNew = [&](const Array &y, auto holds) -> int64_t {
+    int64_t at = findFloat(y, holds);
+    for (const Array &operand : call.operands)
+      if (at >= 0 && findFloat(operand, holds) >= 0)
+        return -1;
+    return at;
+  };
+  for (const Array &y : results) {
+    int64_t nan = isNew(y, isNan), at = nan >= 0 ? nan : isNew(y, isInfinite);
+    if (at < 0)
+      continue;
+    std::string place;
+    for (int axis = y.shape().rank(); axis-- > 0; at /= y.shape().dim(axis))
+      place = std::to_string(at % y.shape().dim(axis)) + (place.empty() ? "" : ", ") + place;
+    return Failure{.kind = ErrorKind::runtime,
+                   .message = std::string("gives ") + (nan >= 0 ? "NaN" : "an infinity") +
+                              (place.empty() ? "" : " at [" + place + "]") + ", which no operand has",
+                   .remedy = "look at its operands, or set_debug_nans(false)"};
+  }
+  return {};
+}
+
+static Status executeUnchecked(const OpCall &call, std::span<Array> results);
+
 Status execute(const OpCall &call, std::span<Array> results) {
+  if (!debugsNans()) [[likely]]
+    return executeUnchecked(call, results);
+  Status status = executeUnchecked(call, results);
+  if (status.ok())
+    status = checkNans(call, results);
+  else
+    return status;
+  if (status.ok())
+    return status;
+  std::vector<TensorType> types;
+  for (const Array &operand : call.operands)
+    types.push_back(operand.type);
+  return complete(std::move(status), recordOf(call.op), types, call.where);
+}
+
+static Status executeUnchecked(const OpCall &call, std::span<Array> results) {
   const OpRecord &op = recordOf(call.op);
   if (op.loops && !results.empty()) [[likely]] {
     try {

@@ -146,6 +146,9 @@ struct OpRecord {
 const OpRecord &recordOf(OpId id);
 /// By name, without the dialect's prefix; null if there is none.
 const OpRecord *findOp(std::string_view name);
+/// While it is set, a float result with a NaN or an infinity that no float operand has is a failure of the op.
+void setDebugNans(bool debug);
+bool debugsNans();
 /// x86-64 level of the kernels in use: 2, 3 or 4. `WENGERT_CPU_LEVEL` lowers it.
 int kernelLevel();
 

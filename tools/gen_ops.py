@@ -75,7 +75,7 @@ class Op:
         self.reason = next((records[t]["extraConcreteClassDeclaration"].split('"')[1] for t in traits
                             if records[t].get("trait") == "StatesWhyNotDifferentiable"), None)
         self.elementwise = "Scalar" in self.interfaces
-        self.batched = {"call": "a batched function", "cond": "batched branches", "loop": "a batched body", "kernel": "none: made after batching"}.get(
+        self.batched = {"call": "a batched function", "cond": "batched branches", "loop": "a batched body", "kernel": "none: made after batching", "host": "one after the other", "barrier": "as it is"}.get(
             self.name, next((how for interface, how in BATCHED.items() if interface in self.interfaces), None))
         if not self.batched and not self.operands and (not self.variadic or self.open or self.name == "size"):
             self.batched = "the same in all lanes"  # it has sizes for operands, or none
@@ -189,7 +189,7 @@ def main():
         if op.name not in ("call", "cond", "loop", "yield", "kernel"):
             if not op.differentiable and not op.reason:
                 sys.exit(f"{op.file}: op '{op.name}' has neither a derivative rule (WG_HasSlopes, WG_IsLinear, WG_IsBilinear, WG_Differentiates) nor a reason (WG_NotDifferentiable<...>)")
-            if not op.batched and op.name not in ("host", "barrier"):  # autodiff/BatchBodies
+            if not op.batched:
                 sys.exit(f"{op.file}: op '{op.name}' is neither Scalar nor a Reduction and has no rule for lanes (WG_Batches)")
             if not op.samples and op.name != "constant":
                 sys.exit(f"{op.file}: op '{op.name}' has no samples")

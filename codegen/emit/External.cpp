@@ -24,7 +24,7 @@ static func::FuncOp declare(OpBuilder &b, func::FuncOp function, StringRef symbo
 }
 
 /// Constant memory with these numbers.
-static Value numbersOf(OpBuilder &b, Location loc, func::FuncOp function, const runtime::Ints &numbers) {
+static Value numbersOf(OpBuilder &b, Location loc, func::FuncOp function, ArrayRef<int64_t> numbers) {
   StringRef bytes(reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(int64_t));
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
   OpBuilder::InsertionGuard guard(b);
@@ -51,7 +51,7 @@ LogicalResult KernelEmitter::emitExternal() {
     pointers.push_back(pointerOf.lookup(operand));
   pointers.append(outputs);
   Type pointer = scratchPointer.getType();
-  Value numbers = numbersOf(b, loc, function, call.numbers);
+  Value numbers = numbersOf(b, loc, function, {call.numbers.data(), call.numbers.size()});
   Value count = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(static_cast<int64_t>(pointers.size())));
   Value list = LLVM::AllocaOp::create(b, loc, pointer, pointer, count, 8);
   for (auto [i, each] : llvm::enumerate(pointers)) {
@@ -66,9 +66,11 @@ LogicalResult KernelEmitter::emitExternal() {
   Value none = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
   Value before = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(static_cast<int32_t>(errors->size())));
   Value fails = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, status, none);
+  if (op.statuses().size() == 1) // whatever it says
+    status = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(1));
   failure = arith::SelectOp::create(b, loc, fails, arith::AddIOp::create(b, loc, status, before), none);
   for (StringRef text : op.statuses()) {
-    errors->push_back((op->getName().stripDialect() + ": " + text).str());
+    errors->push_back(((call.name ? StringRef(call.name) : op->getName().stripDialect()) + ": " + text).str());
     errorPlaces->push_back(ir::whereOf(op->getLoc()));
   }
   return success();

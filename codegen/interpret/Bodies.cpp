@@ -134,8 +134,11 @@ static Status runLoop(const Program &body, const Program *condition, const OpCal
     for (const Array &x : xs)
       inputs.push_back(rowOf(x, i));
     inputs.insert(inputs.end(), invariants.begin(), invariants.end());
-    if (Status status = runBody(body, inputs, outputs); !status.ok())
+    if (Status status = runBody(body, inputs, outputs); !status.ok()) {
+      status.failure().message +=
+          " (turn " + std::to_string(turn) + " of the loop" + (call.where ? " at " + toString(call.where) : "") + ")";
       return status;
+    }
     inputs.clear();
     for (size_t k = 0; k < carried; ++k) {
       if (outputs[k].shape() != inits[k].shape())

@@ -195,6 +195,8 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
 }
 
 void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
+  if (runtime::debugsNans()) [[unlikely]] // op by op, so that the op is known
+    return interpret(inputs, results, where);
   std::shared_ptr<const Compiled> kept;
   const Compiled *code = only();
   if (!code)
@@ -228,7 +230,8 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
     runtime::Failure failure = executable.failure(status, atFault);
     if (runtime::Status said = runtime::takeHostFailure(); !said.ok()) { // by C++ code, which the program called
       runtime::Failure own = said.take();
-      failure.message = std::move(own.message), failure.remedy = std::move(own.remedy), failure.kind = own.kind;
+      failure.op = std::move(own.op), failure.kind = own.kind;
+      failure.message = std::move(own.message), failure.remedy = std::move(own.remedy);
     }
     raise(std::move(failure), where);
   }

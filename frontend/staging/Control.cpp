@@ -162,6 +162,29 @@ Tensor turnedOver(const Tensor &x, const Where &where) {
   return n < 2 ? x : gather(Located(x, where), Located(arange(n - 1, -1, -1, i64), where));
 }
 
+int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where) {
+  if (every < 0)
+    raiseOp(op, "checkpoint_every is " + std::to_string(every), "give a number of turns, or 0 to keep all", {}, where);
+  if (length < 0)
+    raiseOp(op, "checkpoint_every wants a number of turns that is known",
+            "give max_steps, or trace with the number of rows", {}, where);
+  return std::max<int64_t>(1, std::min(every, length));
+}
+
+Tensor inParts(const Tensor &x, int64_t every, const Where &where) {
+  const Shape &shape = x.body(where)->type.shape;
+  std::vector<int64_t> sizes{shape.dim(0) / every, every};
+  sizes.insert(sizes.end(), shape.begin() + 1, shape.end());
+  return reshape(Located(x, where), Shape(std::span<const int64_t>(sizes)));
+}
+
+Tensor joined(const Tensor &parts, const Where &where) {
+  const Shape &shape = parts.body(where)->type.shape;
+  std::vector<int64_t> sizes{shape.dim(0) * shape.dim(1)};
+  sizes.insert(sizes.end(), shape.begin() + 2, shape.end());
+  return reshape(Located(parts, where), Shape(std::span<const int64_t>(sizes)));
+}
+
 Tensor rowSpec(const Tensor &x) {
   const TensorType &type = x.body({})->type;
   if (type.shape.rank() == 0)

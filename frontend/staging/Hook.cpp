@@ -1,6 +1,6 @@
-// Rules of C++ in the place of derivatives: with_gradient_hook, custom_gradient, prevent_gradient. Eagerly a record that
-// calls the rule when the gradient is computed; in a trace a call of the identity, whose derivative calls the traced
-// rule.
+// Rules of C++ in the place of derivatives: with_gradient_hook, custom_gradient, prevent_gradient. Eagerly a record
+// that calls the rule when the gradient is computed; in a trace a call of the identity, whose derivative calls the
+// traced rule.
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Function.h"
 
@@ -62,7 +62,8 @@ std::vector<Tensor> GradientRule::push(const std::vector<Tensor> &tangents, std:
 /// `call` traced for tensors of these types.
 static std::shared_ptr<ConcreteState>
 traceRule(const char *name, const std::function<std::vector<Tensor>(const std::vector<Tensor> &)> &call,
-          std::span<const Tensor> given, std::span<const TensorType> wanted, const char *what, const Where &where) {
+          std::span<const Tensor> given, std::span<const TensorType> wanted, const char *made, const char *what,
+          const Where &where) {
   Arguments arguments(where);
   arguments.argument(0, 0);
   for (const Tensor &each : given)
@@ -73,7 +74,7 @@ traceRule(const char *name, const std::function<std::vector<Tensor>(const std::v
     std::span<const Tensor> given;
     std::span<const TensorType> wanted;
     const Where &where;
-  } context{name, what, call, given, wanted, where};
+  } context{name, made, call, given, wanted, where};
   Body body{&context, [](void *opaque, TraceFrame &frame) {
               auto &own = *static_cast<Context *>(opaque);
               std::vector<Tensor> placed(own.given.begin(), own.given.end());
@@ -85,7 +86,7 @@ traceRule(const char *name, const std::function<std::vector<Tensor>(const std::v
   std::shared_ptr<ConcreteState> traced = makeFunction(name, {}, where)->find(arguments, body, /*exact=*/true);
   if (!traced->assigned.empty())
     raiseOp(name,
-            "the rule assigns " + describe(*traced->inputs[traced->assigned[0]].state) +
+            "the " + std::string(what) + " assigns " + describe(*traced->inputs[traced->assigned[0]].state) +
                 ", and in a traced function it cannot",
             "assign it after the gradient is computed", {}, where);
   return traced;
@@ -128,9 +129,9 @@ static std::vector<Tensor> withRule(std::shared_ptr<const GradientRule> rule, co
       tangents.push_back(x), ofOperands.push_back(x.body()->type);
   }
   TracedRule traced{.name = rule->name, .what = what, .results = resultValues, .operands = operandValues, .vjp = {}};
-  traced.vjp = traceRule(rule->name, rule->vjp, cotangents, ofOperands, "cotangents", where);
+  traced.vjp = traceRule(rule->name, rule->vjp, cotangents, ofOperands, "cotangents", what, where);
   if (rule->jvp)
-    traced.jvp = traceRule(rule->name, rule->jvp, tangents, ofResults, "tangents", where);
+    traced.jvp = traceRule(rule->name, rule->jvp, tangents, ofResults, "tangents", what, where);
   traced.transposes = rule->transposes;
   return here.trace->withRule(traced, where);
 }

@@ -3,6 +3,7 @@
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Function.h"
 
+#include <wengert/Check.h>
 #include <wengert/Host.h>
 
 #include "codegen/Names.h"
@@ -36,16 +37,25 @@ int64_t addHost(std::string name, HostCall call) {
   return runtime::addHost(
       [name = std::move(name), call = std::move(call)](std::span<const Array> operands, Array &result) -> Status {
         OutsideTrace eager;
+        auto failure = [&](runtime::ErrorKind kind, std::string message, std::string remedy = "") {
+          return runtime::Failure{.kind = kind, .op = name, .message = std::move(message), .remedy = std::move(remedy)};
+        };
         std::vector<Tensor> arguments;
         for (const Array &operand : operands)
           arguments.push_back(makeTensor(operand));
-        Tensor made = call(arguments);
+        Tensor made;
+        try {
+          made = call(arguments);
+        } catch (const std::exception &exception) {
+          return failure(runtime::ErrorKind::runtime, exception.what());
+        }
         if (!made.defined())
-          return runtime::valueError("'" + name + "' returned an undefined tensor", "return a tensor");
+          return failure(runtime::ErrorKind::type, "the host function returned an undefined tensor", "return a tensor");
         if (!(made.body()->type == result.type))
-          return runtime::typeError("'" + name + "' returned " + toString(made.body()->type) + ", and was to return " +
-                                        toString(result.type),
-                                    "return what the call says");
+          return failure(runtime::ErrorKind::type,
+                         "the host function returned " + toString(made.body()->type) + ", and was to return " +
+                             toString(result.type),
+                         "return what the call says");
         if (size_t bytes = result.numBytes())
           std::memcpy(result.buffer.data(), arrayOf(made).buffer.data(), bytes);
         return {};
@@ -156,6 +166,8 @@ void set_print_stream(std::ostream &stream) {
   out.stream = &stream;
 }
 
+void set_debug_nans(bool debug) { runtime::setDebugNans(debug); }
+
 void check(const Located &condition, const std::string &message) {
   const Where &where = condition.where();
   Tensor holds = detail::tensorOf(condition);
@@ -164,22 +176,23 @@ void check(const Located &condition, const std::string &message) {
                     where, ErrorKind::type);
   static detail::ByText &checks = *new detail::ByText;
   int64_t number = checks.find(message, [](std::string message) {
-    return runtime::addHost(
-        [message](std::span<const runtime::Array> operands, runtime::Array &result) -> runtime::Status {
-          *result.data<int64_t>() = 0;
-          const runtime::Array &holds = operands[0];
-          for (int64_t i = 0; i < holds.numElements(); ++i)
-            if (!holds.data<uint8_t>()[i]) {
-              std::string place;
-              const Shape &shape = holds.shape();
-              int64_t rest = i;
-              for (int axis = shape.rank(); axis-- > 0; rest /= shape.dim(axis))
-                place = std::to_string(rest % shape.dim(axis)) + (place.empty() ? "" : ", ") + place;
-              return runtime::valueError(message +
-                                         (place.empty() ? "" : ": the condition does not hold at [" + place + "]"));
-            }
-          return {};
-        });
+    return runtime::addHost([message](std::span<const runtime::Array> operands,
+                                      runtime::Array &result) -> runtime::Status {
+      *result.data<int64_t>() = 0;
+      const runtime::Array &holds = operands[0];
+      for (int64_t i = 0; i < holds.numElements(); ++i)
+        if (!holds.data<uint8_t>()[i]) {
+          std::string place;
+          const Shape &shape = holds.shape();
+          int64_t rest = i;
+          for (int axis = shape.rank(); axis-- > 0; rest /= shape.dim(axis))
+            place = std::to_string(rest % shape.dim(axis)) + (place.empty() ? "" : ", ") + place;
+          return runtime::Failure{.kind = runtime::ErrorKind::runtime,
+                                  .op = "check",
+                                  .message = message + (place.empty() ? "" : ": it does not hold at [" + place + "]")};
+        }
+      return {};
+    });
   });
   detail::callSymbol(runtime::kHostCall, number, message, {DType::i64, Shape()}, {holds}, true, "check", where);
 }
@@ -187,7 +200,7 @@ void check(const Located &condition, const std::string &message) {
 //===- C functions ------------------------------------------------------------------------------------------------===//
 
 CFunction::CFunction(std::string symbol, CFunctionPointer function, CFunctionOptions options, Where where)
-    : symbol_(std::move(symbol)), options_(std::move(options)), where_(where) {
+    : symbol_(std::move(symbol)), options_(std::move(options)) {
   constexpr const char *kName = "c_function";
   if (!function || !options_.result)
     detail::raiseOp(kName, "'" + symbol_ + "' has no " + (function ? "rule for its result" : "function"), "give both",
@@ -198,7 +211,7 @@ CFunction::CFunction(std::string symbol, CFunctionPointer function, CFunctionOpt
     detail::raiseOp(kName, "'" + symbol_ + "' is another function already", "give each its own name", {}, where);
 }
 
-Tensor CFunction::call(const std::vector<Tensor> &arguments, const Where &where) const {
+Tensor CFunction::call(const std::vector<Tensor> &arguments, Where where) const {
   std::string expected;
   std::vector<TensorSpec> given;
   bool fits = arguments.size() == options_.arguments.size();
@@ -219,8 +232,8 @@ Tensor CFunction::call(const std::vector<Tensor> &arguments, const Where &where)
     detail::raiseOp("c_function", "'" + symbol_ + "' takes " + expected + ", not " + got, "cast or reshape them", types,
                     where, ErrorKind::type);
   }
-  return detail::callSymbol(symbol_.c_str(), 0, "the C function '" + symbol_ + "' failed", options_.result(given),
-                            arguments, false, "c_function", where);
+  return detail::callSymbol(symbol_.c_str(), 0, "'" + symbol_ + "' failed", options_.result(given), arguments, false,
+                            "c_function", where);
 }
 
 CFunction c_function(std::string symbol, CFunctionPointer function, CFunctionOptions options, Where where) {

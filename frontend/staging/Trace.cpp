@@ -322,10 +322,10 @@ std::vector<Tensor> Trace::add(llvm::function_ref<Operation *(OpBuilder &, Locat
   return recorded(build(builder_, locationOf(where), symbols_, imports_), where);
 }
 
-/// func @rule(results..., operands..., captured...) { return results }, whose derivative is
-/// func @rule_vjp(all of these, results..., cotangents...) { return call @vjp(cotangents, captured...) }, and with a jvp
-/// func @rule_jvp(all of these, results..., tangents...) { return call @jvp(tangents, captured...) }. What the rules
-/// read comes in where they are written, as a gradient may be taken in another function.
+/// func @rule(results..., operands..., captured...) { return results }, whose derivative is func @rule_vjp(all of
+/// these, results..., cotangents...) { return call @vjp(cotangents, captured...) }, and with a jvp func @rule_jvp(all
+/// of these, results..., tangents...) { return call @jvp(tangents, captured...) }. What the rules read comes in where
+/// they are written, as a gradient may be taken in another function.
 std::vector<Tensor> Trace::withRule(const TracedRule &rule, const Where &where) {
   ir::Working working;
   ir::Diagnostics diagnostics(ir::context());

@@ -24,15 +24,20 @@ struct WhileOptions {
   /// -1: no limit.
   int64_t max_steps = -1;
   bool differentiable = true; ///< false: gradients stop at the results
+  /// In a traced function, with `max_steps`: the reverse pass keeps the state before every so many turns, and computes
+  /// those turns again, once. 0: it keeps what it needs of each turn. The least memory is at the root of the turns.
+  int64_t checkpoint_every = 0;
 };
 
 struct ScanOptions {
-  bool reverse = false; ///< from the last row to the first
-  int64_t length = -1;  ///< the number of turns, needed where nothing is scanned
+  bool reverse = false;         ///< from the last row to the first
+  int64_t length = -1;          ///< the number of turns, needed where nothing is scanned
+  int64_t checkpoint_every = 0; ///< as WhileOptions::checkpoint_every, where the number of turns is known
 };
 
 struct RangeOptions {
-  bool unroll = false; ///< one copy of the body for each turn: for few turns of little work
+  bool unroll = false;          ///< one copy of the body for each turn: for few turns of little work
+  int64_t checkpoint_every = 0; ///< as ScanOptions::checkpoint_every
 };
 
 namespace detail {
@@ -181,6 +186,9 @@ S whileTraced(const char *op, C &condition, B &body, const S &state, const While
       state);
 }
 
+template <class S, class C, class B>
+S whileInParts(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where);
+
 template <class C, class B, class S>
 S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
   if constexpr (checkState<S>()) {
@@ -193,7 +201,8 @@ S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &op
     constexpr bool byTensor = std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>;
     if constexpr (byTensor)
       if (isTracing())
-        return stopped(whileTraced(op, condition, body, state, options, where));
+        return stopped(options.checkpoint_every == 0 ? whileTraced(op, condition, body, state, options, where)
+                                                     : whileInParts(op, condition, body, state, options, where));
     for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
       if constexpr (byTensor) {
         if (!truthOf(op, condition(std::as_const(state)), where))
@@ -209,8 +218,95 @@ S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &op
   }
 }
 
+template <class F, class S, class X> using TurnOf = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
 template <class F, class S, class X>
-auto scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
+TurnOf<F, S, X> scanTraced(const char *op, F &f, const S &state, const X &xs, const ScanOptions &options,
+                           const Where &where) {
+  using R = TurnOf<F, S, X>;
+  std::vector<Tensor> scanned = tensorsOf(xs);
+  X row = mapTensors(xs, [](const Tensor &x) { return rowSpec(x); });
+  lengthOf(op, scanned, options.length, where);
+  Arguments initial(where), arguments(where);
+  collect(initial, state);
+  collect(arguments, state, row);
+  auto turn = [&](const S &s, const X &x) -> R {
+    R next = f(s, x);
+    checkTurn(op, s, next.first, 0, where);
+    return next;
+  };
+  return trace<R>(
+      turn,
+      [&](Body body, Results &results) {
+        traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse}, results);
+      },
+      state, row);
+}
+
+/// Rows as parts of `every` rows: [n, ...] -> [n / every, every, ...]; and back.
+WENGERT_API Tensor inParts(const Tensor &x, int64_t every, const Where &where);
+WENGERT_API Tensor joined(const Tensor &parts, const Where &where);
+/// How many turns a part has, for a loop of `length`; an error if that is not known.
+WENGERT_API int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where);
+
+/// A scan of scans, of which each is computed again for its derivative; what is left over is a scan of its own.
+template <class F, class S, class X>
+TurnOf<F, S, X> scanInParts(const char *op, F &f, S state, const X &xs, const ScanOptions &options,
+                            const Where &where) {
+  using R = TurnOf<F, S, X>;
+  using Y = typename R::second_type;
+  int64_t length = lengthOf(op, tensorsOf(xs), options.length, where);
+  int64_t every = checkEvery(op, options.checkpoint_every, length, where), whole = length / every * every;
+  auto turns = [&](const S &s, const X &x) { return scanTraced(op, f, s, x, {options.reverse, every}, where); };
+  auto part = wg::function(op, turns, {.recompute = true}, where);
+  auto some = [&](const X &x, int64_t begin, int64_t end) {
+    return mapTensors(x, [&](const Tensor &t) { return rowsOf(t, begin, end, 1, where); });
+  };
+  auto rest = [&](const S &s) {
+    return scanTraced(op, f, s, some(xs, whole, length), {options.reverse, length - whole}, where);
+  };
+  auto step = [&](const S &s, const X &x) -> R { return part(s, x); };
+  auto parts = [&](const S &s) {
+    X rows = mapTensors(some(xs, 0, whole), [&](const Tensor &t) { return inParts(t, every, where); });
+    R all = scanTraced(op, step, s, rows, {options.reverse, whole / every}, where);
+    return R(std::move(all.first),
+             mapTensors(std::move(all.second), [&](const Tensor &t) { return joined(t, where); }));
+  };
+  if (whole == length)
+    return parts(state);
+  R first = options.reverse ? rest(state) : parts(state);
+  R last = options.reverse ? parts(first.first) : rest(first.first);
+  std::vector<Tensor> above = tensorsOf(options.reverse ? last.second : first.second),
+                      below = tensorsOf(options.reverse ? first.second : last.second);
+  size_t leaf = 0;
+  Y ys = mapTensors(last.second, [&](const Tensor &) {
+    size_t i = leaf++;
+    return concat({above[i], below[i]}, 0, where);
+  });
+  return R(std::move(last.first), std::move(ys));
+}
+
+/// The same of a loop with a condition, which asks before each part.
+template <class S, class C, class B>
+S whileInParts(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
+  int64_t most = options.max_steps, every = checkEvery(op, options.checkpoint_every, most, where);
+  using Counted = std::pair<S, Tensor>; // with the number of turns that there were
+  bool counts = most % every != 0;
+  auto more = [&](const Counted &s) -> Tensor {
+    Tensor asked = condition(s.first);
+    return counts ? logical_and(Located(asked, where), s.second < most) : asked;
+  };
+  auto turn = [&](const Counted &s) { return Counted(body(s.first), counts ? s.second + 1 : s.second); };
+  WhileOptions inner{.max_steps = every};
+  auto turns = [&](const Counted &s) { return whileTraced(op, more, turn, s, inner, where); };
+  auto part = wg::function(op, turns, {.recompute = true}, where);
+  auto again = [&](const Counted &s) -> Counted { return part(s); };
+  return whileTraced(op, more, again, Counted(state, Tensor(int64_t(0))), {.max_steps = (most + every - 1) / every},
+                     where)
+      .first;
+}
+
+template <class F, class S, class X>
+TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
   using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
   static_assert(
       std::is_same_v<R, std::pair<S, typename R::second_type>>,
@@ -218,25 +314,10 @@ auto scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &optio
   using Y = typename R::second_type;
   if constexpr (checkState<S>() && checkState<X>() && checkState<Y>()) {
     std::vector<Tensor> scanned = tensorsOf(xs);
-    if (isTracing()) {
-      X row = mapTensors(xs, [](const Tensor &x) { return rowSpec(x); });
-      lengthOf(op, scanned, options.length, where);
-      Arguments initial(where), arguments(where);
-      collect(initial, state);
-      collect(arguments, state, row);
-      auto turn = [&](const S &s, const X &x) -> R {
-        R next = f(s, x);
-        checkTurn(op, s, next.first, 0, where);
-        return next;
-      };
-      return trace<R>(
-          turn,
-          [&](Body body, Results &results) {
-            traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse},
-                      results);
-          },
-          state, row);
-    }
+    if (isTracing() && options.checkpoint_every != 0)
+      return scanInParts(op, f, std::move(state), xs, options, where);
+    if (isTracing())
+      return scanTraced(op, f, state, xs, options, where);
     int64_t length = lengthOf(op, scanned, options.length, where);
     std::vector<std::vector<Tensor>> rows;
     std::optional<Y> last;
@@ -403,7 +484,8 @@ S for_range(int64_t begin, int64_t end, B body, S state, const RangeOptions &opt
       return std::pair(std::pair<S, Tensor>(std::move(next), s.second + 1), std::monostate());
     };
     return detail::scanAs("for_range", turn, std::pair<S, Tensor>(std::move(state), Tensor(begin)), std::monostate(),
-                          {.length = end > begin ? end - begin : 0}, where)
+                          {.length = end > begin ? end - begin : 0, .checkpoint_every = options.checkpoint_every},
+                          where)
         .first.first;
   }
 }

@@ -185,8 +185,9 @@ WENGERT_API Tensor passedThrough(const Tensor &y, const Tensor &x, const Where &
 /// are no arguments wants a vjp that takes them, `vjp(ct, ..., variables)`, and returns a std::pair of the gradients of
 /// the arguments and a std::vector of the variables'. A derivative of the gradient goes through the ops of `vjp` and of
 /// the residuals. Eagerly all of it is ordinary C++, run each time; in a traced function f and its rules are traced
-/// where f is called. Forward mode uses `jvp(tangents of args..., args...)` (or residuals), which returns the tangent of
-/// the result, or else the transpose of `vjp`, which is linear in the cotangent. As tf.custom_gradient, jax.custom_vjp.
+/// where f is called. Forward mode uses `jvp(tangents of args..., args...)` (or residuals), which returns the tangent
+/// of the result, or else the transpose of `vjp`, which is linear in the cotangent. As tf.custom_gradient,
+/// jax.custom_vjp.
 ///
 ///     auto log1pexp = wg::custom_gradient(
 ///         [](const Tensor &x) { Tensor e = exp(x); return wg::WithResiduals{log(1 + e), e}; },
@@ -196,7 +197,8 @@ auto custom_gradient(F f, V vjp, J jvp = {}, Where where = Where::current()) {
   return detail::CustomGradient<F, V, J>(std::move(f), std::move(vjp), std::move(jvp), where);
 }
 
-/// x, through which no derivative may pass: one that would is an error with this message. As tf.raw_ops.PreventGradient.
+/// x, through which no derivative may pass: one that would is an error with this message. As
+/// tf.raw_ops.PreventGradient.
 WENGERT_API Tensor prevent_gradient(const Located &x, const std::string &message);
 
 /// f(x), whose gradient by x is that of the identity; what f reads beside x gets none. f returns what has the dtype and

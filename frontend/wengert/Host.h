@@ -65,15 +65,15 @@ private:
 
 /// `call` gets the values of tensors, eagerly, and returns a tensor of the dtype and shape that the caller names. It is
 /// kept as long as the process runs: make it once. It may be called on any thread that runs the program, and must not
-/// call the function that is running. What it throws is the error of the call. No gradient passes: custom_gradient gives
-/// it one. As tf.py_function, jax.io_callback; with `ordered` false jax.pure_callback.
+/// call the function that is running. What it throws is the error of the call. No gradient passes: custom_gradient
+/// gives it one. As tf.py_function, jax.io_callback; with `ordered` false jax.pure_callback.
 inline HostFunction host_function(std::string name, detail::HostCall call, HostOptions options = {}) {
   return HostFunction(std::move(name), std::move(call), options);
 }
 
 /// A C function as compiled code calls it. `pointers`: of the operands, then of the result, whose elements it writes.
-/// `numbers`: numbers[1] operands; from numbers[2] on, for each operand and then for the result, its dtype, its rank and
-/// its sizes. `scratch` is null. It returns 0, or any other number for an error. Threads may call it at once.
+/// `numbers`: numbers[1] operands; from numbers[2] on, for each operand and then for the result, its dtype, its rank
+/// and its sizes. `scratch` is null. It returns 0, or any other number for an error. Threads may call it at once.
 using CFunctionPointer = int32_t (*)(void *const *pointers, const int64_t *numbers, void *scratch);
 
 struct CFunctionOptions {
@@ -86,13 +86,17 @@ struct CFunctionOptions {
 class WENGERT_API CFunction {
 public:
   CFunction(std::string symbol, CFunctionPointer function, CFunctionOptions options, Where where);
-  template <class... A> Tensor operator()(const A &...arguments) const { return call({Tensor(arguments)...}, where_); }
-  Tensor call(const std::vector<Tensor> &arguments, const Where &where) const;
+  Tensor operator()(const Located &x) const { return call({x.tensor()}, x.where()); }
+  Tensor operator()(const Located &x, const Tensor &y) const { return call({x.tensor(), y}, x.where()); }
+  Tensor operator()(const Located &x, const Tensor &y, const Tensor &z) const {
+    return call({x.tensor(), y, z}, x.where());
+  }
+  /// Any number of them.
+  Tensor call(const std::vector<Tensor> &arguments, Where where = Where::current()) const;
 
 private:
   std::string symbol_;
   CFunctionOptions options_;
-  Where where_;
 };
 
 /// `function` under its C name, called by eager and compiled code alike; an object file that is compiled ahead of time

@@ -11,6 +11,7 @@
 #include <wengert/Function.h>
 #include <wengert/GradientTape.h>
 #include <wengert/Host.h>
+#include <wengert/Implicit.h>
 #include <wengert/Index.h>
 #include <wengert/Jacobian.h>
 #include <wengert/Numpy.h>

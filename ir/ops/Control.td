@@ -65,9 +65,9 @@ def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave",
 }
 
 def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
-                              [WG_NotDifferentiable<"is a call of C++ code, which custom_gradient gives a derivative">, DeclareOpInterfaceMethods<WG_External, ["statuses"]>]> {
+                              [WG_NotDifferentiable<"is a call of C++ code, which custom_gradient gives a derivative">, DeclareOpInterfaceMethods<WG_External, ["statuses"]>, WG_OwnLanes]> {
   let description = [{
-    Calls a routine that the process has added under `symbol`: a C function, or `wg_host_call`, which calls the function with number `id` (0: the identity).
+    Calls a routine that the process has added under `symbol`: a C function, or `wg_host_call`, which calls the function with number `id` (0: how many elements there are).
     Where that fails, the error is `message`. `ordered`: it does something beside computing y; its first operand is then the order of what does (i64[]), which
     the routine does not see, and which `barrier` hands on. In lanes it is called for one after the other. Shapes: xs any[...] -> y dtype[shape].
   }];
@@ -75,7 +75,7 @@ def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$xs attr-dict `:` functional-type($xs, results)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = [2, 3]; dtype = f64"];
+  let samples = ["f64[2,3] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = []; dtype = f64"];
 }
 
 def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, ReturnLike, ParentOneOf<["KernelOp"]>]> {

@@ -144,7 +144,7 @@ def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDi
   let samples = ["| shape = [2, 3]; axis = 1; dtype = f32", "| shape = [4]; axis = 0; dtype = i64"];
 }
 
-def WG_BarrierOp : WG_InferredOp<"barrier", "y = x, once the others are there", [WG_IsLinear]> {
+def WG_BarrierOp : WG_InferredOp<"barrier", "y = x, once the others are there", [WG_IsLinear, WG_OwnLanes]> {
   let description = [{
     What is computed from y is computed after `others`, and is never taken for what is computed from x: what is done again for want of memory is done late.
     Nothing is copied. Shapes: x any[...], others any[...] -> y any[...].
@@ -153,7 +153,7 @@ def WG_BarrierOp : WG_InferredOp<"barrier", "y = x, once the others are there", 
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$x (`after` $others^)? attr-dict `:` functional-type(operands, results)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-2, 2]; f64[2] in [-1, 1]"];
+  let samples = ["f64[2,3] in [-2, 2]; i64[2] in [-1, 1]"];
 }
 
 #endif // WG_OPS_SHAPE_TD

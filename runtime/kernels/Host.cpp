@@ -4,6 +4,9 @@
 
 namespace wg::runtime {
 
+/// What errors call one that says no other name.
+static constexpr char kCFunction[] = "c_function";
+
 static Status hostRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   HostAttrs host{attrs};
   if (Status status = checkSizes(host.shape()); !status.ok())
@@ -17,9 +20,9 @@ static Status hostRule(TypeSpan operands, const Attrs &attrs, TypeList &results)
   return {};
 }
 
-static Ints numbersOf(TypeSpan operands, const Attrs &attrs) {
+static RoutineNumbers numbersOf(TypeSpan operands, const Attrs &attrs) {
   HostAttrs host{attrs};
-  Ints numbers{host.id(), static_cast<int64_t>(operands.size())};
+  RoutineNumbers numbers{host.id(), static_cast<int64_t>(operands.size())};
   auto add = [&](DType dtype, const Shape &shape) {
     numbers.push_back(static_cast<int64_t>(dtype));
     numbers.push_back(shape.rank());
@@ -36,7 +39,8 @@ static ExternalCall hostCall(TypeSpan operands, const Attrs &attrs) {
   HostAttrs host{attrs};
   return {.symbol = foreignName(host.symbol()),
           .numbers = numbersOf(operands.subspan(host.ordered()), attrs),
-          .hidden = host.ordered()};
+          .hidden = host.ordered(),
+          .name = kCFunction};
 }
 
 static Status hostKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
@@ -51,11 +55,15 @@ static Status hostKernel(std::span<const Array> operands, const Attrs &attrs, st
   wg_routine routine = findForeign(host.symbol());
   if (!routine)
     return valueError("this process has no function '" + host.symbol() + "'");
-  Ints numbers = numbersOf(types, attrs);
+  RoutineNumbers numbers = numbersOf(types, attrs);
   if (routine(pointers.data(), numbers.data(), nullptr) == 0)
     return {};
   Status status = takeHostFailure();
-  return status.ok() ? valueError(host.message()) : std::move(status);
+  if (!status.ok())
+    return status;
+  Failure failure = valueError(host.message());
+  failure.op = kCFunction;
+  return failure;
 }
 
 std::span<const KernelRow> hostKernels() {

@@ -70,7 +70,7 @@ static ExternalCall triangularSolveCall(TypeSpan operands, const Attrs &attrs) {
                        : b.dtype == DType::f32 ? "wg_triangular_solve_f32"
                                                : nullptr;
   // Two vectors of the widest level for each row; none without elements, where n may be anything.
-  return {symbol, Ints{batch, n, k, solve.lower(), solve.transpose(), solve.unit_diagonal()},
+  return {symbol, RoutineNumbers{batch, n, k, solve.lower(), solve.transpose(), solve.unit_diagonal()},
           batch == 0 || k == 0 ? 0 : 128 * n};
 }
 

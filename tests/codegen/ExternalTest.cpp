@@ -33,7 +33,9 @@ struct Model : ir::External::ExternalModel<Model, ir::FirstOccurrenceOp> {
     int64_t n = cast<RankedTensorType>(op->getResult(0).getType()).getNumElements();
     return {"wg_test_add", {n}, 8 * n};
   }
-  ArrayRef<const char *> statuses(Operation *) const { return kStatuses; }
+  SmallVector<StringRef> statuses(Operation *) const {
+    return SmallVector<StringRef>(std::begin(kStatuses), std::end(kStatuses));
+  }
   int64_t overwritten(Operation *) const { return 0; }
 };
 

@@ -513,7 +513,7 @@ TEST(Hooks, MistakesNameTheRuleAndTheLine) {
   EXPECT_NE(traced([&](const Tensor &ct) {
               v.assign_add(1.0);
               return ct;
-            }).find("in a traced function a hook cannot"),
+            }).find("in a traced function it cannot"),
             std::string::npos);
   EXPECT_NE(errorOf([] {
               with_gradient_hook(Tensor{1, 2}, [](const Tensor &ct) { return ct; });
