@@ -315,9 +315,16 @@ LogicalResult Forward::stepByRule(ir::CallOp call, func::FuncOp callee, ArrayRef
   FailureOr<Gradients> transposed = reverse(b_, loc, targets, seeds, standIns, options);
   if (failed(transposed))
     return failure();
-  for (auto [result, tangent] : llvm::zip_equal(floats, transposed->values))
-    if (tangent)
+  for (auto [result, tangent, reason] : llvm::zip_equal(floats, transposed->values, transposed->reasons)) {
+    if (tangent) {
       add(result, tangent);
+    } else if (StringRef(reason).starts_with("blocked")) {
+      InFlightDiagnostic diagnostic =
+          emitError(call.getLoc()) << callee.getSymName() << ": forward mode transposes the vjp, which is " << reason;
+      diagnostic.attachNote() << "try: give it a jvp";
+      return diagnostic;
+    }
+  }
   return success();
 }
 

@@ -32,6 +32,16 @@ inline std::vector<float> uniform(uint64_t seed, size_t count, double lo = 0, do
   return values;
 }
 
+/// The same in f64.
+inline std::vector<double> uniformDouble(uint64_t seed, size_t count, double lo = 0, double hi = 1) {
+  std::vector<double> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    volatile double product = (hi - lo) * unit(seed, i);
+    values[i] = lo + product;
+  }
+  return values;
+}
+
 inline std::vector<int32_t> labels(uint64_t seed, size_t count, int classes) {
   std::vector<int32_t> values(count);
   for (size_t i = 0; i < count; ++i)

@@ -153,6 +153,81 @@ Case logisticStep(double lr) {
   return c;
 }
 
+/// The character model: a scan over 50 steps.
+Case characterStep(double lr) {
+  Case c;
+  constexpr int64_t kBatch = 32, kTime = 50, kLetters = 65, kHidden = 128;
+  c.inputs = {Tensor::from(bench::labels(1, kBatch * (kTime + 1), kLetters), {kBatch, kTime + 1})};
+  Variable embedding(tensor(bench::uniform(10, kLetters * kHidden, -0.1, 0.1), {kLetters, kHidden}), "embedding");
+  Variable weight(tensor(bench::weight(11, 2 * kHidden, 4 * kHidden), {2 * kHidden, 4 * kHidden}), "lstm_w");
+  Variable bias(zeros({4 * kHidden}), "lstm_b");
+  Variable head(tensor(bench::weight(13, kHidden, kLetters), {kHidden, kLetters}), "head_w");
+  Variable offset(zeros({kLetters}), "head_b");
+  std::vector<Variable> parameters{embedding, weight, bias, head, offset};
+  auto adam = std::make_shared<optim::Adam>(lr);
+  c.optimizer = adam;
+  c.eager = [=](const std::vector<Tensor> &in) {
+    using State = std::pair<Tensor, Tensor>;
+    GradientTape tape;
+    Tensor tokens = transpose(in[0]);
+    auto cell = [&](const State &state, const Tensor &x) {
+      std::vector<Tensor> gate = split(matmul(concat({x, state.first}, 1), weight) + bias, 4, 1);
+      Tensor next = sigmoid(gate[1]) * state.second + sigmoid(gate[0]) * tanh(gate[2]);
+      Tensor h = sigmoid(gate[3]) * tanh(next);
+      return std::pair(State(h, next), h);
+    };
+    Tensor zero = zeros({kBatch, kHidden});
+    Tensor hs = scan(cell, State(zero, zero), gather(embedding, slice(tokens, {0, 0}, {kTime, kBatch}))).second;
+    Tensor logits = matmul(reshape(hs, {kTime * kBatch, kHidden}), head) + offset;
+    Tensor loss = nn::cross_entropy(logits, reshape(slice(tokens, {1, 0}, {kTime + 1, kBatch}), {kTime * kBatch}));
+    adam->apply(tape.gradient(loss, parameters), parameters);
+    return loss;
+  };
+  return c;
+}
+
+/// ADBench's diagonal LSTM, 1,024 symbols, as a scan; in f64.
+Case diagonalLstm() {
+  Case c;
+  constexpr int64_t kLayers = 2, kWidth = 14, kSymbols = 1024;
+  std::vector<double> symbols = bench::uniformDouble(1, kSymbols * kWidth, 0, 2);
+  for (double &x : symbols)
+    x = std::floor(x);
+  c.inputs = {Tensor::from(bench::uniformDouble(10, kLayers * 8 * kWidth, -1, 1), {kLayers, 8, kWidth}),
+              Tensor::from(bench::uniformDouble(11, 3 * kWidth, -1, 1), {3, kWidth}),
+              Tensor::from(symbols, {kSymbols, kWidth}),
+              Tensor::from(bench::uniformDouble(2, kLayers * 2 * kWidth, -1, 1), {kLayers, 2, kWidth})};
+  c.eager = [](const std::vector<Tensor> &in) {
+    const Tensor &main = in[0], &extra = in[1], &x = in[2], &start = in[3];
+    GradientTape tape;
+    tape.watch(main, extra);
+    using State = std::vector<std::pair<Tensor, Tensor>>;
+    auto step = [&](const State &state, Tensor z) {
+      State next;
+      for (size_t layer = 0; layer < state.size(); ++layer) {
+        auto l = static_cast<int64_t>(layer);
+        auto w = [&](int64_t i) { return main[l][i]; };
+        auto &[h, before] = state[layer];
+        Tensor after = before * sigmoid(z * w(0) + w(4)) + sigmoid(h * w(1) + w(5)) * tanh(h * w(3) + w(7));
+        z = sigmoid(z * w(2) + w(6)) * tanh(after);
+        next.emplace_back(z, after);
+      }
+      return std::pair(next, z);
+    };
+    State state;
+    for (int64_t layer = 0; layer < kLayers; ++layer)
+      state.emplace_back(start[layer][0], start[layer][1]);
+    Tensor hs = scan(step, state, slice(x, {0, 0}, {kSymbols - 1, kWidth}) * extra[0]).second;
+    Tensor y = hs * extra[1] + extra[2];
+    Tensor lse = log(reduce_sum(exp(y), {1}, true) + 2.0);
+    Tensor gold = slice(x, {1, 0}, {kSymbols, kWidth});
+    Tensor loss = -reduce_sum(gold * (y - lse)) / static_cast<double>((kSymbols - 1) * kWidth);
+    auto [dMain, dExtra] = tape.gradient(loss, std::tuple(main, extra));
+    return cast(concat({reshape(dMain.value(), {-1}), reshape(dExtra.value(), {-1})}), f32);
+  };
+  return c;
+}
+
 struct StepInfo {
   const char *name;
   double lr;                        ///< of the check; 0: a gradient
@@ -167,8 +242,10 @@ const std::vector<StepInfo> &steps() {
       {"f", 0, [](double) { return chainGradient(4194304); }},
       {"f_small", 0, [](double) { return chainGradient(4096); }},
       {"g", 0, [](double) { return squareGradient(); }},
+      {"i", 0, [](double) { return diagonalLstm(); }},
       {"k", 0.001, adamStep},
       {"l", 0.1, logisticStep},
+      {"m", 0.001, characterStep},
   };
   return all;
 }
@@ -275,7 +352,7 @@ int main(int argc, char **argv) {
     } else if (std::any_of(steps().begin(), steps().end(), [&](const StepInfo &step) { return step.name == word; }))
       chosen.push_back(word);
     else {
-      std::cerr << "usage: steps [a|b|c|f|f_small|g|k|l ...] [--budget SECONDS] [--runs N] [--threads N] [--python "
+      std::cerr << "usage: steps [a|b|c|f|f_small|g|i|k|l|m ...] [--budget SECONDS] [--runs N] [--threads N] [--python "
                    "PATH] [--no-eager]\n";
       return 2;
     }

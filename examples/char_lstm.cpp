@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
         x.push_back(numbers[place]), y.push_back(numbers[place + 1]);
       }
     at += kTime;
-    sum += step(wg::reshape(Tensor(x), {kTime, kBatch}), wg::reshape(Tensor(y), {kTime, kBatch})).item<float>();
+    sum += step(Tensor::from(x, {kTime, kBatch}), Tensor::from(y, {kTime, kBatch})).item<float>();
     if (i % 100 == 0)
       std::cout << "step " << i << ": loss " << std::exchange(sum, 0) / 100 << "\n";
   }

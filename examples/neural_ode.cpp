@@ -26,7 +26,7 @@ int main() {
     return wg::function("train", [=, &w1, &w2](const Tensor &x) {
       wg::GradientTape tape;
       Tensor end = wg::for_range(0, kSteps, [&](const Tensor &, const Tensor &x) { return step(x); }, x);
-      Tensor loss = wg::reduce_mean(wg::square(end - turned));
+      Tensor loss = wg::mean(wg::square(end - turned));
       std::vector<wg::Variable> variables{w1, w2};
       adam->apply(tape.gradient(loss, variables), variables);
       return loss;

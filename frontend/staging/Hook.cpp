@@ -56,6 +56,8 @@ std::vector<Tensor> GradientRule::push(const std::vector<Tensor> &tangents, std:
   for (size_t i = 0; i < moved.size(); ++i)
     if (transposed[i].has_value())
       moved[i] = transposed[i].value();
+    else if (transposed[i].reason().starts_with("blocked"))
+      raiseOp(name, "forward mode transposes the vjp, which is " + transposed[i].reason(), "give it a jvp", {}, where);
   return checked(name, "tangents", std::move(moved), results, where);
 }
 

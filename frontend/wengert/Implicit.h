@@ -57,8 +57,8 @@ WENGERT_API Tensor gmres(const LinearMap &a, const Tensor &b, const SolverOption
                          Where where = Where::current());
 
 /// x with a(x) = b, found by `solve(a, b)`, where a, the map, is linear. Derivatives by b and by all that it reads, to
-/// third order, go by two more solutions for each, with the transposed map in reverse mode: by `transpose_solve`, or by
-/// `solve`. As jax.lax.custom_linear_solve.
+/// second order, go by two more solutions for each, with the transposed map in reverse mode: by `transpose_solve`, or
+/// by `solve`. As jax.lax.custom_linear_solve.
 ///
 ///     Tensor x = custom_linear_solve([&](const Tensor &v) { return matmul(m, v); }, b,
 ///                                    [](const LinearMap &a, const Tensor &b) { return gmres(a, b); });
@@ -74,7 +74,7 @@ Tensor custom_linear_solve(A map, const Tensor &b, const LinearSolver &solve, co
 }
 
 /// x with f(x) = 0, found by `solve(f, initial)`; f, the equation, returns what has the dtype and shape of x.
-/// Derivatives by all that f reads, to third order, by the implicit function theorem: two linear solutions at x for
+/// Derivatives by all that f reads, to second order, by the implicit function theorem: two linear solutions at x for
 /// each, by `tangent_solve`; default: a division where x is a scalar, else gmres. The steps of `solve` are not
 /// differentiated, and may be any. As jax.lax.custom_root.
 ///

@@ -8,6 +8,8 @@
 using namespace wg;
 using wg::tests::expectNear;
 using wg::tests::matrix;
+using wg::tests::messageOf;
+using wg::tests::says;
 
 namespace {
 
@@ -148,4 +150,78 @@ TEST(CheckpointTest, InALoop) {
   expectNear(again, plainly, 1e-10);
   EXPECT_GE(all, kTurns * kInner * kWidth * 8);
   EXPECT_LE(less, (kTurns + 4 * kInner) * kWidth * 8);
+}
+
+// Values, gradients and rows are those of the plain loop, in both directions, with turns left over.
+TEST(CheckpointTest, EverySoManyTurns) {
+  Tensor xs = matrix(7, 3), h0 = matrix(1, 3)[0];
+  Variable w(0.5, "w");
+  auto step = [&](const Tensor &h, const Tensor &x) {
+    Tensor next = sin(h * w + x);
+    return std::pair(next, next * x);
+  };
+  auto scanned = [&](bool reverse, int64_t every) {
+    return [&, reverse, every](const Tensor &h0, const Tensor &xs) {
+      GradientTape tape;
+      tape.watch(h0, xs);
+      auto [h, ys] = scan(step, h0, xs, {.reverse = reverse, .checkpoint_every = every});
+      auto [dh, dx, dw] = tape.gradient(reduce_sum(h) + reduce_sum(ys * ys), std::tuple(h0, xs, w));
+      return std::vector<Tensor>{h, ys, dh.value(), dx.value(), dw.value()};
+    };
+  };
+  auto whiles = [&](int64_t every) {
+    return [&, every](const Tensor &x, const Tensor &) {
+      GradientTape tape;
+      tape.watch(x);
+      Tensor y =
+          while_loop([](const Tensor &s) { return reduce_sum(s) < 50.0; }, [&](const Tensor &s) { return s * 1.3 + w; },
+                     x, {.max_steps = 10, .checkpoint_every = every});
+      auto [dx, dw] = tape.gradient(reduce_sum(y), std::tuple(x, w));
+      return std::vector<Tensor>{y, dx.value(), dw.value()};
+    };
+  };
+  auto compare = [&](auto plain, auto again) {
+    std::vector<Tensor> wanted = plain(h0, xs);
+    for (bool interpret : {true, false}) {
+      std::vector<Tensor> found = wg::function("f", again, {.interpret = interpret})(h0, xs);
+      for (size_t i = 0; i < wanted.size(); ++i)
+        expectNear(found[i], wanted[i]);
+    }
+  };
+  for (int64_t every : {1, 2, 3, 7, 9}) {
+    SCOPED_TRACE(every);
+    for (bool reverse : {false, true})
+      compare(scanned(reverse, 0), scanned(reverse, every));
+    compare(whiles(0), whiles(every));
+  }
+  auto open = wg::function("open", scanned(false, 2));
+  EXPECT_TRUE(says(messageOf([&] { open.trace(TensorSpec{f64, {3}}, TensorSpec{f64, {dynamic, 3}}); }),
+                   "checkpoint_every wants a number of turns that is known"));
+}
+
+// n / k states and k turns inside, each of `kept` values, instead of n turns.
+TEST(CheckpointTest, TheMemoryOfEverySoManyTurns) {
+  constexpr int64_t kTurns = 1000, kWidth = 64, kBytes = kWidth * 8;
+  Tensor x = matrix(1, kWidth)[0] * 0.01;
+  Variable w(0.9, "w");
+  auto bytesOf = [&](int64_t every, Tensor &result) {
+    auto step = wg::function("step", [&](const Tensor &x) {
+      GradientTape tape;
+      Tensor y = for_range(0, kTurns, [&](const Tensor &, const Tensor &s) { return sin(s * w) + s * 0.1; }, x,
+                           {.checkpoint_every = every});
+      return tape.gradient(reduce_sum(y), w).value();
+    });
+    result = step(x);
+    return step.trace(x).workspace_bytes();
+  };
+  Tensor plainly, again;
+  int64_t all = bytesOf(0, plainly);
+  EXPECT_GE(all, kTurns * kBytes);
+  for (int64_t every : {10, 32, 100}) {
+    SCOPED_TRACE(every);
+    int64_t less = bytesOf(every, again);
+    expectNear(again, plainly, 1e-10);
+    double perTurn = static_cast<double>(all) / (kTurns * kBytes); // values that a turn keeps
+    EXPECT_LE(static_cast<double>(less), (kTurns / every + perTurn * every + 24) * kBytes * 1.05);
+  }
 }
