@@ -577,43 +577,4 @@ FailureOr<BatchedFunction> batchedFunction(func::FuncOp function, ArrayRef<unsig
   return batches.of(function, arguments);
 }
 
-/// x[begin:end].
-static Value rowsOf(OpBuilder &b, Location loc, Value x, int64_t begin, int64_t end) {
-  auto rank = static_cast<size_t>(cast<RankedTensorType>(x.getType()).getRank());
-  SmallVector<OpFoldResult> starts(rank, b.getIndexAttr(0)), limits;
-  for (size_t axis = 0; axis < rank; ++axis)
-    limits.push_back(ir::sizeOf(b, loc, x, static_cast<int64_t>(axis)));
-  starts[0] = b.getIndexAttr(begin);
-  limits[0] = b.getIndexAttr(end);
-  return ir::slice(b, loc, x, starts, limits, SmallVector<int64_t>(rank, 1));
-}
-
-FailureOr<Batched> callInLanes(OpBuilder &b, Location loc, func::FuncOp function, ValueRange operands,
-                               ArrayRef<unsigned> places, int64_t count, int64_t chunk, const BatchOptions &options) {
-  SmallVector<SmallVector<Value>> parts(function.getNumResults());
-  Batched all;
-  // Once, where there are no lanes too, for the results' types.
-  for (int64_t begin = 0; begin == 0 || begin < count; begin += chunk) {
-    int64_t size = chunk == count ? count : std::min(chunk, count - begin);
-    SmallVector<Value> given(operands);
-    if (chunk != count)
-      for (unsigned place : places)
-        given[place] = rowsOf(b, loc, given[place], begin, begin + size);
-    FailureOr<BatchedFunction> made = batchedFunction(function, places, size, options);
-    if (failed(made))
-      return failure();
-    func::FuncOp called = made->function;
-    auto call =
-        ir::CallOp::create(b, loc, called.getResultTypes(), FlatSymbolRefAttr::get(called.getSymNameAttr()), given);
-    all.batched = made->results;
-    for (auto [part, result] : llvm::zip_equal(parts, call.getResults()))
-      part.push_back(result);
-    if (chunk == count)
-      break;
-  }
-  for (auto [part, isBatched] : llvm::zip_equal(parts, all.batched))
-    all.values.push_back(part.size() == 1 || !isBatched ? part.front() : Value(ir::ConcatOp::create(b, loc, part, 0)));
-  return all;
-}
-
 } // namespace wg::autodiff

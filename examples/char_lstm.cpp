@@ -1,5 +1,5 @@
-// A character model: an LSTM over a text by scan, one compiled step with its gradient and Adam. With --data DIR it reads
-// DIR/input.txt (tinyshakespeare) and trains on it.
+// A character model: an LSTM over a text by scan, one compiled step with its gradient and Adam. With --data DIR it
+// reads DIR/input.txt (tinyshakespeare) and trains on it.
 #include <wengert/wengert.h>
 
 #include <fstream>

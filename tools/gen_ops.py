@@ -147,7 +147,7 @@ class Op:
         attrs = ", ".join(a for a, _ in self.attrs) or "-"
         emitted = next((how for interface, how in EMITTED.items() if interface in self.interfaces), "-")
         emitted = {"contract": "a contraction", "reshape": "a view", "constant": "a literal", "call": "inlined", "cond": "a branch", "loop": "a loop", "dim": "a size", "size": "a size",
-                   "kernel": "its own loops"}.get(self.name, emitted)
+                   "kernel": "its own loops", "barrier": "nothing"}.get(self.name, emitted)
         return (f"| `{self.name}` | {self.summary.replace('|', chr(92) + '|')} | {attrs} | {self.record['dtypes']} | {derivative} | {reverse} | {forward} | "
                 f"{self.batched} | {emitted} |")
 

@@ -35,7 +35,7 @@ public:
     else if (*rowShape_ != row.shape())
       return valueError("a turn stacks " + toString(row.type) + " where the first stacked " +
                             toString(TensorType{dtype_, *rowShape_}),
-                        "stack values of one shape");
+                        "stack values of one shape; a loop inside whose derivative keeps each turn needs max_steps");
     if (length_ < 0)
       rows_.push_back(row);
     else
