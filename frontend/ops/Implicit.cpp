@@ -10,10 +10,11 @@ int64_t detail::mostIterations(const char *op, const SolverOptions &options, con
   if (!runtime::isFloat(type.dtype))
     raiseOp(op, "b is " + toString(type) + ", and a solution is a float", "cast it: cast(b, f32)", {type}, where,
             ErrorKind::type);
-  if (options.max_iterations < -1 || options.restart < 1 || !(options.tolerance >= 0))
+  if (options.max_iterations < -1 || options.restart < 1 || !(options.tolerance >= 0 || options.tolerance == -1))
     raiseOp(op,
             "max_iterations is " + std::to_string(options.max_iterations) + ", restart " +
-                std::to_string(options.restart) + ", tolerance " + std::to_string(options.tolerance),
+                std::to_string(options.restart) + ", tolerance " +
+                runtime::toString(runtime::Array::scalar(options.tolerance)),
             "give -1 or more, 1 or more, and 0 or more", {}, where);
   if (options.max_iterations >= 0)
     return options.max_iterations;
@@ -22,11 +23,41 @@ int64_t detail::mostIterations(const char *op, const SolverOptions &options, con
   return 10 * type.shape.numElements();
 }
 
-Tensor detail::newtonStep(const Tensor &x, const Tensor &r, const LinearMap &derivative, const LinearMap &transposed,
-                          const LinearSolver &solve, const LinearSolver &transpose) {
-  return x + custom_gradient([](const Tensor &r) { return stop_gradient(r) * 0.0; },
-                             [=](const Tensor &ct, const Tensor &) { return -transpose(transposed, ct); },
-                             [=](const Tensor &moved, const Tensor &) { return -solve(derivative, moved); })(r);
+void detail::checkLike(const char *op, const char *what, const Tensor &made, const Tensor &x, const Where &where) {
+  const TensorType &type = made.body(where)->type, &wanted = x.body(where)->type;
+  if (type.dtype != wanted.dtype || !sameSizes(type.shape, wanted.shape))
+    raiseOp(op, std::string(what) + " is " + toString(type) + ", for an unknown that is " + toString(wanted),
+            "return what has the unknown's dtype and shape", {type, wanted}, where, ErrorKind::type);
+}
+
+void detail::checkUnknown(const char *op, const Tensor &x, bool sizes, const Where &where) {
+  const TensorType &type = x.body(where)->type;
+  if (!runtime::isFloat(type.dtype))
+    raiseOp(op, "the unknown is " + toString(type) + ", and a solution is a float", "cast it: cast(x, f64)", {type},
+            where, ErrorKind::type);
+  if (sizes && type.shape.rank() > 0 && !type.shape.isStatic())
+    raiseOp(op, "the unknown is " + toString(type) + ", and gmres, by which its derivatives go, wants known sizes",
+            "give a tangent_solve, or trace with the sizes", {type}, where);
+}
+
+/// The solution of a(x) = b with so many right derivatives by b and by what the map reads.
+static Tensor solved(const LinearMap &a, const LinearMap &transposed, const LinearSolver &solve,
+                     const LinearSolver &transposeSolve, const Tensor &b, int orders, const Where &where) {
+  Tensor x = stop_gradient(solve(a, stop_gradient(b)));
+  detail::checkLike("custom_root", "the linear solution", x, b, where);
+  for (int step = 0; step < orders; ++step)
+    x = detail::newtonStep(x, a(x) - b, {a, transposed, solve, transposeSolve}, 0, where);
+  return x;
+}
+
+Tensor detail::newtonStep(const Tensor &x, const Tensor &r, const LinearSystem &s, int orders, const Where &where) {
+  auto backward = [=](const Tensor &ct, const Tensor &) {
+    return -solved(s.transposed, s.map, s.transposeSolve, s.solve, ct, orders, where);
+  };
+  auto forward = [=](const Tensor &moved, const Tensor &) {
+    return -solved(s.map, s.transposed, s.solve, s.transposeSolve, moved, orders, where);
+  };
+  return x + custom_gradient([](const Tensor &r) { return stop_gradient(r) * 0.0; }, backward, forward, where)(r);
 }
 
 static Tensor dot(const Tensor &a, const Tensor &b) { return reduce_sum(a * b); }
@@ -36,9 +67,29 @@ static Tensor safeDivide(const Tensor &a, const Tensor &b) {
   return wg::where(isZero, a * 0.0, a / wg::where(isZero, b * 0.0 + 1.0, b));
 }
 
-Tensor cg(const LinearMap &a, const Tensor &b, const SolverOptions &options, Where where) {
-  int64_t most = detail::mostIterations("cg", options, b, where);
-  Tensor goal = dot(b, b) * (options.tolerance * options.tolerance);
+/// The largest size of an element, and 1 if that is 0: of what is divided by it the squares are in range.
+static Tensor scaleOf(const Tensor &b) {
+  Tensor largest = reduce_max(abs(concat({reshape(b, {-1}), zeros({1}, b.dtype())})));
+  return wg::where(largest == 0.0, largest + 1.0, largest);
+}
+static double toleranceOf(const SolverOptions &options, DType dtype) {
+  return options.tolerance >= 0 ? options.tolerance : dtype == f32 ? 1e-5 : 1e-10;
+}
+/// a, which is checked.
+static LinearMap checkedMap(const char *op, const LinearMap &a, const Where &where) {
+  return [=](const Tensor &v) {
+    Tensor product = a(v);
+    detail::checkLike(op, "the map makes what", product, v, where);
+    return product;
+  };
+}
+
+Tensor cg(const LinearMap &map, const Tensor &right, const SolverOptions &options, Where where) {
+  int64_t most = detail::mostIterations("cg", options, right, where);
+  LinearMap a = checkedMap("cg", map, where);
+  Tensor scale = scaleOf(right), b = right / scale;
+  double tolerance = toleranceOf(options, right.dtype());
+  Tensor goal = dot(b, b) * (tolerance * tolerance);
   struct State {
     Tensor x, r, p, rr;
     WENGERT_FIELDS(x, r, p, rr)
@@ -50,20 +101,24 @@ Tensor cg(const LinearMap &a, const Tensor &b, const SolverOptions &options, Whe
                            return State{s.x + step * s.p, r, r + safeDivide(rr, s.rr) * s.p, rr};
                          },
                          State{b * 0.0, b, b, dot(b, b)}, {.max_steps = most}, where);
-  return end.x;
+  return end.x * scale;
 }
 
-Tensor gmres(const LinearMap &a, const Tensor &b, const SolverOptions &options, Where where) {
+Tensor gmres(const LinearMap &map, const Tensor &b, const SolverOptions &options, Where where) {
+  if (const TensorType &type = b.body(where)->type; !type.shape.isStatic())
+    detail::raiseOp("gmres", "b is " + toString(type) + ", of sizes that are not known", "trace with the sizes given",
+                    {type}, where);
   int64_t most = detail::mostIterations("gmres", options, b, where);
+  LinearMap a = checkedMap("gmres", map, where);
   const Shape &shape = b.shape();
-  if (!shape.isStatic())
-    detail::raiseOp("gmres", "b has sizes that are not known", "trace with the sizes given", {b.body()->type}, where);
   int64_t n = shape.numElements(), m = std::min(options.restart, std::max<int64_t>(1, n));
   int64_t turns = (most + m - 1) / m;
   DType dtype = b.dtype();
   auto flat = [&](const Tensor &x) { return reshape(x, {n}); };
   auto apply = [&](const Tensor &x) { return flat(a(reshape(x, shape))); };
-  Tensor target = flat(b), goal = dot(target, target) * (options.tolerance * options.tolerance);
+  Tensor scale = scaleOf(b), target = flat(b) / scale;
+  double tolerance = toleranceOf(options, dtype);
+  Tensor goal = dot(target, target) * (tolerance * tolerance);
   /// e_i of `size` as a column beside `row`: what adds a row to a matrix.
   auto rowAt = [&](const Tensor &i, int64_t size, const Tensor &row) {
     return expand_dims(one_hot(i, size, dtype), 1) * expand_dims(row, 0);
@@ -74,8 +129,12 @@ Tensor gmres(const LinearMap &a, const Tensor &b, const SolverOptions &options, 
     Tensor v, q, i;
     WENGERT_FIELDS(v, q, i)
   };
-  auto cycle = [&](const std::pair<Tensor, Tensor> &s) {
-    auto &[x, r] = s;
+  struct State {
+    Tensor x, r, before; ///< the square of the residual that was, of which more than a little is to go
+    WENGERT_FIELDS(x, r, before)
+  };
+  auto cycle = [&](const State &s) {
+    auto &[x, r, before] = s;
     Tensor beta = sqrt(dot(r, r));
     Tensor first = one_hot(Tensor(int64_t(0)), m + 1, dtype);
     auto arnoldi = [&](const Basis &s, const std::monostate &) {
@@ -101,12 +160,17 @@ Tensor gmres(const LinearMap &a, const Tensor &b, const SolverOptions &options, 
     auto [basis, columns] = scan(arnoldi, begin, std::monostate(), {.length = m}, where);
     Tensor right = expand_dims(matmul(basis.q, first * beta), 1);
     Tensor y = reshape(triangular_solve(transpose(columns), right, {.lower = false}), {m});
-    Tensor better = x + matmul(y, slice(basis.v, {0, 0}, {m, n}));
-    return std::pair(better, target - apply(better));
+    Tensor better = x + matmul(y, slice(basis.v, {0, 0}, {m, n})), rest = target - apply(better);
+    Tensor worse = dot(rest, rest) > dot(r, r); // rounding
+    return State{wg::where(worse, x, better), wg::where(worse, r, rest), dot(r, r)};
   };
-  std::pair<Tensor, Tensor> begin(target * 0.0, target);
-  auto more = [&](const std::pair<Tensor, Tensor> &s) { return dot(s.second, s.second) > goal; };
-  return reshape(while_loop(more, cycle, begin, {.max_steps = turns}, where).first, shape);
+  Tensor all = dot(target, target);
+  auto more = [&](const State &s) {
+    Tensor rest = dot(s.r, s.r);
+    return logical_and(rest > goal, rest < s.before * 0.999);
+  };
+  State end = while_loop(more, cycle, State{target * 0.0, target, all * 2.0}, {.max_steps = turns}, where);
+  return reshape(end.x, shape) * scale;
 }
 
 } // namespace wg

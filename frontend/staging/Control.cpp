@@ -358,9 +358,9 @@ void traceLoop(const TracedLoop &loop, Results &results) {
   size_t numState = loop.state.leaves.size(), numRows = loop.xs.size();
   if (loop.condition) {
     const ConcreteState &condition = bodies.add(loop.state, *loop.condition);
-    if (!condition.assigned.empty())
-      raiseOp(op, "the condition assigns " + describe(*condition.inputs[condition.assigned[0]].state),
-              "assign it in the body", {}, where);
+    for (uint32_t input : condition.assigned)
+      if (const VariableState &variable = *condition.inputs[input].state; !variable.isOrder)
+        raiseOp(op, "the condition assigns " + describe(variable), "assign it in the body", {}, where);
     const TensorType &type = condition.code->results()[0];
     if (type.dtype != DType::boolean || type.shape.rank() != 0)
       raiseOp(op, "the condition returns " + toString(type) + "; it is a bool scalar",

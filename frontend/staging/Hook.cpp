@@ -4,6 +4,7 @@
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Function.h"
 
+#include <wengert/Control.h>
 #include <wengert/CustomGradient.h>
 
 namespace wg::detail {
@@ -82,15 +83,16 @@ traceRule(const char *name, const std::function<std::vector<Tensor>(const std::v
               std::vector<Tensor> placed(own.given.begin(), own.given.end());
               for (Tensor &each : placed)
                 frame.place(each);
-              for (const Tensor &result : checked(own.name, own.what, own.call(placed), own.wanted, own.where))
-                frame.result(result);
+              std::vector<Tensor> results = checked(own.name, own.what, own.call(placed), own.wanted, own.where);
+              for (const Tensor &result : results)
+                frame.result(afterEffects(result, own.where));
             }};
   std::shared_ptr<ConcreteState> traced = makeFunction(name, {}, where)->find(arguments, body, /*exact=*/true);
-  if (!traced->assigned.empty())
-    raiseOp(name,
-            "the " + std::string(what) + " assigns " + describe(*traced->inputs[traced->assigned[0]].state) +
-                ", and in a traced function it cannot",
-            "assign it after the gradient is computed", {}, where);
+  for (uint32_t input : traced->assigned)
+    if (const VariableState &variable = *traced->inputs[input].state; !variable.isOrder)
+      raiseOp(name,
+              "the " + std::string(what) + " assigns " + describe(variable) + ", and in a traced function it cannot",
+              "assign it after the gradient is computed", {}, where);
   return traced;
 }
 

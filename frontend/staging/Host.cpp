@@ -4,6 +4,7 @@
 #include "frontend/staging/Function.h"
 
 #include <wengert/Check.h>
+#include <wengert/Control.h>
 #include <wengert/Host.h>
 
 #include "codegen/Names.h"
@@ -31,6 +32,16 @@ static const Variable &order() {
     return made;
   }();
   return variable;
+}
+
+Tensor afterEffects(const Tensor &x, const Where &where) {
+  Trace *trace = level().trace;
+  if (!trace || !x.defined() || !trace->assigns(*order().state()))
+    return x;
+  Tensor last = order().value(where), after;
+  const Tensor *both[] = {&x, &last};
+  applyOp(runtime::OpId::barrier, {}, both, {&after, 1}, where);
+  return after;
 }
 
 int64_t addHost(std::string name, HostCall call) {

@@ -288,6 +288,11 @@ Tensor Trace::read(const std::shared_ptr<VariableState> &variable, const Where &
   return hold(variable, where).value;
 }
 
+bool Trace::assigns(const VariableState &variable) const {
+  auto held = held_.find(const_cast<VariableState *>(&variable));
+  return held != held_.end() && held->second.assigned;
+}
+
 /// A state change stops gradients: later reads are leaves here, and to a tape outside of the function
 /// they are reads of the variable.
 void Trace::assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where) {

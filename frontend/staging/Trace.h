@@ -68,6 +68,8 @@ public:
   Variable formal(const Variable &actual, const TensorType &type, uint32_t leaf, const Where &where);
   Tensor read(const std::shared_ptr<VariableState> &variable, const Where &where);
   void assign(const std::shared_ptr<VariableState> &variable, const Tensor &value, const Where &where);
+  /// Whether it has assigned the variable.
+  bool assigns(const VariableState &variable) const;
 
   /// A call of a function of another module, which is copied into this one. `operands` are values of this trace.
   std::vector<Tensor> call(const Code &callee, llvm::ArrayRef<mlir::Value> operands, const Where &where);

@@ -216,7 +216,13 @@ Value AllLanes::moved(Value x, int64_t from, int64_t to) {
 
 /// What a lane's draws add to the key of a generator: the ops of one lane that make its next key, and no others.
 Value AllLanes::advance(size_t input, Value key) {
-  Block &body = lane_.getBody().front();
+  // Through calls that are kept as such (checkpoints): in a copy without any.
+  auto whole = cast<func::FuncOp>(lane_->clone());
+  symbols_.insert(whole);
+  if (failed(passes::inlineCalls(whole)))
+    raiseOp(kName, "the calls of a function that draws cannot be inlined", "", {}, arguments_.where,
+            ErrorKind::internal);
+  Block &body = whole.getBody().front();
   size_t place = static_cast<size_t>(llvm::find(concrete_.assigned, input) - concrete_.assigned.begin());
   Value next = body.getTerminator()->getOperand(concrete_.numResults + static_cast<unsigned>(place));
   DenseSet<Operation *> needed;
@@ -225,7 +231,9 @@ Value AllLanes::advance(size_t input, Value key) {
     Value value = work.pop_back_val();
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (argument.getArgNumber() != input)
-        raiseOp(kName, "a generator's next key depends on more than its key, so lanes cannot draw as a loop does",
+        raiseOp(kName,
+                "a generator's next key depends on more than its key, or is made in a loop or a condition, so lanes "
+                "cannot draw as a loop does",
                 "draw from keys instead: random::split gives each lane its own", {}, arguments_.where);
     } else if (needed.insert(value.getDefiningOp()).second) {
       llvm::append_range(work, value.getDefiningOp()->getOperands());
@@ -236,7 +244,9 @@ Value AllLanes::advance(size_t input, Value key) {
   for (Operation &op : body)
     if (needed.contains(&op))
       b_.clone(op, map);
-  return ir::SubOp::create(b_, loc_, map.lookup(next), key);
+  Value difference = ir::SubOp::create(b_, loc_, map.lookup(next), key);
+  symbols_.erase(whole);
+  return difference;
 }
 
 /// The key of each lane: key + i advance.

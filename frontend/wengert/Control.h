@@ -112,6 +112,8 @@ WENGERT_API Tensor turnedOver(const Tensor &x, const Where &where);
 /// x[i], and in a trace a stand-in of its type.
 WENGERT_API Tensor rowOf(const Tensor &x, int64_t i, const Where &where);
 WENGERT_API Tensor rowSpec(const Tensor &x);
+/// x, after all that the trace has ordered: what has an order in a condition or a rule is done where x is computed.
+WENGERT_API Tensor afterEffects(const Tensor &x, const Where &where);
 WENGERT_API void checkEnd(const Tensor &end, const Where &where);
 /// Of what is stacked: each turn gives the structure of the first.
 WENGERT_API void checkRows(const char *op, const Structure &first, const Structure &row, int64_t turn,
@@ -170,7 +172,7 @@ template <class S, class C, class B>
 S whileTraced(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
   Arguments arguments(where);
   collect(arguments, state);
-  auto ask = [&](const S &s) -> Tensor { return condition(s); };
+  auto ask = [&](const S &s) -> Tensor { return afterEffects(condition(s), where); };
   Tracer<Tensor, decltype(ask), S> asked{ask, {state}};
   Body conditionBody{&asked, &decltype(asked)::run};
   auto turn = [&](const S &s) -> S {
@@ -194,6 +196,8 @@ S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &op
   if constexpr (checkState<S>()) {
     if (options.max_steps < -1)
       raiseNegative(op, "max_steps", options.max_steps, where);
+    if (options.checkpoint_every < 0)
+      raiseNegative(op, "checkpoint_every", options.checkpoint_every, where);
     auto stopped = [&](S after) {
       return options.differentiable ? after
                                     : mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
@@ -314,6 +318,8 @@ TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOpt
   using Y = typename R::second_type;
   if constexpr (checkState<S>() && checkState<X>() && checkState<Y>()) {
     std::vector<Tensor> scanned = tensorsOf(xs);
+    if (options.checkpoint_every < 0)
+      raiseNegative(op, "checkpoint_every", options.checkpoint_every, where);
     if (isTracing() && options.checkpoint_every != 0)
       return scanInParts(op, f, std::move(state), xs, options, where);
     if (isTracing())

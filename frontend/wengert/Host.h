@@ -5,6 +5,7 @@
 #include <wengert/Function.h>
 #include <wengert/Ops.h>
 
+#include <concepts>
 #include <functional>
 #include <iosfwd>
 #include <string>
@@ -24,13 +25,21 @@ WENGERT_API Tensor callHost(int64_t number, const std::string &name, const Tenso
 WENGERT_API void printTensors(std::string_view format, const std::vector<Tensor> &tensors, const Where &where);
 } // namespace detail
 
+/// What print writes, and where that stands.
+struct PrintFormat {
+  template <std::convertible_to<std::string_view> T>
+  PrintFormat(const T &text, Where where = Where::current()) : text(text), where(where) {}
+  std::string_view text;
+  Where where;
+};
+
 /// Writes `format` and a line's end to the print stream, with the value of a tensor in the place of each `{}`:
 /// `print("loss {} at step {}", loss, step)`. In a traced function each call of the program prints, in program order
-/// and once for each turn of a loop; under vmap once for each lane. What runs a function again (checkpoint) prints
-/// again. As tf.print, jax.debug.print.
-template <class... T> void print(std::string_view format, const T &...tensors) {
+/// and once for each turn of a loop; under vmap once for each lane; in a rule of custom_gradient where the gradient is
+/// computed. Whether what is computed again (checkpoint) prints again is left open. As tf.print, jax.debug.print.
+template <class... T> void print(const PrintFormat &format, const T &...tensors) {
   static_assert((std::is_convertible_v<const T &, Tensor> && ...), "wg::print takes a format and tensors");
-  detail::printTensors(format, {Tensor(tensors)...}, Where());
+  detail::printTensors(format.text, {Tensor(tensors)...}, format.where);
 }
 /// Where print writes; std::cout at first. The stream lives as long as it is set. Thread-safe.
 WENGERT_API void set_print_stream(std::ostream &stream);
@@ -101,8 +110,8 @@ private:
 
 /// `function` under its C name, called by eager and compiled code alike; an object file that is compiled ahead of time
 /// calls `symbol` and is linked with what defines it. It depends on its operands alone, so calls may be merged, dropped
-/// and made early. A status other than 0 is an error that names it, and the call has assigned no variable. No gradient
-/// passes: custom_gradient gives it one.
+/// and made early. A status other than 0 is an error that names the function, and the call has assigned no variable. No
+/// gradient passes: custom_gradient gives it one.
 ///
 ///     wg::CFunction cube = wg::c_function("cube", cube, {.arguments = {{f64, {dynamic}}},
 ///                                                        .result = [](const auto &of) { return of[0]; }});

@@ -16,7 +16,7 @@ using LinearMap = std::function<Tensor(const Tensor &)>;
 using LinearSolver = std::function<Tensor(const LinearMap &a, const Tensor &b)>;
 
 struct SolverOptions {
-  double tolerance = 1e-10;    ///< ends when |b - A x| <= tolerance |b|
+  double tolerance = -1;       ///< ends when |b - A x| <= tolerance |b|; -1: 1e-10, of f32 1e-5
   int64_t max_iterations = -1; ///< products with A; -1: ten times the elements of b
   int64_t restart = 20;        ///< of gmres: how many directions it keeps
 };
@@ -42,10 +42,19 @@ inline LinearMap transposedAt(const LinearMap &f, const Tensor &x) {
 inline LinearMap derivativeAt(const LinearMap &f, const Tensor &x) {
   return [f, x](const Tensor &v) { return jvp(f, std::tuple(x), std::tuple(v)).second; };
 }
-/// x - J^-1 r, where r is 0: x in value. Where x moves too little with what the equation reads, it moves as Newton's
-/// step does: twice as many derivatives are right.
-WENGERT_API Tensor newtonStep(const Tensor &x, const Tensor &r, const LinearMap &derivative,
-                              const LinearMap &transposed, const LinearSolver &solve, const LinearSolver &transpose);
+/// A linear map, its transpose, and what solves with them.
+struct LinearSystem {
+  LinearMap map, transposed;
+  LinearSolver solve, transposeSolve;
+};
+/// x - J^-1 r, where r is 0: x in value. It moves as Newton's step does, so that one more derivative is right than
+/// those of x. The solutions that move it have `orders` right derivatives themselves.
+WENGERT_API Tensor newtonStep(const Tensor &x, const Tensor &r, const LinearSystem &system, int orders,
+                              const Where &where);
+/// Errors unless what an equation or a solver made is like `x`.
+WENGERT_API void checkLike(const char *op, const char *what, const Tensor &made, const Tensor &x, const Where &where);
+/// x is a float of sizes that are known.
+WENGERT_API void checkUnknown(const char *op, const Tensor &x, bool sizes, const Where &where);
 } // namespace detail
 
 /// x with A(x) = b by conjugate gradients, for a map that is symmetric and positive definite (Hestenes and Stiefel
@@ -65,11 +74,17 @@ WENGERT_API Tensor gmres(const LinearMap &a, const Tensor &b, const SolverOption
 template <class A>
 Tensor custom_linear_solve(A map, const Tensor &b, const LinearSolver &solve, const LinearSolver &transpose_solve = {},
                            Where where = Where::current()) {
+  constexpr const char *kName = "custom_linear_solve";
+  detail::checkUnknown(kName, b, false, where);
   LinearMap a = detail::kept(std::move(map), b, where);
-  LinearSolver transposed = transpose_solve ? transpose_solve : solve;
   Tensor x = stop_gradient(solve(a, stop_gradient(b)));
-  for (int step = 0; step < 2; ++step)
-    x = detail::newtonStep(x, a(x) - b, a, detail::transposedAt(a, x), solve, transposed);
+  detail::checkLike(kName, "the solution", x, b, where);
+  for (int step = 0; step < 2; ++step) {
+    Tensor product = a(x);
+    detail::checkLike(kName, "the map makes what", product, b, where);
+    x = detail::newtonStep(x, product - b,
+                           {a, detail::transposedAt(a, x), solve, transpose_solve ? transpose_solve : solve}, 1, where);
+  }
   return x;
 }
 
@@ -82,13 +97,19 @@ Tensor custom_linear_solve(A map, const Tensor &b, const LinearSolver &solve, co
 template <class F, class S>
 Tensor custom_root(F equation, const Tensor &initial, S solve, LinearSolver tangent_solve = {},
                    Where where = Where::current()) {
+  constexpr const char *kName = "custom_root";
+  detail::checkUnknown(kName, initial, !tangent_solve, where);
   LinearMap f = detail::kept(std::move(equation), initial, where);
   if (!tangent_solve)
     tangent_solve = [](const LinearMap &a, const Tensor &b) { return b.rank() == 0 ? b / a(b * 0 + 1) : gmres(a, b); };
   Tensor x = stop_gradient(solve(f, stop_gradient(initial)));
-  for (int step = 0; step < 2; ++step)
-    x = detail::newtonStep(x, f(x), detail::derivativeAt(f, x), detail::transposedAt(f, x), tangent_solve,
-                           tangent_solve);
+  detail::checkLike(kName, "the solver's result", x, initial, where);
+  for (int step = 0; step < 2; ++step) {
+    Tensor r = f(x);
+    detail::checkLike(kName, "the equation makes what", r, initial, where);
+    x = detail::newtonStep(x, r, {detail::derivativeAt(f, x), detail::transposedAt(f, x), tangent_solve, tangent_solve},
+                           1, where);
+  }
   return x;
 }
 

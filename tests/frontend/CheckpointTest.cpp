@@ -95,6 +95,18 @@ TEST(CheckpointTest, WhatIsDrawnAndAssignedInside) {
   }
 }
 
+TEST(CheckpointTest, LanesDrawAsALoopDoes) {
+  Tensor xs({1.0, 2.0, 3.0});
+  Generator lanes(3), turns(3);
+  auto drawn = [](const Generator &generator) {
+    return checkpoint([&](const Tensor &x) { return x * generator.uniform({}, 0, 1, f64); });
+  };
+  auto inLanes = drawn(lanes), inTurns = drawn(turns);
+  Tensor found = vmap([&](const Tensor &x) { return inLanes(x); })(xs);
+  for (int64_t i = 0; i < 3; ++i)
+    expectNear(found[i], inTurns(xs[i]));
+}
+
 // A chain of n layers keeps n activations each; computed again, their inputs and one layer's inside.
 TEST(CheckpointTest, TheWorkspaceIsSmaller) {
   constexpr int64_t kLayers = 16, kRows = 64, kWidth = 64, kInner = 8;

@@ -274,3 +274,21 @@ TEST(CustomGradientTest, AGradientThatPassesThrough) {
   for (bool interpret : {true, false})
     check(wg::function("gradients", gradients, {.interpret = interpret})(x));
 }
+
+// C-14: an identity that clips what comes back to a norm of one half.
+TEST(CustomGradientTest, AnIdentityThatClips) {
+  auto clipped = custom_gradient([](const Tensor &x) { return x; },
+                                 [](const Tensor &ct, const Tensor &) {
+                                   Tensor norm = sqrt(reduce_sum(ct * ct));
+                                   return ct * minimum(Tensor(1.0), 0.5 / norm);
+                                 });
+  Variable v(2.0, "v");
+  auto gradient = [&] {
+    GradientTape tape;
+    Tensor y = clipped(v * v);
+    return tape.gradient(y, v).value();
+  };
+  expectNear(gradient(), Tensor(2.0)); // and not 4
+  for (bool interpret : {true, false})
+    expectNear(wg::function("gradient", gradient, {.interpret = interpret})(), Tensor(2.0));
+}

@@ -135,6 +135,34 @@ TEST(HostTest, PrintsInNestedFunctionsAndLanes) {
       says(messageOf([] { print("{} and {}", Tensor(1.0)); }), "the format has 2 places, and there are 1 tensors"));
 }
 
+// In a rule, where the gradient is computed; in the condition of a loop, each time that it is asked.
+TEST(HostTest, PrintsInRulesAndConditions) {
+  Printed printed;
+  auto noisy = custom_gradient([](const Tensor &x) { return x * 2.0; },
+                               [](const Tensor &ct, const Tensor &) {
+                                 print("cotangent {}", ct);
+                                 return ct * 2.0;
+                               });
+  inAllWays([&](const Tensor &x) { return grad([&](const Tensor &x) { return noisy(x) * 3.0; })(x).value(); },
+            [&](auto call) {
+              expectNear(call(Tensor(1.0)), Tensor(6.0));
+              EXPECT_EQ(printed.take(), "cotangent 3.0\n");
+            });
+  auto asks = [](const Tensor &x) {
+    return while_loop(
+        [](const Tensor &s) {
+          print("asked {}", s);
+          return s < 2.0;
+        },
+        [](const Tensor &s) { return s + 1.0; }, x);
+  };
+  inAllWays(asks, [&](auto call) {
+    expectNear(call(Tensor(1.0)), Tensor(2.0));
+    EXPECT_EQ(printed.take(), "asked 1.0\nasked 2.0\n");
+  });
+  EXPECT_TRUE(says(messageOf([] { print("{}"); }), "HostTest.cpp"));
+}
+
 TEST(HostTest, AFailingCheckChangesNothing) {
   Variable count(0.0, "count");
   auto f = [&](const Tensor &x) {

@@ -88,6 +88,32 @@ TEST(ImplicitTest, ARootOfManyDimensions) {
              grad([&](const Tensor &a) { return reduce_sum(steps(a)); })(a).value(), 1e-8);
 }
 
+// By gmres, the default: its steps end early, so that their derivative is not that of the solution.
+TEST(ImplicitTest, SecondDerivativesDoNotGoThroughTheSolver) {
+  auto solve = [](const LinearMap &f, const Tensor &initial) {
+    return for_range(0, 8, [&](const Tensor &, const Tensor &x) { return x - f(x) / (2.0 * x); }, initial);
+  };
+  auto roots = [&](const Tensor &a) {
+    return reduce_sum(custom_root([&](const Tensor &x) { return x * x - a; }, Tensor({1.0, 1.0}), solve));
+  };
+  Tensor m = regular(4);
+  for (double other : {2.0, 3.0}) {
+    Tensor a({2.0, other}), wanted = eye(2, {}, f64) * (-0.25 / (a * sqrt(a)));
+    expectNear(hessian(roots)(a).value(), wanted, 1e-9);
+    for (bool interpret : {true, false})
+      expectNear(
+          wg::function("h", [&](const Tensor &a) { return hessian(roots)(a).value(); }, {.interpret = interpret})(a),
+          wanted, 1e-9);
+  }
+  auto energy = [&](const Tensor &b) {
+    Tensor x = custom_linear_solve([&](const Tensor &v) { return matmul(m, v); }, b,
+                                   [](const LinearMap &a, const Tensor &b) { return gmres(a, b); });
+    return reduce_sum(x * x) * 0.5;
+  };
+  Tensor h = hessian(energy)(matrix(1, 4)[0]).value(); // (m m^T)^-1
+  expectNear(matmul(matmul(m, transpose(m)), h), eye(4, {}, f64), 1e-7);
+}
+
 TEST(ImplicitTest, ALinearSolution) {
   auto byGmres = [](const LinearMap &a, const Tensor &b) { return gmres(a, b, {.tolerance = 1e-13}); };
   auto solve = [&](const Tensor &m, const Tensor &b) {
@@ -133,6 +159,43 @@ TEST(ImplicitTest, SolversWithoutMatrices) {
   expectNear(gmres([](const Tensor &v) { return v * 4.0; }, b), b * 0.25, 1e-12);
   EXPECT_TRUE(says(messageOf([&] { cg(times(spd), cast(b, i64)); }), "cg: b is i64[30], and a solution is a float"));
   EXPECT_TRUE(says(messageOf([&] { gmres(times(m), b, {.restart = 0}); }), "restart 0"));
+}
+
+TEST(ImplicitTest, SizesThatHaveNoSquares) {
+  for (const LinearSolver &solve : {LinearSolver([](const LinearMap &a, const Tensor &b) { return cg(a, b); }),
+                                    LinearSolver([](const LinearMap &a, const Tensor &b) { return gmres(a, b); })}) {
+    LinearMap twice = [](const Tensor &v) { return v * 2.0; };
+    for (double size : {1e200, 1.0, 1e-200})
+      expectNear(solve(twice, Tensor({1.0, 3.0}) * size) / size, Tensor({0.5, 1.5}), 1e-12);
+    for (float size : {1e20f, 1e-25f})
+      expectNear(cast(solve(twice, Tensor({1.0f, 3.0f}) * size) / size, f64), Tensor({0.5, 1.5}), 1e-5);
+    int products = 0; // f32 has not the digits of the default of f64
+    Tensor diagonal = cast(arange(0, 300, 1, f64) * 0.01 + 1.0, f32), b = cast(matrix(1, 300)[0], f32);
+    Tensor x = solve(
+        [&](const Tensor &v) {
+          ++products;
+          return v * diagonal;
+        },
+        b);
+    expectNear(cast(x * diagonal, f64), cast(b, f64), 1e-4);
+    EXPECT_LT(products, 100);
+  }
+}
+
+TEST(ImplicitTest, ErrorsNameTheUsersLine) {
+  auto same = [](const LinearMap &, const Tensor &x) { return x; };
+  for (const std::string &text :
+       {messageOf([] { cg([](const Tensor &v) { return reduce_sum(v); }, Tensor({1.0, 2.0})); }),
+        messageOf([&] { custom_root([](const Tensor &x) { return reduce_sum(x); }, Tensor({1.0, 2.0}), same); })}) {
+    EXPECT_TRUE(says(text, "makes what is f64[], for an unknown that is f64[2]")) << text;
+    EXPECT_TRUE(says(text, "ImplicitTest.cpp")) << text;
+  }
+  std::string text = messageOf([&] { custom_root([](const Tensor &x) { return x; }, Tensor({1, 2}), same); });
+  EXPECT_TRUE(says(text, "custom_root: the unknown is i32[2], and a solution is a float")) << text;
+  auto open = wg::function(
+      "open", [&](const Tensor &x) { return custom_root([&](const Tensor &y) { return y - x; }, x, same); });
+  text = messageOf([&] { open.trace(TensorSpec{f64, {dynamic}}); });
+  EXPECT_TRUE(says(text, "give a tangent_solve, or trace with the sizes")) << text;
 }
 
 TEST(DebugNansTest, NamesTheOpTheLineAndTheTurn) {
