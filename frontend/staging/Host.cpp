@@ -142,26 +142,59 @@ static size_t placesIn(std::string_view format) {
   return count;
 }
 
+static void printLine(const std::string &format, std::span<const Array> operands) {
+  std::string line;
+  size_t at = 0;
+  for (const Array &operand : operands) {
+    size_t place = format.find("{}", at);
+    line += format.substr(at, place - at) + runtime::toString(operand);
+    at = place + 2;
+  }
+  line += format.substr(at) + "\n";
+  PrintStream &out = printStream();
+  std::lock_guard lock(out.mutex);
+  *out.stream << line << std::flush;
+}
+
+/// A failure unless all elements are true.
+static Status checkHolds(const std::string &message, const Array &holds) {
+  for (int64_t i = 0; i < holds.numElements(); ++i)
+    if (!holds.data<uint8_t>()[i]) {
+      std::string place;
+      const Shape &shape = holds.shape();
+      int64_t rest = i;
+      for (int axis = shape.rank(); axis-- > 0; rest /= shape.dim(axis))
+        place = std::to_string(rest % shape.dim(axis)) + (place.empty() ? "" : ", ") + place;
+      return runtime::Failure{.kind = runtime::ErrorKind::runtime,
+                              .op = "check",
+                              .message = message + (place.empty() ? "" : ": it does not hold at [" + place + "]")};
+    }
+  return {};
+}
+
+/// The value of an eager tensor.
+static Array valueOf(const char *op, const Tensor &x, const Where &where) {
+  if (x.body(where) && x.symbolic())
+    raiseOutOfScope(op, x, where);
+  return arrayOf(x);
+}
+
 void printTensors(std::string_view format, const std::vector<Tensor> &tensors, const Where &where) {
   if (size_t places = placesIn(format); places != tensors.size())
     raiseOp("print",
             "the format has " + std::to_string(places) + " places, and there are " + std::to_string(tensors.size()) +
                 " tensors",
             "write {} for each tensor", {}, where);
+  if (!level().trace) {
+    std::vector<Array> values;
+    for (const Tensor &tensor : tensors)
+      values.push_back(valueOf("print", tensor, where));
+    return printLine(std::string(format), values);
+  }
   static ByText &printers = *new ByText;
   int64_t number = printers.find(format, [](std::string format) {
     return runtime::addHost([format](std::span<const Array> operands, Array &result) -> Status {
-      std::string line;
-      size_t at = 0;
-      for (const Array &operand : operands) {
-        size_t place = format.find("{}", at);
-        line += format.substr(at, place - at) + runtime::toString(operand);
-        at = place + 2;
-      }
-      line += format.substr(at) + "\n";
-      PrintStream &out = printStream();
-      std::lock_guard lock(out.mutex);
-      *out.stream << line << std::flush;
+      printLine(format, operands);
       *result.data<int64_t>() = 0;
       return {};
     });
@@ -185,25 +218,18 @@ void check(const Located &condition, const std::string &message) {
   if (const TensorType &type = holds.body(where)->type; type.dtype != DType::boolean)
     detail::raiseOp("check", "the condition is " + toString(type) + ", not bool", "compare: check(x > 0, ...)", {type},
                     where, ErrorKind::type);
+  if (!detail::level().trace) {
+    if (runtime::Status status = detail::checkHolds(message, detail::valueOf("check", holds, where)); !status.ok())
+      detail::raise(status.take(), where);
+    return;
+  }
   static detail::ByText &checks = *new detail::ByText;
   int64_t number = checks.find(message, [](std::string message) {
-    return runtime::addHost([message](std::span<const runtime::Array> operands,
-                                      runtime::Array &result) -> runtime::Status {
-      *result.data<int64_t>() = 0;
-      const runtime::Array &holds = operands[0];
-      for (int64_t i = 0; i < holds.numElements(); ++i)
-        if (!holds.data<uint8_t>()[i]) {
-          std::string place;
-          const Shape &shape = holds.shape();
-          int64_t rest = i;
-          for (int axis = shape.rank(); axis-- > 0; rest /= shape.dim(axis))
-            place = std::to_string(rest % shape.dim(axis)) + (place.empty() ? "" : ", ") + place;
-          return runtime::Failure{.kind = runtime::ErrorKind::runtime,
-                                  .op = "check",
-                                  .message = message + (place.empty() ? "" : ": it does not hold at [" + place + "]")};
-        }
-      return {};
-    });
+    return runtime::addHost(
+        [message](std::span<const runtime::Array> operands, runtime::Array &result) -> runtime::Status {
+          *result.data<int64_t>() = 0;
+          return detail::checkHolds(message, operands[0]);
+        });
   });
   detail::callSymbol(runtime::kHostCall, number, message, {DType::i64, Shape()}, {holds}, true, "check", where);
 }
