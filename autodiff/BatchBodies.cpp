@@ -75,10 +75,11 @@ static FailureOr<LoopPlan> planLoop(ir::LoopOp loop, ArrayRef<bool> batched, con
 bool hasOwnLanes(Operation *op) { return ir::isControl(op) || op->hasTrait<ir::HasOwnLanes>(); }
 
 /// Where lanes choose differently, each body runs while one lane wants it, and so nothing may be done in it that others
-/// see. An error if `root` or what it runs does.
-static LogicalResult checkUnordered(Operation *op, func::FuncOp root, const LanesOf &lanes) {
+/// see. An error if what `op` runs does.
+static LogicalResult checkUnordered(ir::WithBodies op, const LanesOf &lanes) {
   llvm::SetVector<Operation *> functions;
-  functions.insert(root);
+  for (FlatSymbolRefAttr name : op.bodyNames())
+    functions.insert(lanes.lookup(op, name));
   for (size_t i = 0; i < functions.size(); ++i) {
     WalkResult walked = functions[i]->walk([&](Operation *inner) {
       if (auto withBodies = dyn_cast<ir::WithBodies>(inner))
@@ -180,9 +181,8 @@ static FailureOr<SmallVector<Value>> condInLanes(OpBuilder &b, ir::CondOp op, Ar
   FailureOr<Flags> results = planLanes(op, batched, lanes);
   if (failed(results))
     return failure();
-  for (FlatSymbolRefAttr name : op.bodyNames())
-    if (batched[0] && failed(checkUnordered(op, lanes.lookup(op, name), lanes)))
-      return failure();
+  if (batched[0] && failed(checkUnordered(cast<ir::WithBodies>(op.getOperation()), lanes)))
+    return failure();
   SmallVector<Type> types(ValueRange(operands).drop_front().getTypes());
   Ops at(b, loc);
   auto sized = llvm::find(batched, true) - batched.begin();
@@ -276,9 +276,8 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
   if (failed(found))
     return failure();
   LoopPlan &plan = *found;
-  for (FlatSymbolRefAttr name : op.bodyNames())
-    if (plan.differ && failed(checkUnordered(op, lanes.lookup(op, name), lanes)))
-      return failure();
+  if (plan.differ && failed(checkUnordered(cast<ir::WithBodies>(op.getOperation()), lanes)))
+    return failure();
   Ops at(b, loc);
   size_t limited = op.getLimited(), carried = op.getCarried(), scanned = op.getScanned(),
          stacked = op.getStacked().size();

@@ -40,7 +40,8 @@ private:
   Value hold(Value value);
   void scanResiduals();
   SmallVector<Value> turn(ArrayRef<Value> given, ArrayRef<unsigned> places, size_t numPlaces);
-  ir::LoopOp finish(ArrayRef<Value> returned);
+  void give(Value value, unsigned place);
+  void finish(LinearPart &made);
   void reverse(LinearPart &made);
   void forward(LinearPart &made);
   /// Whether there is one for sure.
@@ -64,6 +65,8 @@ private:
   /// The linear loop, and its body, while they are written.
   LoopParts parts_;
   std::optional<Writer> writer_;
+  SmallVector<Value> returned_;
+  Places places_; ///< of what is returned: among the op's operands (reverse) or results (forward)
 };
 
 } // namespace
@@ -277,14 +280,22 @@ SmallVector<Value> LinearLoop::turn(ArrayRef<Value> given, ArrayRef<unsigned> pl
   return byPlace;
 }
 
+/// One more result of a turn, and where the loop's result belongs.
+void LinearLoop::give(Value value, unsigned place) {
+  returned_.push_back(value);
+  places_.push_back(place);
+}
+
 /// The linear loop, of as many turns as there were.
-ir::LoopOp LinearLoop::finish(ArrayRef<Value> returned) {
-  func::FuncOp body = writer_->finish(returned);
+void LinearLoop::finish(LinearPart &made) {
+  func::FuncOp body = writer_->finish(returned_);
   parts_.body = nameOf(body);
   parts_.limit = op_.hasCondition() ? op_.getTurns() : op_.getLimit();
   parts_.length = static_cast<int64_t>(op_.getLength());
   parts_.reversed = (mode_ == Mode::reverse) != op_.getReversed();
-  return makeLoop(request_.b, loc_, parts_, body.getResultTypes());
+  ir::LoopOp loop = makeLoop(request_.b, loc_, parts_, body.getResultTypes());
+  for (auto [place, result] : llvm::zip_equal(places_, loop->getResults()))
+    made.values[place] = result;
 }
 
 void LinearLoop::reverse(LinearPart &made) {
@@ -314,28 +325,19 @@ void LinearLoop::reverse(LinearPart &made) {
     if (!kept.isRow)
       kept.inTurn = hold(kept.value);
 
-  SmallVector<Value> given, returned;
+  SmallVector<Value> given;
   for (unsigned result : results_)
     given.push_back(seedIn[result]);
   SmallVector<Value> byArgument = turn(given, arguments_, body_.getNumArguments());
   for (unsigned i : isCarried.set_bits())
-    returned.push_back(byArgument[i] ? byArgument[i] : ir::zerosLike(writer_->b, loc_, seedIn[i]));
+    give(byArgument[i] ? byArgument[i] : ir::zerosLike(writer_->b, loc_, seedIn[i]), operandOf(i));
   for (unsigned i = 0; i < numInvariants_; ++i)
-    if (sumIn[i])
-      returned.push_back(ir::AddOp::create(writer_->b, loc_, sumIn[i], byArgument[carried_ + scanned_ + i]));
-  for (unsigned i = 0; i < scanned_; ++i)
-    if (byArgument[carried_ + i])
-      returned.push_back(byArgument[carried_ + i]);
-  ir::LoopOp loop = finish(returned);
-  unsigned next = 0;
-  for (unsigned i : isCarried.set_bits())
-    made.values[operandOf(i)] = loop->getResult(next++);
-  for (unsigned i = 0; i < numInvariants_; ++i)
-    if (sumIn[i])
-      made.values[operandOf(carried_ + scanned_ + i)] = loop->getResult(next++);
-  for (unsigned i = 0; i < scanned_; ++i)
-    if (byArgument[carried_ + i])
-      made.values[operandOf(carried_ + i)] = loop->getResult(next++);
+    if (unsigned argument = carried_ + scanned_ + i; sumIn[i])
+      give(ir::AddOp::create(writer_->b, loc_, sumIn[i], byArgument[argument]), operandOf(argument));
+  for (unsigned argument = carried_; argument < carried_ + scanned_; ++argument)
+    if (byArgument[argument])
+      give(byArgument[argument], operandOf(argument));
+  finish(made);
 }
 
 void LinearLoop::forward(LinearPart &made) {
@@ -361,22 +363,16 @@ void LinearLoop::forward(LinearPart &made) {
     if (!kept.isRow)
       kept.inTurn = hold(kept.value);
 
-  SmallVector<Value> given, returned;
+  SmallVector<Value> given;
   for (unsigned argument : arguments_)
     given.push_back(argumentIn[argument]);
   SmallVector<Value> byResult = turn(given, results_, body_.getNumResults());
   for (unsigned i : isCarried.set_bits())
-    returned.push_back(byResult[i] ? byResult[i] : ir::zerosLike(writer_->b, loc_, argumentIn[i]));
-  for (unsigned i = 0; i < numRows_; ++i)
-    if (byResult[carried_ + i])
-      returned.push_back(byResult[carried_ + i]);
-  ir::LoopOp loop = finish(returned);
-  unsigned next = 0;
-  for (unsigned i : isCarried.set_bits())
-    made.values[resultOf(i)] = loop->getResult(next++);
-  for (unsigned i = 0; i < numRows_; ++i)
-    if (byResult[carried_ + i])
-      made.values[resultOf(carried_ + i)] = loop->getResult(next++);
+    give(byResult[i] ? byResult[i] : ir::zerosLike(writer_->b, loc_, argumentIn[i]), resultOf(i));
+  for (unsigned result = carried_; result < carried_ + numRows_; ++result)
+    if (byResult[result])
+      give(byResult[result], resultOf(result));
+  finish(made);
 }
 
 FailureOr<LinearPart> LinearLoop::run() {

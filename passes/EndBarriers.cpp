@@ -1,4 +1,4 @@
-// Puts its operand in the place of each barrier, once the kernels stand in their order.
+// Replaces each barrier by its operand, once the order of the kernels is fixed.
 //
 //   %b = wg.barrier %x after %ct
 //   %k = wg.kernel map (%a = %b : ...)      ->   %k = wg.kernel map (%a = %x : ...)

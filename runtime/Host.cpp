@@ -16,6 +16,8 @@ struct Registry {
   std::deque<HostFunction> functions; ///< a reference stays valid
   std::set<std::string, std::less<>> foreign;
 };
+int32_t callHost(void *const *pointers, const int64_t *numbers, void *);
+
 Registry &registry() {
   static Registry &all = *new Registry{// never destroyed: static objects may compute while they are
                                        {},
@@ -29,6 +31,7 @@ Registry &registry() {
                                          return {};
                                        }},
                                        {}};
+  [[maybe_unused]] static const bool added = (addRoutine({kHostCall, callHost}), true);
   return all;
 }
 
@@ -79,7 +82,6 @@ int32_t callHost(void *const *pointers, const int64_t *numbers, void *) {
 } // namespace
 
 int64_t addHost(HostFunction function) {
-  addRoutine({kHostCall, callHost});
   std::lock_guard lock(registry().mutex);
   registry().functions.push_back(std::move(function));
   return static_cast<int64_t>(registry().functions.size()) - 1;
@@ -95,7 +97,7 @@ bool addForeign(const char *symbol, wg_routine function) {
 
 wg_routine findForeign(std::string_view symbol) {
   if (symbol == kHostCall) {
-    addRoutine({kHostCall, callHost});
+    registry(); // which adds it for compiled code
     return callHost;
   }
   std::lock_guard lock(registry().mutex);

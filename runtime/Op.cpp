@@ -522,13 +522,10 @@ static Status checkNans(const OpCall &call, std::span<const Array> results) {
 static Status executeUnchecked(const OpCall &call, std::span<Array> results);
 
 Status execute(const OpCall &call, std::span<Array> results) {
-  if (!debugsNans()) [[likely]]
-    return executeUnchecked(call, results);
   Status status = executeUnchecked(call, results);
-  if (status.ok())
-    status = checkNans(call, results);
-  else
+  if (!debugsNans() || !status.ok()) [[likely]]
     return status;
+  status = checkNans(call, results);
   if (status.ok())
     return status;
   std::vector<TensorType> types;

@@ -15,13 +15,16 @@ static const CallDerivative &calledBy(const GradientProgram &program, const Row 
   return program.calls.find(row.attrs.string(0))->second;
 }
 
-/// A rule of C++, at operands, results and what is given: cotangents of some results, or tangents of some operands. Of
-/// the others there are zeros.
+/// The cotangents of results, or tangents of operands, that a call of a derivative is given.
+static const std::vector<uint32_t> &placesOf(const CallDerivative &called) {
+  return called.isForward ? called.arguments : called.results;
+}
+
+/// A rule of C++. `given`: cotangents of some results, or tangents of some operands; of the others there are zeros.
 static std::vector<Tensor> runRule(const RecordedCall &recorded, const CallDerivative &called, const EagerTape &tape,
-                                   std::span<const Tensor> operands, const Where &where) {
+                                   std::span<const Tensor> given, const Where &where) {
   const Record &record = tape.records[recorded.record];
-  const std::vector<uint32_t> &places = called.isForward ? called.arguments : called.results;
-  std::span<const Tensor> given = operands.last(places.size());
+  const std::vector<uint32_t> &places = placesOf(called);
   std::vector<TensorType> inputs, results;
   std::vector<Tensor> all;
   auto isFloat = [](const Tensor &x) { return runtime::isFloat(x.body()->type.dtype); };
@@ -56,10 +59,10 @@ struct KernelEngine {
     const RecordedCall &recorded = tape.calls[called.call];
     if (recorded.rule) {
       NotRecording paused;
-      std::vector<Tensor> operands;
-      for (const Array &operand : call.operands)
-        operands.push_back(makeTensor(operand));
-      std::vector<Tensor> made = runRule(recorded, called, tape, operands, row.where);
+      std::vector<Tensor> given;
+      for (const Array &each : call.operands.last(placesOf(called).size()))
+        given.push_back(makeTensor(each));
+      std::vector<Tensor> made = runRule(recorded, called, tape, given, row.where);
       for (size_t i = 0; i < results.size(); ++i)
         results[i] = arrayOf(made[i]);
       return {};
@@ -119,7 +122,8 @@ struct GateEngine {
     const CallDerivative &called = calledBy(program, row);
     const RecordedCall &recorded = tape.calls[called.call];
     if (recorded.rule) {
-      std::vector<Tensor> made = runRule(recorded, called, tape, call.operands, row.where);
+      std::vector<Tensor> made =
+          runRule(recorded, called, tape, call.operands.last(placesOf(called).size()), row.where);
       std::copy_n(made.begin(), results.size(), results.begin());
       return {};
     }

@@ -14,7 +14,6 @@
 #include <iostream>
 #include <map>
 #include <mutex>
-#include <sstream>
 
 namespace wg {
 
