@@ -337,61 +337,55 @@ std::vector<Tensor> Trace::withRule(const TracedRule &rule, const Where &where) 
   Location loc = locationOf(where);
   SmallVector<Value> all(rule.results);
   llvm::append_range(all, rule.operands);
-  std::string name = rule.name;
-  /// Makes the function for one mode: of what is given for `from`, it returns what the traced function makes for `to`.
-  auto write = [&](const ConcreteState &traced, StringRef suffix, ValueRange from, ValueRange to) {
-    func::FuncOp called = imports_.copyOf(traced.code->function(), traced.code->identities());
-    size_t captured = all.size();
+  /// What a rule reads from outside, behind the others: where it begins.
+  auto capture = [&](const ConcreteState &traced) {
+    size_t first = all.size();
     for (const TraceInput &input : traced.inputs)
       if (input.kind != TraceInput::argument)
         all.push_back(valueOf(input.kind == TraceInput::variable ? readVariable(input.state, where) : input.captured,
                               rule.name, where));
-    return [this, &rule, &traced, &all, loc, called, captured, name = name + suffix.str(),
-            from = SmallVector<Value>(from), to = SmallVector<Value>(to)]() mutable {
-      autodiff::Writer writer(symbols_, loc, name);
-      SmallVector<Value> operands = writer.arguments(ValueRange(all).getTypes());
-      writer.arguments(ValueRange(rule.results).getTypes());
-      SmallVector<Value> given, inputs, returned;
-      for (Value value : from)
-        given.push_back(autodiff::isDifferentiableType(value.getType()) ? writer.argument(value.getType()) : Value());
-      llvm::erase(given, Value());
-      for (const TraceInput &input : traced.inputs)
-        inputs.push_back(input.kind == TraceInput::argument ? given[input.leaf] : operands[captured++]);
-      SmallVector<Value> made = writer.call(called, inputs);
-      // In the types of what they are of, whose values are arguments here: the results first, and then the operands.
-      size_t next = 0, first = ArrayRef<Value>(to) == rule.results ? 0 : rule.results.size();
-      for (auto [i, value] : llvm::enumerate(to))
-        if (autodiff::isDifferentiableType(value.getType())) {
-          FailureOr<Value> conformed = ir::conform(writer.b, loc, made[next++], operands[first + i]);
-          returned.push_back(failed(conformed) ? made[next - 1] : *conformed);
-        }
-      func::FuncOp function = writer.finish(returned);
-      SmallVector<int64_t> places;
-      for (auto [i, operand] : llvm::enumerate(rule.operands))
-        if (autodiff::isDifferentiableType(operand.getType()))
-          places.push_back(static_cast<int64_t>(rule.results.size() + i));
-      function->setAttr(autodiff::kArgumentsAttr, writer.b.getDenseI64ArrayAttr(places));
-      return function;
-    };
+    return first;
   };
-  auto makeVjp = write(*rule.vjp, "_vjp", rule.results, rule.operands);
-  std::optional<decltype(makeVjp)> makeJvp;
-  if (rule.jvp)
-    makeJvp.emplace(write(*rule.jvp, "_jvp", rule.operands, rule.results));
-  // What all capture is known now.
-  func::FuncOp vjp = makeVjp();
+  size_t ofVjp = capture(*rule.vjp), ofJvp = rule.jvp ? capture(*rule.jvp) : 0, numResults = rule.results.size();
+  SmallVector<unsigned> results, operands; // the floats among them, by their places
+  for (unsigned i = 0; i < numResults + rule.operands.size(); ++i)
+    if (autodiff::isDifferentiableType(all[i].getType()))
+      (i < numResults ? results : operands).push_back(i);
+  /// The function for one mode: of what is given for `from`, it returns what the traced function makes for `to`.
+  auto write = [&](const ConcreteState &traced, size_t captured, const char *suffix, ArrayRef<unsigned> from,
+                   ArrayRef<unsigned> to) {
+    func::FuncOp called = imports_.copyOf(traced.code->function(), traced.code->identities());
+    autodiff::Writer writer(symbols_, loc, Twine(rule.name) + suffix);
+    SmallVector<Value> arguments = writer.arguments(ValueRange(all).getTypes()), given, inputs, returned;
+    writer.arguments(ValueRange(rule.results).getTypes());
+    for (unsigned place : from)
+      given.push_back(writer.argument(all[place].getType()));
+    for (const TraceInput &input : traced.inputs)
+      inputs.push_back(input.kind == TraceInput::argument ? given[input.leaf] : arguments[captured++]);
+    for (auto [place, made] : llvm::zip(to, writer.call(called, inputs))) {
+      FailureOr<Value> conformed = ir::conform(writer.b, loc, made, arguments[place]);
+      if (failed(conformed))
+        raise(diagnostics.take("what a rule returns has another type than what it is of"), where);
+      returned.push_back(*conformed);
+    }
+    func::FuncOp function = writer.finish(returned);
+    function->setAttr(autodiff::kArgumentsAttr,
+                      builder_.getDenseI64ArrayAttr(SmallVector<int64_t>(operands.begin(), operands.end())));
+    return function;
+  };
+  func::FuncOp vjp = write(*rule.vjp, ofVjp, "_vjp", results, operands);
   std::vector<std::string> reasons(all.size());
-  for (size_t i = rule.results.size() + rule.operands.size(); i < all.size(); ++i)
+  for (size_t i = numResults + rule.operands.size(); i < all.size(); ++i)
     reasons[i] = "no path: the " + std::string(rule.what) + " (" + toString(where) +
                  ") reads it, and only cotangents go through it";
   vjp->setAttr(autodiff::kReasonsAttr,
                builder_.getStrArrayAttr(SmallVector<StringRef>(reasons.begin(), reasons.end())));
-  autodiff::Writer writer(symbols_, loc, name);
+  autodiff::Writer writer(symbols_, loc, rule.name);
   SmallVector<Value> arguments = writer.arguments(ValueRange(all).getTypes());
-  func::FuncOp identity = writer.finish(ArrayRef(arguments).take_front(rule.results.size()));
+  func::FuncOp identity = writer.finish(ArrayRef(arguments).take_front(numResults));
   identity->setAttr(autodiff::kVjpAttr, autodiff::nameOf(vjp));
-  if (makeJvp)
-    identity->setAttr(ir::kJvpAttr, autodiff::nameOf((*makeJvp)()));
+  if (rule.jvp)
+    identity->setAttr(ir::kJvpAttr, autodiff::nameOf(write(*rule.jvp, ofJvp, "_jvp", operands, results)));
   else if (rule.transposes)
     identity->setAttr(ir::kJvpAttr, builder_.getUnitAttr());
   return recorded(ir::CallOp::create(builder_, loc, identity.getResultTypes(), autodiff::nameOf(identity), all), where);
