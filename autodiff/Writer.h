@@ -70,7 +70,7 @@ inline ir::LoopOp makeLoop(mlir::OpBuilder &b, mlir::Location loc, const LoopPar
                             ir::loopTypes(b.getContext(), mlir::ValueRange(parts.inits).getTypes(),
                                           parts.condition != nullptr, results.drop_front(carried), parts.length),
                             b.getArrayAttr(names), carried, parts.xs.size(), parts.length, parts.limit != nullptr,
-                            parts.reversed, operands);
+                            parts.reversed, /*room=*/-1, operands);
 }
 
 /// A zero of this type, whose sizes are known.

@@ -1,6 +1,7 @@
 #include "codegen/Compile.h"
 
 #include "codegen/Aot.h"
+#include "codegen/EmitBodies.h"
 #include "codegen/Jit.h"
 #include "codegen/Names.h"
 #include "codegen/VerifyLowered.h"
@@ -124,6 +125,12 @@ runtime::Failure Executable::failure(int32_t code, const AtFault &atFault) const
   }
   failure.where = info.errorPlaces[code - 1];
   return failure;
+}
+
+std::optional<RoomWanted> Executable::roomWanted(int32_t code, const AtFault &atFault) const {
+  if (code < 1 || code > static_cast<int32_t>(info.errors.size()) || info.errors[code - 1] != kRoomError)
+    return std::nullopt;
+  return RoomWanted{.loop = atFault.values[1], .turns = atFault.values[0]};
 }
 
 runtime::Failure untrustedFailure(const std::string &what) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace wg::codegen {
 
@@ -31,6 +32,11 @@ struct AtFault {
   std::array<int64_t, ir::ElementAccess::kMaxAtFault> values{};
 };
 
+/// A loop with `room`, by its number, and the turns that it had.
+struct RoomWanted {
+  int64_t loop, turns;
+};
+
 /// A compiled function, ready to be called by any number of threads. Immutable.
 class Executable {
 public:
@@ -43,6 +49,8 @@ public:
   virtual int32_t run(void *const *args, AtFault *atFault = nullptr) const = 0;
   /// The error that `code` names.
   runtime::Failure failure(int32_t code, const AtFault &atFault) const;
+  /// Where `code` says that a loop has too little room.
+  std::optional<RoomWanted> roomWanted(int32_t code, const AtFault &atFault) const;
 
   /// The entry itself, its ABI and what it needs: inputs, then results that are not donated.
   using Entry = int32_t (*)(void *const *args, const int64_t *sizes, void *workspace);

@@ -20,6 +20,11 @@ static int64_t workspaceOf(ArrayRef<EmittedBody> bodies) {
   return aligned(most);
 }
 
+bool mayLackRoom(Operation *op) {
+  auto loop = dyn_cast<ir::LoopOp>(op);
+  return loop && loop.hasRoom();
+}
+
 int64_t bodyScratchBytes(Operation *op, ArrayRef<EmittedBody> bodies) {
   int64_t bytes = workspaceOf(bodies);
   if (auto loop = dyn_cast<ir::LoopOp>(op))
@@ -55,6 +60,14 @@ public:
     auto made = func::CallOp::create(b, loc, body.function, ValueRange{args, launch.scratch, launch.scratch});
     if (body.mayFail)
       launch.returnIfError(made.getResult(0), launch.scratch);
+  }
+  /// Ends the frame with this error; `values` are at fault.
+  void failIf(Value fails, Operation *op, StringRef text, ArrayRef<Value> values) {
+    Value none = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+    Value code = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(launch.addError(op, text)));
+    for (auto [i, value] : llvm::enumerate(values))
+      LLVM::StoreOp::create(b, loc, value, slot(launch.scratch, i), 8);
+    launch.returnIfError(arith::SelectOp::create(b, loc, fails, code, none), launch.scratch);
   }
   Block *block() {
     OpBuilder::InsertionGuard guard(b);
@@ -147,7 +160,7 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
     e.put(firstIsResult ? other : finals.back(), places, 2 * k + 1);
   }
 
-  Value zero = e.number(0), one = e.number(1), most = e.number(length < 0 ? INT64_MAX : length);
+  Value zero = e.number(0), one = e.number(1), most = e.number(length < 0 || op.hasRoom() ? INT64_MAX : length);
   if (op.getLimited()) {
     Value limit = LLVM::LoadOp::create(b, loc, b.getI64Type(), launch.pointerTo(op.getLimit()), 8);
     most = arith::MinSIOp::create(b, loc, most, arith::MaxSIOp::create(b, loc, limit, zero));
@@ -174,6 +187,8 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
   Value i = t;
   if (op.getReversed())
     i = arith::SubIOp::create(b, loc, arith::SubIOp::create(b, loc, most, one), t);
+  if (op.hasRoom()) // of more turns nothing is kept: they are counted
+    i = arith::MinSIOp::create(b, loc, i, e.number(std::max<int64_t>(0, length - 1)));
   auto rowOf = [&](Value base, Type type) {
     int64_t bytes = bytesOf(ir::rowTypeOf(type));
     return e.moved(base, arith::MulIOp::create(b, loc, i, e.number(bytes)));
@@ -193,7 +208,10 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
   b.setInsertionPointToStart(after);
   if (asks)
     LLVM::StoreOp::create(b, loc, turns, launch.pointerTo(op.getTurns()), 8);
-  if (!isKnown && length >= 0)
+  if (op.hasRoom())
+    e.failIf(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, turns, e.number(length)), op, kRoomError,
+             {turns, e.number(static_cast<int64_t>(op.getRoom()))});
+  else if (!isKnown && length >= 0)
     for (auto [k, base] : llvm::enumerate(stacks)) { // rows that no turn gave
       auto tensor = cast<RankedTensorType>(op.getStacked()[k].getType());
       Value bytes = e.number(bytesOf(ir::rowTypeOf(tensor)));

@@ -25,8 +25,15 @@ struct BodyLaunch {
   llvm::function_ref<mlir::Value(mlir::Value base, int64_t offset)> byteOffset;
   /// Leaves the frame where `code` is an error's. What a failing body left at `from` goes to the workspace's header.
   llvm::function_ref<void(mlir::Value code, mlir::Value from)> returnIfError;
+  /// The code of one more error of the entry, at the line of `op`.
+  llvm::function_ref<int32_t(mlir::Operation *op, llvm::StringRef text)> addError;
 };
 
+/// The error of a loop with `room`: how many turns there were, and the loop's number.
+inline constexpr llvm::StringLiteral kRoomError = "loop: {} turns are more than there is room for in loop {}";
+
+/// Whether it can fail itself, and not for one of its bodies.
+bool mayLackRoom(mlir::Operation *op);
 /// What the op needs of the workspace: its bodies' workspace, and the second places of what it carries.
 int64_t bodyScratchBytes(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies);
 /// `bodies` are those of the op, in their order.

@@ -194,7 +194,7 @@ private:
   bool mayFail(Operation *op) {
     if (isa<ir::KernelOp>(op))
       return emitted[op].mayFail;
-    return llvm::any_of(bodiesOf[op], [](const EmittedBody &body) { return body.mayFail; });
+    return mayLackRoom(op) || llvm::any_of(bodiesOf[op], [](const EmittedBody &body) { return body.mayFail; });
   }
 
   LogicalResult emitKernel(ir::KernelOp kernel, DenseMap<Operation *, int64_t> &scratch) {
@@ -467,7 +467,13 @@ private:
     auto pointer = [&](Value value) { return pointerTo(frame, plan.places.lookup(value)); };
     auto offset = [&](Value base, int64_t bytes) { return byteOffset(base, bytes); };
     auto leave = [&](Value code, Value from) { returnIfError(frame, code, from); };
-    BodyLaunch launch{b, frame.function, byteOffset(frame.workspace, plan.scratch.lookup(op)), pointer, offset, leave};
+    auto addError = [&](Operation *at, StringRef text) {
+      info.errors.push_back(text.str());
+      info.errorPlaces.push_back(ir::whereOf(at->getLoc()));
+      return static_cast<int32_t>(info.errors.size());
+    };
+    BodyLaunch launch{b,     frame.function, byteOffset(frame.workspace, plan.scratch.lookup(op)), pointer, offset,
+                      leave, addError};
     emitBodyOp(op, bodiesOf[op], launch);
   }
 

@@ -77,6 +77,25 @@ bool isUnbounded(LoopOp loop) {
   return loop.getScanned() > 0 ? loop.getLimited() : !loop.getStacked().empty();
 }
 
+SmallVector<LoopOp> unboundedLoops(ModuleOp module) {
+  SmallVector<LoopOp> loops;
+  module.walk([&](LoopOp loop) {
+    if (isUnbounded(loop) && loop.getScanned() == 0)
+      loops.push_back(loop);
+  });
+  return loops;
+}
+
+void giveRoom(ModuleOp module, ArrayRef<int64_t> turns) {
+  Builder b(module.getContext());
+  for (auto [i, loop] : llvm::enumerate(unboundedLoops(module))) {
+    loop.setLengthAttr(b.getI64IntegerAttr(turns[i]));
+    loop.setRoomAttr(b.getI64IntegerAttr(static_cast<int64_t>(i)));
+    for (Value stack : loop.getStacked())
+      stack.setType(stackOf(rowTypeOf(stack.getType()), turns[i]));
+  }
+}
+
 FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const SymbolTable &symbols) {
   constexpr int64_t kOpen = -1;
   DenseMap<Operation *, int64_t> opsOf; // with those of its callees; kOpen while they are being visited

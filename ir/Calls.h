@@ -59,6 +59,10 @@ bool isControl(mlir::Operation *op);
 
 /// Whether the loop stacks, or reads, something of each turn, and nothing says how many turns there are at most.
 bool isUnbounded(LoopOp loop);
+/// Of these in `module`, in its order, those that stack: what the others read comes from one of them.
+llvm::SmallVector<LoopOp> unboundedLoops(mlir::ModuleOp module);
+/// Gives loop i of `unboundedLoops` room for `turns[i]` turns. The types of what follows are to be inferred again.
+void giveRoom(mlir::ModuleOp module, llvm::ArrayRef<int64_t> turns);
 
 /// All that `root` calls, directly or through others: each function once, after those that it calls itself, and `root`
 /// last. An error at the call if there is no such function, if it calls itself, or if it is not one block that returns;

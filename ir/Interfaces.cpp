@@ -25,6 +25,11 @@ SmallVector<StringRef> statusesOf(Operation *op) {
 }
 int64_t overwrittenOf(Operation *op) { return rowOf(op).overwritten; }
 
+static bool lacksRoom(Operation *op) {
+  auto loop = dyn_cast<LoopOp>(op);
+  return loop && loop.hasRoom();
+}
+
 /// Whether an op of a body can.
 static bool bodiesMayFail(WithBodies op) {
   llvm::SetVector<Operation *> functions;
@@ -36,9 +41,10 @@ static bool bodiesMayFail(WithBodies op) {
   add(op);
   for (size_t i = 0; i < functions.size(); ++i) {
     WalkResult walked = functions[i]->walk([&](Operation *inner) {
-      if (auto withBodies = dyn_cast<WithBodies>(inner))
+      auto withBodies = dyn_cast<WithBodies>(inner);
+      if (withBodies)
         add(withBodies);
-      else if (mayFail(inner))
+      if (withBodies ? lacksRoom(inner) : mayFail(inner))
         return WalkResult::interrupt();
       return WalkResult::advance();
     });
@@ -50,7 +56,7 @@ static bool bodiesMayFail(WithBodies op) {
 
 bool mayFail(Operation *op) {
   if (auto withBodies = dyn_cast<WithBodies>(op))
-    return bodiesMayFail(withBodies);
+    return lacksRoom(op) || bodiesMayFail(withBodies);
   if (auto external = dyn_cast<External>(op))
     return !external.statuses().empty();
   auto structured = dyn_cast<Structured>(op);

@@ -77,7 +77,7 @@ def GroupOps : Pass<"wg-group-ops", "::mlir::func::FuncOp"> {
 }
 
 def EndBarriers : Pass<"wg-end-barriers", "::mlir::func::FuncOp"> {
-  let summary = "Put its operand in the place of each barrier, when the order of the kernels is decided";
+  let summary = "Replace each barrier by its operand, once the order of the kernels is decided";
   let dependentDialects = ["::wg::ir::WGDialect"];
 }
 

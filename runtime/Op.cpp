@@ -508,12 +508,10 @@ static Status checkNans(const OpCall &call, std::span<const Array> results) {
     int64_t nan = isNew(y, isNan), at = nan >= 0 ? nan : isNew(y, isInfinite);
     if (at < 0)
       continue;
-    std::string place;
-    for (int axis = y.shape().rank(); axis-- > 0; at /= y.shape().dim(axis))
-      place = std::to_string(at % y.shape().dim(axis)) + (place.empty() ? "" : ", ") + place;
+    Ints place = placeOf(y.shape(), at);
     return Failure{.kind = ErrorKind::runtime,
                    .message = std::string("gives ") + (nan >= 0 ? "NaN" : "an infinity") +
-                              (place.empty() ? "" : " at [" + place + "]") + ", which no operand has",
+                              (place.empty() ? "" : " at " + toString(place)) + ", which no operand has",
                    .remedy = "look at its operands, or set_debug_nans(false)"};
   }
   return {};

@@ -12,6 +12,13 @@ static std::string join(std::span<const int64_t> values, const char *separator) 
   return text;
 }
 
+Ints placeOf(const Shape &shape, int64_t element) {
+  Ints place(shape.size(), 0);
+  for (size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
+    place[axis] = element % shape[axis];
+  return place;
+}
+
 std::string toString(const Ints &values) { return "[" + join(values, ", ") + "]"; }
 
 std::string toString(const Shape &shape) { return "(" + join(shape, ", ") + (shape.rank() == 1 ? ",)" : ")"); }

@@ -119,6 +119,9 @@ public:
   }
 };
 
+/// The index of an element by axis, of a shape whose sizes are known: `[1, 2]` for element 5 of (2, 3).
+WENGERT_API Ints placeOf(const Shape &shape, int64_t element);
+
 /// `(2, 3)`, `(5,)`, `()`: as NumPy prints it, a dynamic size as `?`.
 WENGERT_API std::string toString(const Shape &shape);
 

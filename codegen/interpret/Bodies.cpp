@@ -23,63 +23,85 @@ static Status runCond(std::span<const std::shared_ptr<const Program>> branches, 
 
 namespace {
 
-/// The rows of one stacked result: into the whole if it is known how many there are, else one by one.
+/// The rows of one stacked result.
 class Stack {
 public:
-  Stack(int64_t length, DType dtype) : length_(length), dtype_(dtype) {}
+  /// `row`: as the program knows it. `length`: how many there are; -1: as many as there will be.
+  Stack(int64_t length, const TensorType &row) : length_(length), type_(row) {}
 
-  /// Row i. The first one decides the shape of all; another shape is a failure.
+  /// Row i. Rows have the shape of the first; another one is a failure, but along axes that are open: what a loop
+  /// inside keeps of its turns is as long as there were turns.
   Status put(int64_t i, const Array &row) {
-    if (!rowShape_)
+    if (!shape_)
       begin(row.shape());
-    else if (*rowShape_ != row.shape())
+    else if (*shape_ != row.shape() && !widen(row.shape()))
       return valueError("a turn stacks " + toString(row.type) + " where the first stacked " +
-                            toString(TensorType{dtype_, *rowShape_}),
-                        "stack values of one shape; a loop inside whose derivative keeps each turn needs max_steps");
-    if (length_ < 0)
-      rows_.push_back(row);
+                            toString(TensorType{type_.dtype, *shape_}),
+                        "stack values of one shape");
+    if (isOpen())
+      rows_.emplace_back(i, row);
     else
       std::memcpy(whole_.data<char>() + static_cast<size_t>(i) * row.numBytes(), row.buffer.data(), row.numBytes());
     return {};
   }
-  /// Nothing was stacked: rows of this type.
-  void beginIfEmpty(const TensorType &row) {
-    if (rowShape_)
-      return;
-    Ints sizes;
-    for (int axis = 0; axis < row.shape.rank(); ++axis)
-      sizes.push_back(std::max<int64_t>(0, row.shape.dim(axis))); // no turn says what `?` is
-    begin(Shape(std::span<const int64_t>(sizes.begin(), sizes.size())));
-  }
+  /// With zeros where no row was put, and behind rows that are shorter than others.
   Array finish() {
-    if (length_ >= 0)
-      return std::move(whole_);
-    Array whole = Array::empty(dtype_, stacked(static_cast<int64_t>(rows_.size())));
-    char *at = whole.data<char>();
-    for (const Array &row : rows_) {
-      std::memcpy(at, row.buffer.data(), row.numBytes());
-      at += row.numBytes();
+    if (!shape_) { // no turn says what `?` is
+      Ints sizes;
+      for (int64_t size : type_.shape)
+        sizes.push_back(std::max<int64_t>(0, size));
+      begin(Shape(sizes));
     }
+    if (!isOpen())
+      return std::move(whole_);
+    Array whole = Array::zeros(type_.dtype, stacked(length_ < 0 ? static_cast<int64_t>(rows_.size()) : length_));
+    for (const auto &[i, row] : rows_)
+      write(row, whole, i);
     return whole;
   }
 
 private:
+  bool isOpen() const { return length_ < 0 || !type_.shape.isStatic(); }
   Shape stacked(int64_t rows) const {
     std::vector<int64_t> sizes{rows};
-    sizes.insert(sizes.end(), rowShape_->begin(), rowShape_->end());
+    sizes.insert(sizes.end(), shape_->begin(), shape_->end());
     return Shape(std::span<const int64_t>(sizes));
   }
   void begin(const Shape &row) {
-    rowShape_ = row;
-    if (length_ >= 0)
-      whole_ = Array::zeros(dtype_, stacked(length_));
+    shape_ = row;
+    if (!isOpen())
+      whole_ = Array::zeros(type_.dtype, stacked(length_));
+  }
+  /// Makes room for a row of this shape; false if it differs along an axis that is not open.
+  bool widen(const Shape &row) {
+    for (int axis = 0; axis < row.rank(); ++axis) {
+      int64_t &size = (*shape_)[static_cast<size_t>(axis)];
+      if (row.dim(axis) != size && type_.shape.dim(axis) != kDynamic)
+        return false;
+      size = std::max(size, row.dim(axis));
+    }
+    return true;
+  }
+  /// Writes a row, from its first element on, as row i of the whole.
+  void write(const Array &row, Array &whole, int64_t i) const {
+    // Runs of elements that are neighbours in both: all, or those of the last axis.
+    int rank = row.shape().rank();
+    int64_t run = row.shape() == *shape_ ? row.numElements() : row.shape().dim(rank - 1),
+            size = static_cast<int64_t>(sizeOf(type_.dtype));
+    for (int64_t at = 0; at < row.numElements(); at += run) {
+      Ints place = placeOf(row.shape(), at);
+      int64_t to = i;
+      for (int axis = 0; axis < rank; ++axis)
+        to = to * shape_->dim(axis) + place[static_cast<size_t>(axis)];
+      std::memcpy(whole.data<char>() + to * size, row.data<char>() + at * size, static_cast<size_t>(run * size));
+    }
   }
 
   int64_t length_;
-  DType dtype_;
-  std::optional<Shape> rowShape_;
+  TensorType type_;
+  std::optional<Shape> shape_; ///< of each row
   Array whole_;
-  std::vector<Array> rows_;
+  std::vector<std::pair<int64_t, Array>> rows_;
 };
 
 } // namespace
@@ -108,7 +130,8 @@ static Status runLoop(const Program &body, const Program *condition, const OpCal
                             (xs.size() > 1 && length == xs[0].shape().dim(0) ? " rows of another tensor" : " turns"),
                         "give all tensors as many rows");
   }
-  int64_t most = length < 0 ? std::numeric_limits<int64_t>::max() : length;
+  bool hasRoom = attrs.room() >= 0;
+  int64_t most = length < 0 || hasRoom ? std::numeric_limits<int64_t>::max() : length;
   if (!limit.empty())
     most = std::min(most, std::max<int64_t>(0, limit[0].asIndex()));
 
@@ -116,7 +139,7 @@ static Status runLoop(const Program &body, const Program *condition, const OpCal
   size_t numStacked = body.outputs.size() - carried;
   std::vector<Stack> stacks;
   for (size_t k = 0; k < numStacked; ++k)
-    stacks.emplace_back(length, body.results[carried + k].dtype);
+    stacks.emplace_back(length, body.results[carried + k]);
   std::vector<Array> inputs, outputs(body.outputs.size());
   int64_t turn = 0;
   for (; turn < most; ++turn) {
@@ -129,6 +152,9 @@ static Status runLoop(const Program &body, const Program *condition, const OpCal
       if (*predicate.data<uint8_t>() == 0)
         break;
     }
+    if (hasRoom && turn == length)
+      return valueError("has more turns than it has room for, " + std::to_string(length),
+                        "interpret the program as it was before it had sizes");
     int64_t i = attrs.reversed() ? most - 1 - turn : turn;
     inputs.assign(std::make_move_iterator(state.begin()), std::make_move_iterator(state.end()));
     for (const Array &x : xs)
@@ -151,10 +177,8 @@ static Status runLoop(const Program &body, const Program *condition, const OpCal
       if (Status status = stacks[k].put(i, outputs[carried + k]); !status.ok())
         return status;
   }
-  for (size_t k = 0; k < numStacked; ++k) {
-    stacks[k].beginIfEmpty(body.results[carried + k]);
+  for (size_t k = 0; k < numStacked; ++k)
     results[carried + (condition ? 1 : 0) + k] = stacks[k].finish();
-  }
   std::move(state.begin(), state.end(), results.begin());
   if (condition)
     results[carried] = Array::scalar<int64_t>(turn);

@@ -32,13 +32,6 @@ static double dot(const Doubles &a, const Doubles &b) {
     sum = std::inner_product(a[i].begin(), a[i].end(), b[i].begin(), sum);
   return sum;
 }
-/// `(1, 2)`
-static std::string placeOf(const Shape &shape, int64_t element) {
-  Shape place = shape;
-  for (int axis = shape.rank(); axis-- > 0; element /= shape.dim(axis))
-    place[static_cast<size_t>(axis)] = element % shape.dim(axis);
-  return toString(place);
-}
 
 std::vector<Grad> gradsOf(const std::vector<Tensor> &tensors) { return {tensors.begin(), tensors.end()}; }
 
@@ -159,7 +152,7 @@ void Checker::checkGradient(const Doubles &ct, const std::vector<Grad> &grads) {
     if (!agrees && runtime::hasKink(value, options_.step, epsilon_))
       numeric.error = std::numeric_limits<double>::infinity();
     compare(exact, numeric, first_, check_.gradient_error, words,
-            nameOf(i) + ", element " + placeOf(values_[i].shape(), k) +
+            nameOf(i) + ", element " + toString(Shape(runtime::placeOf(values_[i].shape(), k))) +
                 (grads[i].has_value() ? "" : " (empty: " + grads[i].reason() + ")"));
   }
   check_.report += fmt::format("gradients at {} of {} elements{}\n", told_, elements.size(),

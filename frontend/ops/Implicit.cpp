@@ -5,21 +5,21 @@
 
 namespace wg {
 
-int64_t detail::mostIterations(const char *op, const SolverOptions &options, const Tensor &b, const Where &where) {
+/// The most products with the map.
+static int64_t mostIterations(const char *op, const SolverOptions &options, const Tensor &b, const Where &where) {
+  detail::checkUnknown(op, "b", b, false, where);
   const TensorType &type = b.body(where)->type;
-  if (!runtime::isFloat(type.dtype))
-    raiseOp(op, "b is " + toString(type) + ", and a solution is a float", "cast it: cast(b, f32)", {type}, where,
-            ErrorKind::type);
   if (options.max_iterations < -1 || options.restart < 1 || !(options.tolerance >= 0 || options.tolerance == -1))
-    raiseOp(op,
-            "max_iterations is " + std::to_string(options.max_iterations) + ", restart " +
-                std::to_string(options.restart) + ", tolerance " +
-                runtime::toString(runtime::Array::scalar(options.tolerance)),
-            "give -1 or more, 1 or more, and 0 or more", {}, where);
+    detail::raiseOp(op,
+                    "max_iterations is " + std::to_string(options.max_iterations) + ", restart " +
+                        std::to_string(options.restart) + ", tolerance " +
+                        runtime::toString(runtime::Array::scalar(options.tolerance)),
+                    "give -1 or more, 1 or more, and 0 or more", {}, where);
   if (options.max_iterations >= 0)
     return options.max_iterations;
   if (!type.shape.isStatic())
-    raiseOp(op, "b is " + toString(type) + ", of sizes that are not known", "give max_iterations", {type}, where);
+    detail::raiseOp(op, "b is " + toString(type) + ", of sizes that are not known", "give max_iterations", {type},
+                    where);
   return 10 * type.shape.numElements();
 }
 
@@ -30,33 +30,29 @@ void detail::checkLike(const char *op, const char *what, const Tensor &made, con
             "return what has the unknown's dtype and shape", {type, wanted}, where, ErrorKind::type);
 }
 
-void detail::checkUnknown(const char *op, const Tensor &x, bool sizes, const Where &where) {
+void detail::checkUnknown(const char *op, const char *what, const Tensor &x, bool sizes, const Where &where) {
   const TensorType &type = x.body(where)->type;
+  std::string found = std::string(what) + " is " + toString(type);
   if (!runtime::isFloat(type.dtype))
-    raiseOp(op, "the unknown is " + toString(type) + ", and a solution is a float", "cast it: cast(x, f64)", {type},
-            where, ErrorKind::type);
+    raiseOp(op, found + ", and a solution is a float", "cast it: cast(x, f64)", {type}, where, ErrorKind::type);
   if (sizes && type.shape.rank() > 0 && !type.shape.isStatic())
-    raiseOp(op, "the unknown is " + toString(type) + ", and gmres, by which its derivatives go, wants known sizes",
+    raiseOp(op, found + ", and gmres, by which its derivatives go, wants known sizes",
             "give a tangent_solve, or trace with the sizes", {type}, where);
 }
 
-/// The solution of a(x) = b with so many right derivatives by b and by what the map reads.
-static Tensor solved(const LinearMap &a, const LinearMap &transposed, const LinearSolver &solve,
-                     const LinearSolver &transposeSolve, const Tensor &b, int orders, const Where &where) {
-  Tensor x = stop_gradient(solve(a, stop_gradient(b)));
-  detail::checkLike("custom_root", "the linear solution", x, b, where);
+/// The solution with `orders` right derivatives by b and by what the map reads.
+static Tensor solved(const detail::LinearSystem &system, const Tensor &b, int orders, const Where &where) {
+  Tensor x = stop_gradient(system.solve(system.map, stop_gradient(b)));
+  detail::checkLike(system.op, "the linear solution", x, b, where);
   for (int step = 0; step < orders; ++step)
-    x = detail::newtonStep(x, a(x) - b, {a, transposed, solve, transposeSolve}, 0, where);
+    x = detail::newtonStep(x, system.map(x) - b, system, 0, where);
   return x;
 }
 
 Tensor detail::newtonStep(const Tensor &x, const Tensor &r, const LinearSystem &s, int orders, const Where &where) {
-  auto backward = [=](const Tensor &ct, const Tensor &) {
-    return -solved(s.transposed, s.map, s.transposeSolve, s.solve, ct, orders, where);
-  };
-  auto forward = [=](const Tensor &moved, const Tensor &) {
-    return -solved(s.map, s.transposed, s.solve, s.transposeSolve, moved, orders, where);
-  };
+  LinearSystem turned{s.op, s.transposed, s.map, s.transposeSolve, s.solve};
+  auto backward = [=](const Tensor &ct, const Tensor &) { return -solved(turned, ct, orders, where); };
+  auto forward = [=](const Tensor &moved, const Tensor &) { return -solved(s, moved, orders, where); };
   return x + custom_gradient([](const Tensor &r) { return stop_gradient(r) * 0.0; }, backward, forward, where)(r);
 }
 
@@ -85,7 +81,7 @@ static LinearMap checkedMap(const char *op, const LinearMap &a, const Where &whe
 }
 
 Tensor cg(const LinearMap &map, const Tensor &right, const SolverOptions &options, Where where) {
-  int64_t most = detail::mostIterations("cg", options, right, where);
+  int64_t most = mostIterations("cg", options, right, where);
   LinearMap a = checkedMap("cg", map, where);
   Tensor scale = scaleOf(right), b = right / scale;
   double tolerance = toleranceOf(options, right.dtype());
@@ -108,7 +104,7 @@ Tensor gmres(const LinearMap &map, const Tensor &b, const SolverOptions &options
   if (const TensorType &type = b.body(where)->type; !type.shape.isStatic())
     detail::raiseOp("gmres", "b is " + toString(type) + ", of sizes that are not known", "trace with the sizes given",
                     {type}, where);
-  int64_t most = detail::mostIterations("gmres", options, b, where);
+  int64_t most = mostIterations("gmres", options, b, where);
   LinearMap a = checkedMap("gmres", map, where);
   const Shape &shape = b.shape();
   int64_t n = shape.numElements(), m = std::min(options.restart, std::max<int64_t>(1, n));
@@ -123,19 +119,19 @@ Tensor gmres(const LinearMap &map, const Tensor &b, const SolverOptions &options
   auto rowAt = [&](const Tensor &i, int64_t size, const Tensor &row) {
     return expand_dims(one_hot(i, size, dtype), 1) * expand_dims(row, 0);
   };
-  /// One cycle of Arnoldi's method. `v`: an orthonormal basis, a row each; `q`: one of the columns of H, so that
+  /// One cycle of Arnoldi's method. `v`: an orthonormal basis, a row each; `q`: one of H's columns, so that
   /// H = Q R; both grow by a row each turn.
   struct Basis {
     Tensor v, q, i;
     WENGERT_FIELDS(v, q, i)
   };
   struct State {
-    Tensor x, r, before; ///< the square of the residual that was, of which more than a little is to go
-    WENGERT_FIELDS(x, r, before)
+    Tensor x, r, rr, before; ///< `rr`: the square of the residual; `before`: what it was a cycle ago
+    WENGERT_FIELDS(x, r, rr, before)
   };
   auto cycle = [&](const State &s) {
-    auto &[x, r, before] = s;
-    Tensor beta = sqrt(dot(r, r));
+    auto &[x, r, rr, before] = s;
+    Tensor beta = sqrt(rr);
     Tensor first = one_hot(Tensor(int64_t(0)), m + 1, dtype);
     auto arnoldi = [&](const Basis &s, const std::monostate &) {
       Tensor last = matmul(one_hot(s.i, m + 1, dtype), s.v);
@@ -160,16 +156,15 @@ Tensor gmres(const LinearMap &map, const Tensor &b, const SolverOptions &options
     auto [basis, columns] = scan(arnoldi, begin, std::monostate(), {.length = m}, where);
     Tensor right = expand_dims(matmul(basis.q, first * beta), 1);
     Tensor y = reshape(triangular_solve(transpose(columns), right, {.lower = false}), {m});
-    Tensor better = x + matmul(y, slice(basis.v, {0, 0}, {m, n})), rest = target - apply(better);
-    Tensor worse = dot(rest, rest) > dot(r, r); // rounding
-    return State{wg::where(worse, x, better), wg::where(worse, r, rest), dot(r, r)};
+    Tensor better = x + matmul(y, slice(basis.v, {0, 0}, {m, n})), rest = target - apply(better),
+           less = dot(rest, rest);
+    Tensor worse = less > rr; // rounding
+    return State{wg::where(worse, x, better), wg::where(worse, r, rest), wg::where(worse, rr, less), rr};
   };
   Tensor all = dot(target, target);
-  auto more = [&](const State &s) {
-    Tensor rest = dot(s.r, s.r);
-    return logical_and(rest > goal, rest < s.before * 0.999);
-  };
-  State end = while_loop(more, cycle, State{target * 0.0, target, all * 2.0}, {.max_steps = turns}, where);
+  // Ends too where a cycle has hardly gained.
+  auto more = [&](const State &s) { return logical_and(s.rr > goal, s.rr < s.before * 0.999); };
+  State end = while_loop(more, cycle, State{target * 0.0, target, all, all * 2.0}, {.max_steps = turns}, where);
   return reshape(end.x, shape) * scale;
 }
 

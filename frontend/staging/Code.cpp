@@ -18,9 +18,8 @@ namespace wg::detail {
 
 using runtime::Array;
 
-struct Code::Compiled {
-  std::shared_ptr<const codegen::Executable> executable;
-};
+/// For how many turns a loop without a bound keeps what it stacks, until one has more.
+static constexpr int64_t kFirstRoom = 64;
 
 uint64_t nextSerial() {
   static constinit std::atomic<uint64_t> serial = 0;
@@ -47,8 +46,9 @@ Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Iden
     results_.push_back(ir::runtimeTypeOf(type));
   for (const TensorType &type : inputs_)
     static_ &= type.shape.isStatic();
-  // What a loop without a bound keeps of its turns has no place in memory that is planned.
-  module_.get().walk([&](ir::LoopOp loop) { interpret_ |= ir::isUnbounded(loop); });
+  rooms_.assign(ir::unboundedLoops(*module_).size(), kFirstRoom);
+  if (!rooms_.empty()) // a call without room is made again, and what has an order would be done twice
+    module_.get().walk([&](ir::HostOp host) { interpret_ |= host.getOrdered(); });
 }
 
 Code::~Code() {
@@ -123,16 +123,16 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
   if (!generating.allowed()) // the process exits: interpreted
     return nullptr;
   auto begin = std::chrono::steady_clock::now();
-  OwningOpRef<ModuleOp> module = moduleFor(inputs, where);
+  OwningOpRef<ModuleOp> module = moduleFor(inputs, rooms_, where);
   CompileHint hint(entry_, where);
   auto reached = [&](codegen::Stage stage, int64_t ops) { hint.reached(stage, ops); };
   runtime::Result<std::shared_ptr<const codegen::Executable>> executable =
       codegen::compile(module.release(), entry_, {.reached = reached});
   if (!executable.ok())
     raise(executable.take(), where);
-  auto code = std::make_shared<const Compiled>(Compiled{*executable});
+  auto code = std::make_shared<const Compiled>(Compiled{*executable, rooms_});
   compiled_[sizes] = {code, ++clock_};
-  if (static_)
+  if (static_ && rooms_.empty())
     only_.store(code.get(), std::memory_order_release);
   compileSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (static_cast<int64_t>(compiled_.size()) > capacity_)
@@ -141,13 +141,16 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
   return code;
 }
 
-OwningOpRef<ModuleOp> Code::moduleFor(std::span<const Array> inputs, const Where &where) const {
+OwningOpRef<ModuleOp> Code::moduleFor(std::span<const Array> inputs, ArrayRef<int64_t> rooms,
+                                      const Where &where) const {
   OwningOpRef<ModuleOp> module = cast<ModuleOp>(module_.get()->clone());
+  ir::giveRoom(*module, rooms);
   ir::Diagnostics diagnostics(ir::context());
   SmallVector<Type> types;
   for (const Array &input : inputs)
     types.push_back(ir::tensorTypeOf(ir::context(), input.type));
-  if (!static_ && failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types, names_)))
+  if ((!static_ || !rooms.empty()) &&
+      failed(passes::inferShapes(module->lookupSymbol<func::FuncOp>(entry_), types, names_)))
     raise(diagnostics.take("the shapes of this call do not fit the function"), where);
   return module;
 }
@@ -163,7 +166,7 @@ Code::measured(const std::vector<Array> &inputs, const Where &where) {
   if (!generating.allowed())
     raiseOp(entry_.c_str(), "no machine code is made once exit() has begun", "take the profile before main returns", {},
             where, ErrorKind::runtime);
-  OwningOpRef<ModuleOp> module = moduleFor(inputs, where);
+  OwningOpRef<ModuleOp> module = moduleFor(inputs, code->rooms, where);
   runtime::Result<std::shared_ptr<const codegen::Executable>> marked =
       codegen::compile(module.release(), entry_, {.marks = true, .callMath = code->executable->callsMath});
   if (!marked.ok())
@@ -197,13 +200,32 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
 void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
   if (runtime::debugsNans()) [[unlikely]] // op by op, so that the op is known
     return interpret(inputs, results, where);
-  std::shared_ptr<const Compiled> kept;
-  const Compiled *code = only();
-  if (!code)
-    code = (kept = compiled(inputs, where)).get();
-  if (!code)
-    return interpret(inputs, results, where);
-  const codegen::Executable &executable = *code->executable;
+  if (const Compiled *code = only()) [[likely]] {
+    runCompiled(*code->executable, inputs, results, where);
+    return;
+  }
+  while (std::shared_ptr<const Compiled> code = compiled(inputs, where)) {
+    std::optional<codegen::RoomWanted> wanted = runCompiled(*code->executable, inputs, results, where);
+    if (!wanted)
+      return;
+    makeRoom(*code, *wanted);
+  }
+  interpret(inputs, results, where);
+}
+
+/// Room grows by half at least, so that a program is compiled few times; beyond that, for the turns that there were
+/// and an eighth more at most.
+void Code::makeRoom(const Compiled &tooSmall, const codegen::RoomWanted &wanted) {
+  std::lock_guard lock(mutex_);
+  auto loop = static_cast<size_t>(wanted.loop);
+  int64_t step = std::max<int64_t>(1, static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(wanted.turns))) / 8);
+  rooms_[loop] = std::max({rooms_[loop], tooSmall.rooms[loop] * 3 / 2, (wanted.turns + step - 1) / step * step});
+  std::erase_if(compiled_, [&](const auto &slot) { return slot.second.code.get() == &tooSmall; });
+}
+
+std::optional<codegen::RoomWanted> Code::runCompiled(const codegen::Executable &executable,
+                                                     std::span<const Array> inputs, std::span<Array> results,
+                                                     const Where &where) {
   StackArray<void *, 80> pointers(inputs.size() + results.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     pointers[i] = inputs[i].buffer.data();
@@ -212,7 +234,7 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
   try {
     for (size_t i = 0; i < results.size(); ++i) {
       const TensorType &type = executable.info.results[i];
-      if (!results[i].buffer)
+      if (!results[i].buffer || results[i].type != type) // what an attempt with less room left
         results[i] = Array::empty(type.dtype, type.shape);
       pointers[inputs.size() + i] = results[i].buffer.data();
     }
@@ -227,6 +249,8 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
             "make them smaller, or free other tensors first", {}, where, ErrorKind::runtime);
   }
   if (status) [[unlikely]] {
+    if (auto wanted = executable.roomWanted(status, atFault))
+      return wanted;
     runtime::Failure failure = executable.failure(status, atFault);
     if (runtime::Status said = runtime::takeHostFailure(); !said.ok()) { // by C++ code, which the program called
       runtime::Failure own = said.take();
@@ -235,6 +259,7 @@ void Code::run(std::span<const Array> inputs, std::span<Array> results, const Wh
     }
     raise(std::move(failure), where);
   }
+  return std::nullopt;
 }
 
 } // namespace wg::detail

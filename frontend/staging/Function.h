@@ -80,7 +80,10 @@ public:
   /// input's, if the function says so by `wg.result`); the others get new ones. Throws wg::Error.
   void run(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
 
-  struct Compiled;
+  struct Compiled {
+    std::shared_ptr<const codegen::Executable> executable;
+    std::vector<int64_t> rooms; ///< by loop of ir::unboundedLoops: for how many turns it keeps what it stacks
+  };
   /// The executable for inputs of these static types, compiled on first use; null if the code is interpreted.
   std::shared_ptr<const Compiled> compiled(std::span<const runtime::Array> inputs, const Where &where);
   /// Whether the sizes of inputs of these types fit together; true if none is open.
@@ -96,14 +99,20 @@ public:
   measured(const std::vector<runtime::Array> &inputs, const Where &where);
   /// All executables made so far, with the sizes that they are for.
   std::vector<std::shared_ptr<const codegen::Executable>> executables();
-  /// A copy of the module with the sizes of `inputs`.
-  mlir::OwningOpRef<mlir::ModuleOp> moduleFor(std::span<const runtime::Array> inputs, const Where &where) const;
+  /// A copy of the module with the sizes of `inputs`, and room for so many turns of loops without a bound.
+  mlir::OwningOpRef<mlir::ModuleOp> moduleFor(std::span<const runtime::Array> inputs, llvm::ArrayRef<int64_t> rooms,
+                                              const Where &where) const;
   /// A copy of the module with the function's types made static; fails if a size is open.
   mlir::OwningOpRef<mlir::ModuleOp> staticModule(const Where &where) const;
 
 private:
   const codegen::Program &program(const Where &where);
   void interpret(std::span<const runtime::Array> inputs, std::span<runtime::Array> results, const Where &where);
+  /// Runs `code` as run() does; where it wants more room, nothing has changed.
+  std::optional<codegen::RoomWanted> runCompiled(const codegen::Executable &code,
+                                                 std::span<const runtime::Array> inputs,
+                                                 std::span<runtime::Array> results, const Where &where);
+  void makeRoom(const Compiled &tooSmall, const codegen::RoomWanted &wanted);
 
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   Identities identities_;
@@ -119,6 +128,7 @@ private:
     uint64_t lastUse = 0;
   };
   std::map<std::vector<int64_t>, Slot> compiled_;
+  std::vector<int64_t> rooms_; ///< of what is compiled next
   uint64_t clock_ = 0;
   std::atomic<const Compiled *> only_ = nullptr;
   std::atomic<double> compileSeconds_ = 0;

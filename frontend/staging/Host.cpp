@@ -159,14 +159,11 @@ static void printLine(const std::string &format, std::span<const Array> operands
 static Status checkHolds(const std::string &message, const Array &holds) {
   for (int64_t i = 0; i < holds.numElements(); ++i)
     if (!holds.data<uint8_t>()[i]) {
-      std::string place;
-      const Shape &shape = holds.shape();
-      int64_t rest = i;
-      for (int axis = shape.rank(); axis-- > 0; rest /= shape.dim(axis))
-        place = std::to_string(rest % shape.dim(axis)) + (place.empty() ? "" : ", ") + place;
+      Ints place = runtime::placeOf(holds.shape(), i);
       return runtime::Failure{.kind = runtime::ErrorKind::runtime,
                               .op = "check",
-                              .message = message + (place.empty() ? "" : ": it does not hold at [" + place + "]")};
+                              .message =
+                                  message + (place.empty() ? "" : ": it does not hold at " + runtime::toString(place))};
     }
   return {};
 }

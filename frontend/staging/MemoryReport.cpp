@@ -28,8 +28,119 @@ static void addReader(MemoryReport::Value &value, const std::string &reader) {
 static constexpr const char *kNumbered = "recorded";
 static Where numberedPlace(size_t number) { return {kNumbered, nullptr, static_cast<uint32_t>(number + 1), 0}; }
 
+static std::string nameOf(Operation *op) {
+  auto call = dyn_cast<ir::CallOp>(op);
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr()) : func::FuncOp();
+  StringRef name = callee && callee->hasAttr(ir::kVjpAttr) ? "with_gradient_hook"
+                   : call                                  ? call.getCallee()
+                                                           : op->getName().stripDialect();
+  return placed(name.str(), ir::whereOf(op->getLoc()));
+}
+
+namespace {
+
+/// The bodies of conditions and loops, and the functions that derivatives made: where what they hand on comes from, and
+/// goes to.
+class Bodies {
+public:
+  /// `originals`: the ops of the program by number, for those that are numbered; else each op speaks for itself.
+  Bodies(ModuleOp module, ArrayRef<Operation *> originals) : symbols_(module), originals_(originals) {}
+
+  /// What the user wrote for it; null if that is unknown.
+  Operation *originalOf(Operation *op) const {
+    if (originals_.empty())
+      return op;
+    auto place = op->getLoc()->findInstanceOf<FileLineColLoc>();
+    return place && place.getFilename() == kNumbered ? originals_[place.getLine() - 1] : nullptr;
+  }
+  /// Each op whose derivative reads `use`; in a body the ops that read it there.
+  void findReaders(OpOperand &use, llvm::SetVector<Operation *> &readers);
+  /// `'tanh' (net.cpp:12)`: what made `value`; of what a loop stacks, or a branch hands on, what made it there.
+  std::string makerOf(mlir::Value value);
+
+private:
+  /// Whether the op stands for its bodies: no call that the user wrote.
+  bool isEntered(Operation *op) const {
+    return ir::isControl(op) ||
+           (isa<ir::CallOp>(op) && (originals_.empty() || !isa_and_nonnull<ir::CallOp>(originalOf(op))));
+  }
+  SmallVector<func::FuncOp> bodiesOf(Operation *op) {
+    SmallVector<func::FuncOp> bodies;
+    for (FlatSymbolRefAttr name : cast<ir::WithBodies>(op).bodyNames())
+      if (auto body = symbols_.lookup<func::FuncOp>(name.getAttr()); body && !body.isDeclaration())
+        bodies.push_back(body);
+    return bodies;
+  }
+
+  SymbolTable symbols_;
+  ArrayRef<Operation *> originals_;
+};
+
+} // namespace
+
+/// The argument of body number `body` that operand `i` of an op with bodies is; none if that decides what runs.
+static std::optional<unsigned> argumentOf(Operation *op, unsigned body, unsigned i) {
+  if (isa<ir::CallOp>(op))
+    return i;
+  auto loop = dyn_cast<ir::LoopOp>(op);
+  unsigned first = loop ? loop.getLimited() : 1;
+  if (i < first)
+    return std::nullopt;
+  i -= first;
+  if (!loop || body == 0 || i < loop.getCarried())
+    return i;
+  return i < loop.getCarried() + loop.getScanned() ? std::nullopt : std::optional<unsigned>(i - loop.getScanned());
+}
+
+void Bodies::findReaders(OpOperand &use, llvm::SetVector<Operation *> &readers) {
+  Operation *op = use.getOwner();
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return;
+  if (!isEntered(op)) {
+    // What a called derivative is given and does not read is not kept for it.
+    if (isa<ir::CallOp>(op))
+      for (func::FuncOp callee : bodiesOf(op))
+        if (callee.getArgument(use.getOperandNumber()).use_empty())
+          return;
+    readers.insert(op);
+    return;
+  }
+  for (auto [k, body] : llvm::enumerate(bodiesOf(op)))
+    if (std::optional<unsigned> argument = argumentOf(op, static_cast<unsigned>(k), use.getOperandNumber())) {
+      for (OpOperand &inside : body.getArgument(*argument).getUses())
+        findReaders(inside, readers);
+    } else {
+      readers.insert(op);
+    }
+}
+
+std::string Bodies::makerOf(mlir::Value value) {
+  Operation *maker = value.getDefiningOp();
+  Operation *original = maker ? originalOf(maker) : nullptr;
+  if (!maker || (!original && !isEntered(maker)))
+    return {};
+  auto result = cast<OpResult>(value).getResultNumber();
+  bool isKept = !originals_.empty() && original && result >= original->getNumResults();
+  if (isEntered(maker) ? !originals_.empty() && original && !isKept : !isKept)
+    return nameOf(original);
+  std::string inside;
+  auto loop = dyn_cast<ir::LoopOp>(maker);
+  unsigned returned = loop && result >= loop.getCarried() ? result - loop.hasCondition() : result;
+  for (func::FuncOp body : loop ? SmallVector{bodiesOf(maker).front()} : bodiesOf(maker)) {
+    mlir::Value made = body.getBody().front().getTerminator()->getOperand(returned);
+    std::string name = loop && isa<BlockArgument>(made) ? "what it carries" : makerOf(made);
+    inside += (inside.empty() || name.empty() ? "" : " or ") + name;
+  }
+  if (!isEntered(maker))
+    return nameOf(original) + (inside.empty() ? "" : ": " + inside) + ", kept for its derivative";
+  if (isa<ir::CallOp>(maker) || inside.empty())
+    return inside;
+  return nameOf(original ? original : maker) + (loop ? ", of each turn " : ", of a branch ") + inside;
+}
+
 /// What each slot is, as its buffer's owner is named.
 static std::vector<std::string> namesOf(const Tape &tape) {
+  ir::Working working;
   const EagerTape &eager = tape.eager;
   std::vector<std::string> names(eager.values.size(), "a constant");
   auto name = [&](int32_t slot, const std::string &what) {
@@ -41,12 +152,21 @@ static std::vector<std::string> namesOf(const Tape &tape) {
   for (const Tape::WatchedVariable &entry : tape.variables)
     for (const Tensor &read : entry.reads)
       name(eager.slotOf.find(stateOf(read)->id), describe(*entry.variable));
-  for (const Record &record : eager.records)
+  for (const Record &record : eager.records) {
+    const RecordedCall *call = record.call >= 0 ? &eager.calls[static_cast<size_t>(record.call)] : nullptr;
+    std::optional<Bodies> bodies;
     for (uint32_t i = 0; i < record.numResults; ++i) {
-      bool isKept = record.call >= 0 && i >= eager.calls[static_cast<size_t>(record.call)].numResults;
-      name(eager.slots[record.first + record.numOperands + i],
-           nameOf(eager, record) + (isKept ? ", kept for its derivative" : ""));
+      std::string text = nameOf(eager, record);
+      if (call && i >= call->numResults) {
+        func::FuncOp forward = call->derivative->forward->function();
+        if (!bodies)
+          bodies.emplace(call->derivative->forward->module(), ArrayRef<Operation *>());
+        std::string inside = bodies->makerOf(forward.getBody().front().getTerminator()->getOperand(i));
+        text += (inside.empty() ? "" : ": " + inside) + ", kept for its derivative";
+      }
+      name(eager.slots[record.first + record.numOperands + i], text);
     }
+  }
   return names;
 }
 
@@ -126,15 +246,6 @@ static MemoryReport reportOf(const Tape &tape, const Where &where) {
   return report;
 }
 
-static std::string nameOf(Operation *op) {
-  auto call = dyn_cast<ir::CallOp>(op);
-  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, call.getCalleeAttr()) : func::FuncOp();
-  StringRef name = callee && callee->hasAttr(ir::kVjpAttr) ? "with_gradient_hook"
-                   : call                                  ? call.getCallee()
-                                                           : op->getName().stripDialect();
-  return placed(name.str(), ir::whereOf(op->getLoc()));
-}
-
 static std::string nameOf(const TraceInput &input) {
   return input.kind == TraceInput::variable   ? describe(*variableBehind(input.state))
          : input.kind == TraceInput::argument ? "argument " + std::to_string(input.leaf)
@@ -158,22 +269,21 @@ static MemoryReport reportOfTrace(Tape &tape, Trace &trace, const Where &where) 
   ir::Working working;
   ir::Diagnostics diagnostics(ir::context());
   IRMapping map;
-  OwningOpRef<ModuleOp> module = cast<ModuleOp>(trace.function()->getParentOfType<ModuleOp>()->clone(map));
+  auto program = trace.function()->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> module = cast<ModuleOp>(program->clone(map));
   Block &traced = trace.function().getBody().front();
   Block &body = cast<func::FuncOp>(map.lookup(trace.function().getOperation())).getBody().front();
-  std::vector<Operation *> ops; // as they were traced, by number
+  std::vector<Operation *> originals; // as they were traced, by number
   llvm::DenseSet<Operation *> recorded;
-  for (Operation &op : traced) {
-    Operation *copy = map.lookup(&op);
-    copy->setLoc(ir::locationOf(copy->getContext(), numberedPlace(ops.size())));
-    ops.push_back(&op);
-    if (tape.traced->ops.contains(&op))
-      recorded.insert(copy);
-  }
-  auto opAt = [&](Operation *op) -> Operation * {
-    auto place = op->getLoc()->findInstanceOf<FileLineColLoc>();
-    return place && place.getFilename() == kNumbered ? ops[place.getLine() - 1] : nullptr;
-  };
+  for (auto function : program.getOps<func::FuncOp>())
+    function.walk([&](Operation *op) {
+      Operation *copy = map.lookup(op);
+      if (op != function)
+        copy->setLoc(ir::locationOf(copy->getContext(), numberedPlace(originals.size())));
+      originals.push_back(op);
+      if (tape.traced->ops.contains(op))
+        recorded.insert(copy);
+    });
   SmallVector<mlir::Value> targets, sources;
   auto sort = [&](mlir::Value original) {
     if (!tape.traced->values.contains(original) || !autodiff::isDifferentiableType(original.getType()))
@@ -206,18 +316,17 @@ static MemoryReport reportOfTrace(Tape &tape, Trace &trace, const Where &where) 
   b.create(keep);
   autodiff::eraseDead(body, marker);
 
-  SymbolTable symbols(*module);
-  llvm::MapVector<mlir::Value, std::vector<Operation *>> readers;
+  Bodies bodies(*module, originals);
+  llvm::MapVector<mlir::Value, llvm::SetVector<Operation *>> readers;
   for (Operation *op = marker->getNextNode(); op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
-    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      // What a called derivative is given and does not read is not kept for it.
-      auto call = dyn_cast<ir::CallOp>(op);
-      auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
-      if (callee && !callee.isDeclaration() && callee.getArgument(static_cast<unsigned>(i)).use_empty())
+    for (OpOperand &use : op->getOpOperands()) {
+      Operation *maker = use.get().getDefiningOp();
+      if (!isa<RankedTensorType>(use.get().getType()) || (maker && !maker->isBeforeInBlock(marker)))
         continue;
-      Operation *maker = operand.getDefiningOp();
-      if (isa<RankedTensorType>(operand.getType()) && (!maker || maker->isBeforeInBlock(marker)))
-        readers[operand].push_back(opAt(op));
+      llvm::SetVector<Operation *> found;
+      bodies.findReaders(use, found);
+      if (!found.empty())
+        readers[use.get()].insert(found.begin(), found.end());
     }
   auto entries = readers.takeVector();
   llvm::sort(entries, [](const auto &a, const auto &b) {
@@ -231,11 +340,11 @@ static MemoryReport reportOfTrace(Tape &tape, Trace &trace, const Where &where) 
   for (const auto &[value, ops] : entries) {
     std::string name;
     if (Operation *maker = value.getDefiningOp()) {
-      Operation *original = opAt(maker);
+      Operation *original = bodies.originalOf(maker);
       auto version = dyn_cast_or_null<ir::VersionOp>(original);
-      name = version ? nameOf(version, trace) : nameOf(original ? original : maker);
-      if (original && cast<OpResult>(value).getResultNumber() >= original->getNumResults())
-        name += ", kept for its derivative";
+      name = version ? nameOf(version, trace) : bodies.makerOf(value);
+      if (name.empty())
+        name = nameOf(original ? original : maker);
     } else {
       name = nameOf(trace.inputs()[cast<BlockArgument>(value).getArgNumber()]);
     }
@@ -245,8 +354,8 @@ static MemoryReport reportOfTrace(Tape &tape, Trace &trace, const Where &where) 
       bytes *= size == dynamic ? 1 : size;
     report.values.push_back({name + ": " + toString(type), bytes, {}});
     for (Operation *reader : ops)
-      if (reader)
-        addReader(report.values.back(), nameOf(reader));
+      if (Operation *original = bodies.originalOf(reader))
+        addReader(report.values.back(), nameOf(original));
   }
   return report;
 }

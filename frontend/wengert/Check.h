@@ -16,7 +16,7 @@ WENGERT_API Tensor shape_check(const Located &x, const Shape &shape, std::string
 
 /// While it is set, an op whose result has a NaN or an infinity that no operand has is an error, which names the op,
 /// its line, the element, and in a loop the turn. Traced functions are interpreted then, so it is slow. What is written
-/// in the program (`-inf` for a mask) is no result. Of all threads. As jax_debug_nans,
+/// in the program, such as -inf for a mask, does not count. Affects all threads. As jax_debug_nans,
 /// tf.debugging.enable_check_numerics.
 WENGERT_API void set_debug_nans(bool debug);
 

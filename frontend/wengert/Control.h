@@ -103,6 +103,8 @@ WENGERT_API void checkStructure(const char *op, const Structure &before, const S
                                 const Where &where);
 /// The number of rows that all these tensors have, and the loop's length if there are none; errors otherwise.
 WENGERT_API int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where);
+/// How many turns a part has, for a loop of `length`; an error if that is not known.
+WENGERT_API int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where);
 /// Rows begin, begin + step, ... below end of x.
 WENGERT_API Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where);
 /// Rows of even and odd by turns: the first of even first, which has as many or one more.
@@ -120,22 +122,6 @@ WENGERT_API void checkRows(const char *op, const Structure &first, const Structu
                            const Where &where);
 [[noreturn]] WENGERT_API void raiseNegative(const char *op, const char *what, int64_t value, const Where &where);
 
-template <class T> std::vector<Tensor> tensorsOf(const T &tree) {
-  std::vector<Tensor> list;
-  visit(tree, [&]<class L>(const L &leaf) {
-    if constexpr (std::same_as<L, Tensor>)
-      list.push_back(leaf);
-  });
-  return list;
-}
-/// The structure with `f(tensor)` for each tensor.
-template <class T, class F> T mapTensors(T tree, F &&f) {
-  visit(tree, [&]<class L>(L &leaf) {
-    if constexpr (std::same_as<L, Tensor>)
-      leaf = f(leaf);
-  });
-  return tree;
-}
 /// Checks what a turn returned against what it was given: the same structure, dtypes and shapes.
 template <class S> void checkTurn(const char *op, const S &before, const S &after, int64_t turn, const Where &where) {
   if constexpr (!std::same_as<S, Tensor>)
@@ -196,8 +182,8 @@ S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &op
   if constexpr (checkState<S>()) {
     if (options.max_steps < -1)
       raiseNegative(op, "max_steps", options.max_steps, where);
-    if (options.checkpoint_every < 0)
-      raiseNegative(op, "checkpoint_every", options.checkpoint_every, where);
+    if (options.checkpoint_every != 0)
+      checkEvery(op, options.checkpoint_every, options.max_steps, where);
     auto stopped = [&](S after) {
       return options.differentiable ? after
                                     : mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
@@ -249,8 +235,6 @@ TurnOf<F, S, X> scanTraced(const char *op, F &f, const S &state, const X &xs, co
 /// Rows as parts of `every` rows: [n, ...] -> [n / every, every, ...]; and back.
 WENGERT_API Tensor inParts(const Tensor &x, int64_t every, const Where &where);
 WENGERT_API Tensor joined(const Tensor &parts, const Where &where);
-/// How many turns a part has, for a loop of `length`; an error if that is not known.
-WENGERT_API int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where);
 
 /// A scan of scans, of which each is computed again for its derivative; what is left over is a scan of its own.
 template <class F, class S, class X>
@@ -311,20 +295,19 @@ S whileInParts(const char *op, C &condition, B &body, const S &state, const Whil
 
 template <class F, class S, class X>
 TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
-  using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
+  using R = TurnOf<F, S, X>;
   static_assert(
       std::is_same_v<R, std::pair<S, typename R::second_type>>,
       "the function of wg::scan must return a std::pair of the next state, of the state's type, and what is stacked");
   using Y = typename R::second_type;
   if constexpr (checkState<S>() && checkState<X>() && checkState<Y>()) {
-    std::vector<Tensor> scanned = tensorsOf(xs);
-    if (options.checkpoint_every < 0)
-      raiseNegative(op, "checkpoint_every", options.checkpoint_every, where);
+    int64_t length = lengthOf(op, tensorsOf(xs), options.length, where);
+    if (options.checkpoint_every != 0)
+      checkEvery(op, options.checkpoint_every, length, where);
     if (isTracing() && options.checkpoint_every != 0)
       return scanInParts(op, f, std::move(state), xs, options, where);
     if (isTracing())
       return scanTraced(op, f, state, xs, options, where);
-    int64_t length = lengthOf(op, scanned, options.length, where);
     std::vector<std::vector<Tensor>> rows;
     std::optional<Y> last;
     for (int64_t turn = 0; turn < length; ++turn) {

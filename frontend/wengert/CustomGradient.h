@@ -65,24 +65,6 @@ template <class Y, class R> inline constexpr bool isWithResiduals<WithResiduals<
 template <class T> inline constexpr bool isPair = false;
 template <class A, class B> inline constexpr bool isPair<std::pair<A, B>> = true;
 
-/// The tensors and gradients in a structure; an empty one is undefined.
-template <class T> void appendLeaves(std::vector<Tensor> &list, const T &tree) {
-  visit(tree, [&]<class L>(const L &leaf) {
-    if constexpr (std::same_as<L, Tensor>)
-      list.push_back(leaf);
-    else if constexpr (std::same_as<L, Grad>)
-      list.push_back(leaf.has_value() ? leaf.value() : Tensor());
-  });
-}
-/// The structure with these tensors in the place of its own; `next` counts.
-template <class T> T withLeaves(T tree, const std::vector<Tensor> &list, size_t &next) {
-  visit(tree, [&]<class L>(L &leaf) {
-    if constexpr (std::same_as<L, Tensor>)
-      leaf = list[next++];
-  });
-  return tree;
-}
-
 template <class F, class V, class J> class CustomGradient {
 public:
   CustomGradient(F f, V vjp, J jvp, Where where)
@@ -113,25 +95,24 @@ private:
     static_assert(plain || withVariables,
                   "the vjp of wg::custom_gradient takes the cotangent of the result and then the residuals, if the "
                   "function returns wg::WithResiduals{result, residuals}, else the arguments of the function");
-    std::vector<Tensor> outputs;
-    appendLeaves(outputs, y);
+    std::vector<Tensor> outputs = tensorsOf(y);
     std::vector<Variable> variables = probe.end(outputs, arguments);
     if constexpr (!withVariables)
       if (!variables.empty())
         raiseVariables(variables, where_);
     CustomRule rule;
     rule.vjp = [vjp = vjp_, y, kept, variables](const std::vector<Tensor> &cotangents) {
-      size_t next = 0;
-      Y ct = withLeaves(y, cotangents, next);
+      auto next = cotangents.begin();
+      Y ct = mapTensors(y, [&](const Tensor &) { return *next++; });
       std::vector<Tensor> list;
       if constexpr (plain) {
-        appendLeaves(list, std::apply([&](const K &...k) { return (*vjp)(ct, k...); }, kept));
+        appendTensors(list, std::apply([&](const K &...k) { return (*vjp)(ct, k...); }, kept));
       } else {
         auto both = std::apply([&](const K &...k) { return (*vjp)(ct, k..., variables); }, kept);
         static_assert(isPair<decltype(both)>, "with variables, the vjp of wg::custom_gradient returns a std::pair: the "
                                               "gradients of the arguments, and a std::vector of the variables'");
-        appendLeaves(list, both.first);
-        appendLeaves(list, both.second);
+        appendTensors(list, both.first);
+        appendTensors(list, both.second);
       }
       return list;
     };
@@ -148,24 +129,22 @@ private:
         if (!variables.empty())
           raiseVariables(variables, where_);
       rule.jvp = [jvp = jvp_, kept, given = std::tuple(args...)](const std::vector<Tensor> &tangents) {
-        size_t next = 0;
-        auto moved =
-            std::apply([&](const A &...arg) { return std::tuple<A...>{withLeaves(arg, tangents, next)...}; }, given);
+        auto next = tangents.begin();
+        auto moved = mapTensors(given, [&](const Tensor &) { return *next++; });
         std::vector<Tensor> list;
         auto call = [&](const auto &...each) {
           if constexpr (plainJvp)
             return (*jvp)(each...);
           else
-            return (*jvp)(each...,
-                          std::vector<Tensor>(tangents.begin() + static_cast<std::ptrdiff_t>(next), tangents.end()));
+            return (*jvp)(each..., std::vector<Tensor>(next, tangents.end()));
         };
-        appendLeaves(list, std::apply(call, std::tuple_cat(moved, kept)));
+        appendTensors(list, std::apply(call, std::tuple_cat(moved, kept)));
         return list;
       };
     }
     std::vector<Tensor> made = withCustomRule(std::move(rule), arguments, variables, outputs, where_);
-    size_t next = 0;
-    return withLeaves(std::move(y), made, next);
+    auto next = made.begin();
+    return mapTensors(std::move(y), [&](const Tensor &) { return *next++; });
   }
 
   std::shared_ptr<F> f_;

@@ -72,10 +72,11 @@ private:
   int64_t number_;
 };
 
-/// `call` gets the values of tensors, eagerly, and returns a tensor of the dtype and shape that the caller names. It is
-/// kept as long as the process runs: make it once. It may be called on any thread that runs the program, and must not
-/// call the function that is running. What it throws is the error of the call. No gradient passes: custom_gradient
-/// gives it one. As tf.py_function, jax.io_callback; with `ordered` false jax.pure_callback.
+/// `call` gets the values of tensors, eagerly, and returns a tensor of the dtype and shape that the caller names, whose
+/// sizes are known when that is traced. It is kept as long as the process runs: make it once. It may be called on any
+/// thread that runs the program, and must not call the function that is running. What it throws is the error of the
+/// call. No gradient passes: custom_gradient gives it one. As tf.py_function, jax.io_callback; with `ordered` false
+/// jax.pure_callback.
 inline HostFunction host_function(std::string name, detail::HostCall call, HostOptions options = {}) {
   return HostFunction(std::move(name), std::move(call), options);
 }
@@ -87,7 +88,8 @@ using CFunctionPointer = int32_t (*)(void *const *pointers, const int64_t *numbe
 
 struct CFunctionOptions {
   std::vector<TensorSpec> arguments; ///< their dtypes and shapes; `dynamic` takes any size
-  /// The dtype and shape of the result for these arguments, whose sizes are known.
+  /// The dtype and shape of the result for these arguments, whose sizes are known: a traced function that calls it
+  /// is traced with known sizes.
   std::function<TensorSpec(const std::vector<TensorSpec> &)> result;
 };
 

@@ -22,7 +22,6 @@ struct SolverOptions {
 };
 
 namespace detail {
-WENGERT_API int64_t mostIterations(const char *op, const SolverOptions &options, const Tensor &b, const Where &where);
 /// f, which may refer to what is gone when a gradient is computed: eagerly traced at once, as what is traced is anyway.
 template <class F> LinearMap kept(F f, const Tensor &x, const Where &where) {
   if (isTracing())
@@ -42,8 +41,9 @@ inline LinearMap transposedAt(const LinearMap &f, const Tensor &x) {
 inline LinearMap derivativeAt(const LinearMap &f, const Tensor &x) {
   return [f, x](const Tensor &v) { return jvp(f, std::tuple(x), std::tuple(v)).second; };
 }
-/// A linear map, its transpose, and what solves with them.
+/// A linear map, its transpose, and what solves with them; of the op of this name.
 struct LinearSystem {
+  const char *op;
   LinearMap map, transposed;
   LinearSolver solve, transposeSolve;
 };
@@ -53,8 +53,8 @@ WENGERT_API Tensor newtonStep(const Tensor &x, const Tensor &r, const LinearSyst
                               const Where &where);
 /// Errors unless what an equation or a solver made is like `x`.
 WENGERT_API void checkLike(const char *op, const char *what, const Tensor &made, const Tensor &x, const Where &where);
-/// x is a float of sizes that are known.
-WENGERT_API void checkUnknown(const char *op, const Tensor &x, bool sizes, const Where &where);
+/// Errors unless x, called `what`, is a float, and its sizes are known where `sizes` says that this is needed.
+WENGERT_API void checkUnknown(const char *op, const char *what, const Tensor &x, bool sizes, const Where &where);
 } // namespace detail
 
 /// x with A(x) = b by conjugate gradients, for a map that is symmetric and positive definite (Hestenes and Stiefel
@@ -75,7 +75,7 @@ template <class A>
 Tensor custom_linear_solve(A map, const Tensor &b, const LinearSolver &solve, const LinearSolver &transpose_solve = {},
                            Where where = Where::current()) {
   constexpr const char *kName = "custom_linear_solve";
-  detail::checkUnknown(kName, b, false, where);
+  detail::checkUnknown(kName, "b", b, false, where);
   LinearMap a = detail::kept(std::move(map), b, where);
   Tensor x = stop_gradient(solve(a, stop_gradient(b)));
   detail::checkLike(kName, "the solution", x, b, where);
@@ -83,7 +83,8 @@ Tensor custom_linear_solve(A map, const Tensor &b, const LinearSolver &solve, co
     Tensor product = a(x);
     detail::checkLike(kName, "the map makes what", product, b, where);
     x = detail::newtonStep(x, product - b,
-                           {a, detail::transposedAt(a, x), solve, transpose_solve ? transpose_solve : solve}, 1, where);
+                           {kName, a, detail::transposedAt(a, x), solve, transpose_solve ? transpose_solve : solve}, 1,
+                           where);
   }
   return x;
 }
@@ -98,7 +99,7 @@ template <class F, class S>
 Tensor custom_root(F equation, const Tensor &initial, S solve, LinearSolver tangent_solve = {},
                    Where where = Where::current()) {
   constexpr const char *kName = "custom_root";
-  detail::checkUnknown(kName, initial, !tangent_solve, where);
+  detail::checkUnknown(kName, "the unknown", initial, !tangent_solve, where);
   LinearMap f = detail::kept(std::move(equation), initial, where);
   if (!tangent_solve)
     tangent_solve = [](const LinearMap &a, const Tensor &b) { return b.rank() == 0 ? b / a(b * 0 + 1) : gmres(a, b); };
@@ -107,8 +108,8 @@ Tensor custom_root(F equation, const Tensor &initial, S solve, LinearSolver tang
   for (int step = 0; step < 2; ++step) {
     Tensor r = f(x);
     detail::checkLike(kName, "the equation makes what", r, initial, where);
-    x = detail::newtonStep(x, r, {detail::derivativeAt(f, x), detail::transposedAt(f, x), tangent_solve, tangent_solve},
-                           1, where);
+    x = detail::newtonStep(
+        x, r, {kName, detail::derivativeAt(f, x), detail::transposedAt(f, x), tangent_solve, tangent_solve}, 1, where);
   }
   return x;
 }

@@ -259,6 +259,29 @@ template <class T, class F> void visit(T &tree, F &&leaf) {
   }
 }
 
+/// The tensors and gradients in a structure, in order; an empty gradient is an undefined tensor.
+template <class T> void appendTensors(std::vector<Tensor> &list, const T &tree) {
+  visit(tree, [&]<class L>(const L &leaf) {
+    if constexpr (std::same_as<L, Tensor>)
+      list.push_back(leaf);
+    else if constexpr (std::same_as<L, Grad>)
+      list.push_back(leaf.has_value() ? leaf.value() : Tensor());
+  });
+}
+template <class T> std::vector<Tensor> tensorsOf(const T &tree) {
+  std::vector<Tensor> list;
+  appendTensors(list, tree);
+  return list;
+}
+/// The structure with `f(tensor)` for each tensor.
+template <class T, class F> T mapTensors(T tree, F &&f) {
+  visit(tree, [&]<class L>(L &leaf) {
+    if constexpr (std::same_as<L, Tensor>)
+      leaf = f(std::as_const(leaf));
+  });
+  return tree;
+}
+
 /// The gradients in a structure of gradients or tensors, in order.
 template <class T> std::vector<Grad> gradientsIn(const T &tree) {
   std::vector<Grad> flat;

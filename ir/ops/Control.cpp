@@ -105,6 +105,10 @@ LogicalResult LoopOp::verify() {
   int64_t length = static_cast<int64_t>(getLength());
   if (length < 0 && scanned == 0 && !hasCondition() && !limited)
     return emitOpError("never ends: it has no length, no limit, no condition, and scans nothing");
+  if (hasRoom() && (length < 0 || scanned > 0 || (!hasCondition() && !limited)))
+    return emitOpError(
+        "has room for a number of turns: such a loop has a length, scans nothing, and has a condition or "
+        "a limit");
   int64_t rows = length < 0 ? ShapedType::kDynamic : length;
   auto isStack = [&](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);

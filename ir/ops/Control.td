@@ -41,18 +41,21 @@ def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave",
     whether there is one: a bool scalar. There are `length` turns at most (-1: as many as the scanned tensors have rows, or no limit), and `limit`
     turns at most. `reversed`: from the last turn's row to row 0. Results: the carried values after the last turn; where there is a condition, the
     number of turns (i64[]); the stacked results, zeros in rows that no turn gave (of `length` rows; without one, of as many rows as there were
-    turns). A loop with a condition is not reversed. Example, a running sum: `%s, %sums = wg.loop [@add] (%zero, %xs) {carried = 1, scanned = 1, length = 5}
+    turns). A loop with a condition is not reversed. `room`, of a loop that has no bound of its own: `length` is how many turns what is stacked has
+    room for, and more are an error, by which the caller learns how many there were, and of which loop: this number. Rows that no turn gave
+    are any then. Example, a running sum: `%s, %sums = wg.loop [@add] (%zero, %xs) {carried = 1, scanned = 1, length = 5}
     : (tensor<f32>, tensor<5xf32>) -> (tensor<f32>, tensor<5xf32>)`
   }];
   let arguments = (ins FlatSymbolRefArrayAttr:$bodies, I64Attr:$carried, DefaultValuedAttr<I64Attr, "0">:$scanned,
                        DefaultValuedAttr<I64Attr, "-1">:$length, DefaultValuedAttr<BoolAttr, "false">:$limited,
-                       DefaultValuedAttr<BoolAttr, "false">:$reversed, Variadic<WG_Value>:$operands);
+                       DefaultValuedAttr<BoolAttr, "false">:$reversed, DefaultValuedAttr<I64Attr, "-1">:$room, Variadic<WG_Value>:$operands);
   let results = (outs Variadic<WG_Value>);
   let assemblyFormat = "$bodies `(` $operands `)` attr-dict `:` functional-type($operands, results)";
   let publicFunction = 0;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     bool hasCondition() { return getBodies().size() > 1; }
+    bool hasRoom() { return static_cast<int64_t>(getRoom()) >= 0; }
     ::mlir::Value getLimit() { return getLimited() ? getOperands()[0] : ::mlir::Value(); }
     ::mlir::OperandRange getInits() { return getOperands().slice(getLimited(), getCarried()); }
     ::mlir::OperandRange getXs() { return getOperands().slice(getLimited() + getCarried(), getScanned()); }

@@ -11,6 +11,13 @@ using wg::tests::matrix;
 using wg::tests::messageOf;
 using wg::tests::says;
 
+/// What the compiled program makes of x, and the bytes of its workspace.
+template <class F> static std::pair<Tensor, int64_t> valueAndBytes(F program, const Tensor &x) {
+  auto f = wg::function("program", program);
+  Tensor value = f(x);
+  return {value, f.trace(x).workspace_bytes()};
+}
+
 namespace {
 
 /// The gradients of f by x and w, from outside and inside of functions.
@@ -118,19 +125,17 @@ TEST(CheckpointTest, TheWorkspaceIsSmaller) {
       y = tanh(matmul(y, w));
     return y;
   };
-  auto bytesOf = [&](auto layer, Tensor &result) {
-    auto step = wg::function("step", [&](const Tensor &x) {
+  auto step = [&](auto layer) {
+    return [&, layer](const Tensor &x) {
       GradientTape tape;
       Tensor y = x;
       for (int64_t i = 0; i < kLayers; ++i)
         y = layer(y);
       return tape.gradient(reduce_sum(y), w).value();
-    });
-    result = step(x);
-    return step.trace(x).workspace_bytes();
+    };
   };
-  Tensor plainly, again;
-  int64_t all = bytesOf(layer, plainly), less = bytesOf(checkpoint(layer), again);
+  auto [plainly, all] = valueAndBytes(step(layer), x);
+  auto [again, less] = valueAndBytes(step(checkpoint(layer)), x);
   expectNear(again, plainly, 1e-9);
   constexpr int64_t kActivation = kRows * kWidth * 8;
   EXPECT_GE(all, kLayers * kInner * kActivation);
@@ -148,17 +153,15 @@ TEST(CheckpointTest, InALoop) {
       y = sin(y * w);
     return y;
   };
-  auto bytesOf = [&](auto inner, Tensor &result) {
-    auto step = wg::function("step", [&](const Tensor &x) {
+  auto step = [&](auto inner) {
+    return [&, inner](const Tensor &x) {
       GradientTape tape;
       Tensor y = for_range(0, kTurns, [&](const Tensor &, const Tensor &s) { return inner(s); }, x);
       return tape.gradient(reduce_sum(y), w).value();
-    });
-    result = step(x);
-    return step.trace(x).workspace_bytes();
+    };
   };
-  Tensor plainly, again;
-  int64_t all = bytesOf(inner, plainly), less = bytesOf(checkpoint(inner), again);
+  auto [plainly, all] = valueAndBytes(step(inner), x);
+  auto [again, less] = valueAndBytes(step(checkpoint(inner)), x);
   expectNear(again, plainly, 1e-10);
   EXPECT_GE(all, kTurns * kInner * kWidth * 8);
   EXPECT_LE(less, (kTurns + 4 * kInner) * kWidth * 8);
@@ -216,22 +219,19 @@ TEST(CheckpointTest, TheMemoryOfEverySoManyTurns) {
   constexpr int64_t kTurns = 1000, kWidth = 64, kBytes = kWidth * 8;
   Tensor x = matrix(1, kWidth)[0] * 0.01;
   Variable w(0.9, "w");
-  auto bytesOf = [&](int64_t every, Tensor &result) {
-    auto step = wg::function("step", [&](const Tensor &x) {
+  auto step = [&](int64_t every) {
+    return [&, every](const Tensor &x) {
       GradientTape tape;
       Tensor y = for_range(0, kTurns, [&](const Tensor &, const Tensor &s) { return sin(s * w) + s * 0.1; }, x,
                            {.checkpoint_every = every});
       return tape.gradient(reduce_sum(y), w).value();
-    });
-    result = step(x);
-    return step.trace(x).workspace_bytes();
+    };
   };
-  Tensor plainly, again;
-  int64_t all = bytesOf(0, plainly);
+  auto [plainly, all] = valueAndBytes(step(0), x);
   EXPECT_GE(all, kTurns * kBytes);
   for (int64_t every : {10, 32, 100}) {
     SCOPED_TRACE(every);
-    int64_t less = bytesOf(every, again);
+    auto [again, less] = valueAndBytes(step(every), x);
     expectNear(again, plainly, 1e-10);
     double perTurn = static_cast<double>(all) / (kTurns * kBytes); // values that a turn keeps
     EXPECT_LE(static_cast<double>(less), (kTurns / every + perTurn * every + 24) * kBytes * 1.05);

@@ -263,3 +263,68 @@ TEST(MemoryReportTest, ExplainShowsThePathThroughTheNetworkAndItsCut) {
   check(x);
   wg::function("traced", check)(x);
 }
+
+// What a turn keeps is one value for all turns, named by the op of the body; so are those that read it.
+TEST(MemoryReportTest, ALoopKeepsWhatItsTurnsRead) {
+  Variable w(0.5, "w");
+  Tensor xs = full({5, 3}, 0.1), h = full({3}, 0.2);
+  auto loss = [&](const Tensor &h, const Tensor &xs) {
+    auto step = [&](const Tensor &h, const Tensor &x) {
+      Tensor next = tanh(h * w + x);
+      return std::pair(next, std::monostate());
+    };
+    return reduce_sum(scan(step, h, xs).first);
+  };
+  auto contains = [](const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; };
+  auto find = [&](const MemoryReport &report, const std::string &what, const std::string &type) {
+    for (const MemoryReport::Value &value : report.values)
+      if (contains(value.what, what) && contains(value.what, type))
+        return value;
+    ADD_FAILURE() << what << " is not in " << report;
+    return MemoryReport::Value();
+  };
+  MemoryReport report;
+  auto inside = wg::function("inside", [&](const Tensor &h, const Tensor &xs) {
+    GradientTape tape;
+    tape.watch(h);
+    Tensor y = loss(h, xs);
+    report = tape.memory_report();
+    return tape.gradient(y, h).value();
+  });
+  inside(h, xs);
+  MemoryReport::Value states = find(report, "of each turn what it carries", ": f64[5,3]"),
+                      kept = find(report, "of each turn 'tanh' (", ": f64[5,3]");
+  EXPECT_EQ(states.bytes, 5 * 3 * 8);
+  EXPECT_EQ(report.bytes, 2 * 5 * 3 * 8 + 8 /* w */) << report;
+  auto readersOf = [](MemoryReport::Value value) {
+    for (std::string &name : value.readers)
+      name = name.substr(0, name.find(" ("));
+    return value.readers;
+  };
+  EXPECT_EQ(readersOf(states), Names{"'mul'"}) << report;
+  EXPECT_EQ(readersOf(kept), Names{"'tanh'"}) << report;
+  EXPECT_FALSE(find(report, "variable 'w'", "f64[]").readers.empty()) << report;
+
+  auto function = wg::function("loss", loss);
+  GradientTape tape;
+  tape.watch(h);
+  Tensor y = function(h, xs);
+  report = tape.memory_report();
+  EXPECT_TRUE(contains(find(report, "of each turn 'tanh' (", ", kept for its derivative: f64[5,3]").what, "'loss' ("));
+}
+
+TEST(MemoryReportTest, ABranchKeepsWhatItsDerivativeReads) {
+  MemoryReport report;
+  auto f = wg::function("f", [&](const Tensor &x) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = cond(reduce_sum(x) > 0.0, [&] { return tanh(x) * 2.0; }, [&] { return exp(x); });
+    report = tape.memory_report();
+    return tape.gradient(y, x).value();
+  });
+  f(Tensor{1.0, 2.0});
+  std::string text = to_string(report);
+  EXPECT_NE(text.find("of a branch"), std::string::npos) << text;
+  EXPECT_NE(text.find("'tanh' ("), std::string::npos) << text;
+  EXPECT_NE(text.find("'exp' ("), std::string::npos) << text;
+}

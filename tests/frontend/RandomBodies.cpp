@@ -7,9 +7,6 @@ namespace wg::tests {
 
 namespace {
 
-/// Loops without a limit within loops.
-constexpr bool kUnboundedInLoops = false;
-
 class Generator : RandomSteps {
 public:
   explicit Generator(uint64_t seed) : RandomSteps(seed) {
@@ -134,14 +131,10 @@ private:
     finish(block, scope, std::move(step), types);
   }
 
-  bool mayBeUnbounded() const { return kUnboundedInLoops || loops_ == 0; }
   /// The body of a loop.
   Block turn(const Scope &outer, const std::vector<TensorType> &parameters, const std::vector<TensorType> &results,
              int depth) {
-    ++loops_;
-    Block block = body(outer, parameters, results, depth, true);
-    --loops_;
-    return block;
+    return body(outer, parameters, results, depth, true);
   }
 
   void whileLoop(Block &block, Scope &scope, int depth) {
@@ -157,8 +150,8 @@ private:
     Step step = begin(Step::whileLoop);
     step.operands = states;
     step.structure = static_cast<int>(draw(6));
-    int64_t limits[] = {mayBeUnbounded() ? -1 : turns + 1, turns, turns + 2, turns - 1, 8};
-    step.numbers = {std::max<int64_t>(mayBeUnbounded() ? -1 : 0, oneOf(limits))};
+    int64_t limits[] = {-1, turns, turns + 2, turns - 1, 8};
+    step.numbers = {std::max<int64_t>(-1, oneOf(limits))};
     step.flag = chance(8); // not differentiable
     Block asked;
     Scope inner = scope;
@@ -226,7 +219,7 @@ private:
       operands.push_back(apply(block, scope, "imod", {want(block, scope, {i64, {}})}, {i64, {}}, {4}));
     Step step = begin(byTensor ? Step::rangeTo : Step::range);
     step.operands = operands;
-    step.numbers = {from, byTensor ? (mayBeUnbounded() && chance(50) ? -1 : static_cast<int64_t>(draw(6)))
+    step.numbers = {from, byTensor ? (chance(50) ? -1 : static_cast<int64_t>(draw(6)))
                                    : from - 1 + static_cast<int64_t>(draw(5))};
     step.flag = !byTensor && chance(25);
     step.structure = static_cast<int>(draw(6));
@@ -330,9 +323,7 @@ private:
       parameters.push_back(anyFloat());
     for (uint64_t i = 0, count = 1 + draw(2); i < count; ++i)
       results.push_back(anyFloat());
-    ++loops_; // it may be called in one
     function.block = body(scope, parameters, results, chance(50) ? 1 : 0, true, 3);
-    --loops_;
     function.assigns = assigned_;
     for (size_t i = 0; i < p.functions.size(); ++i)
       function.assigns = function.assigns || p.functions[i].assigns; // it may call them
@@ -386,7 +377,7 @@ private:
     }
   }
 
-  int failsLeft_ = 2, loops_ = 0;
+  int failsLeft_ = 2;
   bool assigned_ = false;
 };
 
