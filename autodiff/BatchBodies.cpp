@@ -299,11 +299,15 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
   bool counts = plan.differ && asks;
   if (counts)
     inits.push_back(at.spread(at.number(0, b.getI64Type()), count));
+  bool numbersRows = ownLimit && length < 0 && xs.empty(); // carries the row's number, which nothing else says
   if (ownLimit) {
     invariants.push_back(limit);
     limit = ir::ReduceMaxOp::create(b, loc, limit, ArrayRef<int64_t>{0});
-    if (length < 0 && xs.empty())
-      return op.emitOpError("has another limit in each lane, and no length");
+  }
+  if (numbersRows) {
+    Value first = at.number(op.getReversed() ? 1 : 0, b.getI64Type());
+    inits.push_back(op.getReversed() ? Value(ir::SubOp::create(b, loc, limit, first)) : first);
+  } else if (ownLimit) {
     OpFoldResult rows = length < 0 ? ir::sizeOf(b, loc, xs[0], 0) : OpFoldResult(b.getIndexAttr(length));
     SmallVector<Value> sizes;
     SmallVector<int64_t> shape;
@@ -311,7 +315,7 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
     xs.push_back(ir::IotaOp::create(b, loc, shape, 0, b.getI64Type(), sizes));
   }
 
-  // The body: carried, the counter, rows, the row's number, invariants, the limits.
+  // The body: carried, the counter, the row's number, rows, or here the row's number, invariants, the limits.
   Writer writer(symbols, loc, "loop_lanes");
   Ops in(writer.b, loc);
   SmallVector<Value> arguments = writer.arguments(ValueRange(inits).getTypes());
@@ -333,7 +337,7 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
     if (asks && plan.condition.results[0])
       mask = writer.call(plan.condition.function, askedOf(state, ArrayRef(arguments).drop_front(firstInvariant)))[0];
     if (ownLimit) {
-      Value limits = arguments.back(), row = arguments[firstRow + scanned];
+      Value limits = arguments.back(), row = arguments[numbersRows ? firstRow - 1 : firstRow + scanned];
       mask = in.both(mask,
                      ir::LessOp::create(writer.b, loc, in.spread(row, ir::sizeOf(writer.b, loc, limits, 0)), limits));
     }
@@ -359,6 +363,9 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
     Value one = ir::CastOp::create(writer.b, loc, mask, TypeAttr::get(b.getI64Type()));
     returned.push_back(ir::AddOp::create(writer.b, loc, arguments[carried], one));
   }
+  if (numbersRows)
+    returned.push_back(ir::AddOp::create(writer.b, loc, arguments[firstRow - 1],
+                                         in.number(op.getReversed() ? -1 : 1, b.getI64Type())));
   Flags stackedFlags;
   for (size_t i = 0; i < stacked; ++i) {
     Value value = values[carried + i];
@@ -378,7 +385,9 @@ static FailureOr<SmallVector<Value>> loopInLanes(OpBuilder &b, ir::LoopOp op, Ar
     Value more = asker.call(plan.condition.function, askedOf(ArrayRef(carriedIn).take_front(carried), held))[0];
     condition = nameOf(asker.finish(plan.condition.results[0] ? ask.any(more) : more));
   }
-  ir::LoopOp made = makeLoop(b, loc, {nameOf(body), condition, limit, inits, xs, invariants, length, op.getReversed()},
+  ir::LoopOp made = makeLoop(b, loc,
+                             {nameOf(body), condition, limit, inits, xs, invariants, length, op.getReversed(),
+                              static_cast<int64_t>(op.getCheckpoints())},
                              body.getResultTypes());
   SmallVector<Value> results(made.getFinals().take_front(carried));
   if (asks)

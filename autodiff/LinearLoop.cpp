@@ -220,11 +220,12 @@ void LinearLoop::keepResiduals() {
       returned.push_back(all[numResults + residual]);
     func::FuncOp kept = writer.finish(returned);
     OpBuilder at(op_);
-    ir::LoopOp made = makeLoop(at, op_.getLoc(),
-                               {nameOf(kept), op_.hasCondition() ? op_.bodyNames()[1] : FlatSymbolRefAttr(),
-                                op_.getLimit(), op_.getInits(), op_.getXs(), op_.getInvariants(),
-                                static_cast<int64_t>(op_.getLength()), op_.getReversed()},
-                               kept.getResultTypes());
+    ir::LoopOp made =
+        makeLoop(at, op_.getLoc(),
+                 {nameOf(kept), op_.hasCondition() ? op_.bodyNames()[1] : FlatSymbolRefAttr(), op_.getLimit(),
+                  op_.getInits(), op_.getXs(), op_.getInvariants(), static_cast<int64_t>(op_.getLength()),
+                  op_.getReversed(), static_cast<int64_t>(op_.getCheckpoints())},
+                 kept.getResultTypes());
     request_.replace(op_, made);
     op_ = made;
   }
@@ -293,6 +294,8 @@ void LinearLoop::finish(LinearPart &made) {
   parts_.limit = op_.hasCondition() ? op_.getTurns() : op_.getLimit();
   parts_.length = static_cast<int64_t>(op_.getLength());
   parts_.reversed = (mode_ == Mode::reverse) != op_.getReversed();
+  if (mode_ == Mode::reverse)
+    parts_.checkpoints = static_cast<int64_t>(op_.getCheckpoints());
   ir::LoopOp loop = makeLoop(request_.b, loc_, parts_, body.getResultTypes());
   for (auto [place, result] : llvm::zip_equal(places_, loop->getResults()))
     made.values[place] = result;

@@ -53,6 +53,7 @@ struct LoopParts {
   llvm::SmallVector<mlir::Value> inits, xs, invariants;
   int64_t length = -1;
   bool reversed = false;
+  int64_t checkpoints = 0;
 };
 /// `results`: the types of the body's.
 inline ir::LoopOp makeLoop(mlir::OpBuilder &b, mlir::Location loc, const LoopParts &parts, mlir::TypeRange results) {
@@ -70,7 +71,7 @@ inline ir::LoopOp makeLoop(mlir::OpBuilder &b, mlir::Location loc, const LoopPar
                             ir::loopTypes(b.getContext(), mlir::ValueRange(parts.inits).getTypes(),
                                           parts.condition != nullptr, results.drop_front(carried), parts.length),
                             b.getArrayAttr(names), carried, parts.xs.size(), parts.length, parts.limit != nullptr,
-                            parts.reversed, /*room=*/-1, operands);
+                            parts.reversed, /*room=*/-1, parts.checkpoints, operands);
 }
 
 /// A zero of this type, whose sizes are known.

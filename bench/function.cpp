@@ -1,5 +1,5 @@
-// Programs with bodies: what a turn costs, what the gradient of a loop costs beside it, and what checkpoint_every saves
-// and costs beside what is predicted. One thread; times are medians.
+// Programs with bodies: what a turn costs, what the gradient of a loop costs beside it, and what checkpoint_every and
+// checkpoints save and cost beside what is predicted. One thread; times are medians.
 #include "Problem.h"
 
 #include <wengert/wengert.h>
@@ -33,24 +33,25 @@ void checkpoints(int64_t width) {
   constexpr int64_t kTurns = 1000;
   Tensor x = arange(0, width, 1, f64) * (0.5 / static_cast<double>(width));
   Variable w(0.9, "w");
-  auto loop = [&](const Tensor &x, int64_t every) {
-    return reduce_sum(for_range(0, kTurns, [&](const Tensor &, const Tensor &s) { return sin(s * w) + tanh(s) * 0.1; },
-                                x, {.checkpoint_every = every}));
+  auto loop = [&](const Tensor &x, const RangeOptions &options) {
+    return reduce_sum(
+        for_range(0, kTurns, [&](const Tensor &, const Tensor &s) { return sin(s * w) + tanh(s) * 0.1; }, x, options));
   };
-  auto forward = wg::function("forward", [&](const Tensor &x) { return loop(x, 0); });
+  auto forward = wg::function("forward", [&](const Tensor &x) { return loop(x, {}); });
   double forwardTime = microseconds([&] { forward(x); });
   struct Row {
-    int64_t every, bytes;
+    int64_t bytes;
     double time;
   };
-  auto measure = [&](int64_t every) {
+  auto measureWith = [&](const RangeOptions &options) {
     auto step = wg::function("step", [&](const Tensor &x) {
       GradientTape tape;
-      return tape.gradient(loop(x, every), w).value();
+      return tape.gradient(loop(x, options), w).value();
     });
     double time = microseconds([&] { step(x); });
-    return Row{every, step.trace(x).workspace_bytes(), time};
+    return Row{step.trace(x).workspace_bytes(), time};
   };
+  auto measure = [&](int64_t every) { return measureWith({.checkpoint_every = every}); };
   Row plain = measure(0);
   // A state is kept before each part; of the turns of one part what the plain loop keeps of each. The rest is what does
   // not grow: taken from one part of all turns.
@@ -66,6 +67,24 @@ void checkpoints(int64_t width) {
     double bytes = state * kTurns / static_cast<double>(every) + turn * static_cast<double>(every) + rest;
     double time = plain.time + forwardTime; // once more
     fmt::print("{:>6} {:>10.1f} {:>10.1f} {:>7.3f} {:>10.0f} {:>10.0f} {:>7.2f}\n", every,
+               static_cast<double>(row.bytes) / 1e3, bytes / 1e3, static_cast<double>(row.bytes) / bytes, row.time,
+               time, row.time / time);
+  }
+  // So many states, and what one turn needs; each turn forward and back, and those that are computed again.
+  Row one = measureWith({.checkpoints = 2});
+  fmt::print("{:>6}\n", "checkpoints");
+  for (int64_t checkpoints : {3, 5, 10, 20, 44, 100, 1000}) {
+    Row row = measureWith({.checkpoints = checkpoints});
+    double bytes = static_cast<double>(one.bytes) + state * static_cast<double>(checkpoints - 2);
+    double repetitions = 0, reach = 1, below = 0; // (s + r)! / (s! r!), and (s + r)! / ((s + 1)! (r - 1)!)
+    auto places = static_cast<double>(checkpoints);
+    while (reach < kTurns) {
+      repetitions += 1;
+      below = reach * (places + repetitions) / (places + 1);
+      reach *= (places + repetitions) / repetitions;
+    }
+    double again = repetitions - below / kTurns, time = plain.time + forwardTime * again;
+    fmt::print("{:>6} {:>10.1f} {:>10.1f} {:>7.3f} {:>10.0f} {:>10.0f} {:>7.2f}\n", checkpoints,
                static_cast<double>(row.bytes) / 1e3, bytes / 1e3, static_cast<double>(row.bytes) / bytes, row.time,
                time, row.time / time);
   }

@@ -3,6 +3,7 @@
 #include "codegen/EmitBodies.h"
 #include "codegen/Parallel.h"
 #include "codegen/PlanMemory.h"
+#include "codegen/Rewind.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "ir/Bridge.h"
 #include "ir/Calls.h"
@@ -110,6 +111,16 @@ public:
     FailureOr<SmallVector<func::FuncOp>> functions = ir::calleesFirst(function, symbols);
     if (failed(functions))
       return failure();
+    if (makeRewinds(*functions, symbols)) {
+      llvm::SetVector<Operation *> before(functions->begin(), functions->end());
+      functions = ir::calleesFirst(function, symbols);
+      if (failed(functions))
+        return failure();
+      for (func::FuncOp each : *functions)
+        before.remove(each);
+      for (Operation *each : before)
+        symbols.erase(each);
+    }
     DenseMap<Operation *, int64_t> scratch;
     for (func::FuncOp each : llvm::reverse(*functions)) // the program itself first, as its reports are
       if (failed(emitKernels(each, scratch)))

@@ -72,6 +72,12 @@ LogicalResult checkPlaces(Operation *root) {
   return fine ? success() : mlir::emitError(last) << "a place carries metadata, which a program does not";
 }
 
+static Operation *findRewind(ModuleOp module) {
+  Operation *found = nullptr;
+  module.walk([&](RewindOp op) { found = op; });
+  return found;
+}
+
 LogicalResult checkProgram(ModuleOp module) {
   if (Operation *op = findForeign(module))
     return op->emitOpError("is not part of a program, which holds functions of wg ops on tensors");
@@ -81,6 +87,8 @@ LogicalResult checkProgram(ModuleOp module) {
     if (!function.isDeclaration() && !function.getBody().hasOneBlock())
       return function.emitOpError("has several blocks; a program is one block of wg ops");
   }
+  if (Operation *made = findRewind(module))
+    return made->emitOpError("is made of loops while machine code is made, and is no part of a program");
   return checkPlaces(module);
 }
 

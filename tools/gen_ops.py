@@ -75,7 +75,7 @@ class Op:
         self.reason = next((records[t]["extraConcreteClassDeclaration"].split('"')[1] for t in traits
                             if records[t].get("trait") == "StatesWhyNotDifferentiable"), None)
         self.elementwise = "Scalar" in self.interfaces
-        self.batched = {"call": "a batched function", "cond": "batched branches", "loop": "a batched body", "kernel": "none: made after batching", "host": "one after the other", "barrier": "as it is"}.get(
+        self.batched = {"call": "a batched function", "cond": "batched branches", "loop": "a batched body", "kernel": "none: made after batching", "rewind": "none: made after batching", "host": "one after the other", "barrier": "as it is"}.get(
             self.name, next((how for interface, how in BATCHED.items() if interface in self.interfaces), None))
         if not self.batched and not self.operands and (not self.variadic or self.open or self.name == "size"):
             self.batched = "the same in all lanes"  # it has sizes for operands, or none
@@ -136,9 +136,9 @@ class Op:
 
     def markdown(self):
         """The op's row of docs/ops.md."""
-        if self.name in ("call", "cond", "loop"):
-            derivative = {"call": "its function's", "cond": "its branches'", "loop": "its body's"}[self.name]
-            reverse = forward = "a pair of functions" if self.name == "call" else f"a {self.name}"
+        if self.name in ("call", "cond", "loop", "rewind"):
+            derivative = {"call": "its function's", "cond": "its branches'", "loop": "its body's", "rewind": "none: made after differentiation"}[self.name]
+            reverse = forward = {"call": "a pair of functions", "rewind": "-"}.get(self.name, f"a {self.name}")
         elif self.differentiable:
             derivative, reverse, forward = self.derivative, "yes", "its vjp, reversed" if self.derivative == "vjp" else "yes"
         else:
@@ -146,7 +146,7 @@ class Op:
             reverse = forward = "stops" if self.reason else "-"
         attrs = ", ".join(a for a, _ in self.attrs) or "-"
         emitted = next((how for interface, how in EMITTED.items() if interface in self.interfaces), "-")
-        emitted = {"contract": "a contraction", "reshape": "a view", "constant": "a literal", "call": "inlined", "cond": "a branch", "loop": "a loop", "dim": "a size", "size": "a size",
+        emitted = {"contract": "a contraction", "reshape": "a view", "constant": "a literal", "call": "inlined", "cond": "a branch", "loop": "a loop", "rewind": "two loops", "dim": "a size", "size": "a size",
                    "kernel": "its own loops", "barrier": "nothing"}.get(self.name, emitted)
         return (f"| `{self.name}` | {self.summary.replace('|', chr(92) + '|')} | {attrs} | {self.record['dtypes']} | {derivative} | {reverse} | {forward} | "
                 f"{self.batched} | {emitted} |")
@@ -186,7 +186,7 @@ def main():
     out = sys.argv[2]
     ops = sorted((Op(n, records[n], records) for n in records["!instanceof"]["WG_Op"]), key=lambda op: op.order)
     for op in ops:
-        if op.name not in ("call", "cond", "loop", "yield", "kernel"):
+        if op.name not in ("call", "cond", "loop", "rewind", "yield", "kernel"):
             if not op.differentiable and not op.reason:
                 sys.exit(f"{op.file}: op '{op.name}' has neither a derivative rule (WG_HasSlopes, WG_IsLinear, WG_IsBilinear, WG_Differentiates) nor a reason (WG_NotDifferentiable<...>)")
             if not op.batched:

@@ -99,6 +99,10 @@ Tensor slice(const Located &x, const std::vector<int64_t> &starts, const std::ve
             std::to_string(starts.size()) + " starts, " + std::to_string(limits.size()) + " limits and " +
                 std::to_string(strides.size()) + " strides for rank " + std::to_string(rank),
             "give as many of each, one for each leading axis", {typeOf(tensor, where)}, where);
+  for (size_t axis = 0; axis < limits.size(); ++axis)
+    if (limits[axis] == dynamic)
+      raiseOp("slice", "the limit on axis " + std::to_string(axis) + " is an open size, which no number stands for",
+              "leave trailing axes out, or trace with this size given", {typeOf(tensor, where)}, where);
   Cut cut;
   for (size_t axis = 0; axis < rank; ++axis)
     pushRange(cut, detail::sizeOf(tensor, static_cast<int64_t>(axis), where), axis < starts.size() ? starts[axis] : 0,

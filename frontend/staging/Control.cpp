@@ -141,11 +141,7 @@ int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, 
 Tensor rowOf(const Tensor &x, int64_t i, const Where &where) { return index(Located(x, where), i); }
 
 Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where) {
-  const Shape &shape = x.body(where)->type.shape;
-  std::vector<int64_t> starts(static_cast<size_t>(shape.rank()), 0), limits(shape.begin(), shape.end()),
-      steps(static_cast<size_t>(shape.rank()), 1);
-  starts[0] = begin, limits[0] = end, steps[0] = step;
-  return slice(Located(x, where), starts, limits, steps);
+  return slice(Located(x, where), {begin}, {end}, {step});
 }
 
 Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where) {
@@ -169,6 +165,14 @@ int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &w
     raiseOp(op, "checkpoint_every wants a number of turns that is known",
             "give max_steps, or trace with the number of rows", {}, where);
   return std::max<int64_t>(1, std::min(every, length));
+}
+
+void checkCheckpoints(const char *op, int64_t checkpoints, int64_t every, const Where &where) {
+  if (checkpoints < 0)
+    raiseOp(op, "checkpoints is " + std::to_string(checkpoints), "give a number of states, or 0 to keep all", {},
+            where);
+  if (checkpoints > 0 && every != 0)
+    raiseOp(op, "has both checkpoints and checkpoint_every", "give one of them", {}, where);
 }
 
 Tensor inParts(const Tensor &x, int64_t every, const Where &where) {
@@ -431,9 +435,10 @@ void traceLoop(const TracedLoop &loop, Results &results) {
           condition = bodies.write(1, asked, symbols, imports, loc, placeAfter(0), [&](ValueRange values, ValueRange) {
             return SmallVector<mlir::Value>(values.take_front(1));
           });
-        return autodiff::makeLoop(
-            b, loc, {turn, condition, limit, inits, xs, SmallVector<mlir::Value>(invariants), length, loop.reversed},
-            resultTypes);
+        return autodiff::makeLoop(b, loc,
+                                  {turn, condition, limit, inits, xs, SmallVector<mlir::Value>(invariants), length,
+                                   loop.reversed, loop.checkpoints},
+                                  resultTypes);
       },
       where);
   handOver(body, results);

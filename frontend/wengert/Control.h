@@ -27,17 +27,24 @@ struct WhileOptions {
   /// In a traced function, with `max_steps`: the reverse pass keeps the state before every so many turns, and computes
   /// those turns again, once. 0: it keeps what it needs of each turn. The least memory is at the root of the turns.
   int64_t checkpoint_every = 0;
+  /// In a traced function that is compiled: the reverse pass keeps at most so many states at a time and computes turns
+  /// again, each as few times as can be: r times for at most (checkpoints + r)! / (checkpoints! r!) turns (Griewank and
+  /// Walther 2000, algorithm 799). 0: as `checkpoint_every` says. Needs no `max_steps`. A derivative of the gradient
+  /// keeps all states.
+  int64_t checkpoints = 0;
 };
 
 struct ScanOptions {
   bool reverse = false;         ///< from the last row to the first
   int64_t length = -1;          ///< the number of turns, needed where nothing is scanned
   int64_t checkpoint_every = 0; ///< as WhileOptions::checkpoint_every, where the number of turns is known
+  int64_t checkpoints = 0;      ///< as WhileOptions::checkpoints
 };
 
 struct RangeOptions {
   bool unroll = false;          ///< one copy of the body for each turn: for few turns of little work
   int64_t checkpoint_every = 0; ///< as ScanOptions::checkpoint_every
+  int64_t checkpoints = 0;      ///< as WhileOptions::checkpoints
 };
 
 namespace detail {
@@ -94,6 +101,7 @@ struct TracedLoop {
   const Tensor *limit = nullptr; ///< the number of turns, i64[], where a tensor says it
   int64_t length = -1;
   bool reversed = false;
+  int64_t checkpoints = 0;
 };
 WENGERT_API void traceLoop(const TracedLoop &loop, Results &results);
 
@@ -105,6 +113,8 @@ WENGERT_API void checkStructure(const char *op, const Structure &before, const S
 WENGERT_API int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where);
 /// How many turns a part has, for a loop of `length`; an error if that is not known.
 WENGERT_API int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where);
+/// An error if there are no such options.
+WENGERT_API void checkCheckpoints(const char *op, int64_t checkpoints, int64_t every, const Where &where);
 /// Rows begin, begin + step, ... below end of x.
 WENGERT_API Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where);
 /// Rows of even and odd by turns: the first of even first, which has as many or one more.
@@ -169,13 +179,25 @@ S whileTraced(const char *op, C &condition, B &body, const S &state, const While
   return trace<S>(
       turn,
       [&](Body traced, Results &results) {
-        traceLoop({op, arguments, arguments, traced, &conditionBody, {}, nullptr, options.max_steps, false}, results);
+        traceLoop({op,
+                   arguments,
+                   arguments,
+                   traced,
+                   &conditionBody,
+                   {},
+                   nullptr,
+                   options.max_steps,
+                   false,
+                   options.checkpoints},
+                  results);
       },
       state);
 }
 
 template <class S, class C, class B>
 S whileInParts(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where);
+template <class S, class C, class B>
+S whileRewound(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where);
 
 template <class C, class B, class S>
 S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
@@ -184,6 +206,7 @@ S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &op
       raiseNegative(op, "max_steps", options.max_steps, where);
     if (options.checkpoint_every != 0)
       checkEvery(op, options.checkpoint_every, options.max_steps, where);
+    checkCheckpoints(op, options.checkpoints, options.checkpoint_every, where);
     auto stopped = [&](S after) {
       return options.differentiable ? after
                                     : mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
@@ -191,8 +214,9 @@ S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &op
     constexpr bool byTensor = std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>;
     if constexpr (byTensor)
       if (isTracing())
-        return stopped(options.checkpoint_every == 0 ? whileTraced(op, condition, body, state, options, where)
-                                                     : whileInParts(op, condition, body, state, options, where));
+        return stopped(options.checkpoints != 0        ? whileRewound(op, condition, body, state, options, where)
+                       : options.checkpoint_every != 0 ? whileInParts(op, condition, body, state, options, where)
+                                                       : whileTraced(op, condition, body, state, options, where));
     for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
       if constexpr (byTensor) {
         if (!truthOf(op, condition(std::as_const(state)), where))
@@ -227,7 +251,9 @@ TurnOf<F, S, X> scanTraced(const char *op, F &f, const S &state, const X &xs, co
   return trace<R>(
       turn,
       [&](Body body, Results &results) {
-        traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse}, results);
+        traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse,
+                   options.checkpoints},
+                  results);
       },
       state, row);
 }
@@ -293,6 +319,24 @@ S whileInParts(const char *op, C &condition, B &body, const S &state, const Whil
       .first;
 }
 
+/// A loop that is computed again for its derivative, as each of its turns is: what is kept are states, and machine code
+/// keeps some of them.
+template <class F, class S, class X>
+TurnOf<F, S, X> scanRewound(const char *op, F &f, const S &state, const X &xs, const ScanOptions &options,
+                            const Where &where) {
+  auto part = wg::function(op, std::ref(f), {.recompute = true}, where);
+  auto turn = [&](const S &s, const X &x) -> TurnOf<F, S, X> { return part(s, x); };
+  auto loop = [&](const S &s, const X &x) { return scanTraced(op, turn, s, x, options, where); };
+  return wg::function(op, loop, {.recompute = true}, where)(state, xs);
+}
+template <class S, class C, class B>
+S whileRewound(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
+  auto part = wg::function(op, [&](const S &s) -> S { return body(s); }, {.recompute = true}, where);
+  auto turn = [&](const S &s) -> S { return part(s); };
+  auto loop = [&](const S &s) { return whileTraced(op, condition, turn, s, options, where); };
+  return wg::function(op, loop, {.recompute = true}, where)(state);
+}
+
 template <class F, class S, class X>
 TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
   using R = TurnOf<F, S, X>;
@@ -304,6 +348,9 @@ TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOpt
     int64_t length = lengthOf(op, tensorsOf(xs), options.length, where);
     if (options.checkpoint_every != 0)
       checkEvery(op, options.checkpoint_every, length, where);
+    checkCheckpoints(op, options.checkpoints, options.checkpoint_every, where);
+    if (isTracing() && options.checkpoints != 0)
+      return scanRewound(op, f, state, xs, options, where);
     if (isTracing() && options.checkpoint_every != 0)
       return scanInParts(op, f, std::move(state), xs, options, where);
     if (isTracing())
@@ -473,7 +520,9 @@ S for_range(int64_t begin, int64_t end, B body, S state, const RangeOptions &opt
       return std::pair(std::pair<S, Tensor>(std::move(next), s.second + 1), std::monostate());
     };
     return detail::scanAs("for_range", turn, std::pair<S, Tensor>(std::move(state), Tensor(begin)), std::monostate(),
-                          {.length = end > begin ? end - begin : 0, .checkpoint_every = options.checkpoint_every},
+                          {.length = end > begin ? end - begin : 0,
+                           .checkpoint_every = options.checkpoint_every,
+                           .checkpoints = options.checkpoints},
                           where)
         .first.first;
   }

@@ -105,6 +105,8 @@ LogicalResult LoopOp::verify() {
   int64_t length = static_cast<int64_t>(getLength());
   if (length < 0 && scanned == 0 && !hasCondition() && !limited)
     return emitOpError("never ends: it has no length, no limit, no condition, and scans nothing");
+  if (static_cast<int64_t>(getCheckpoints()) < 0)
+    return emitOpError("keeps ") << static_cast<int64_t>(getCheckpoints()) << " checkpoints; it is 0 or more";
   if (hasRoom() && (length < 0 || scanned > 0 || (!hasCondition() && !limited)))
     return emitOpError(
         "has room for a number of turns: such a loop has a length, scans nothing, and has a condition or "
@@ -149,6 +151,44 @@ LogicalResult LoopOp::verifySymbolUses(SymbolTableCollection &symbols) {
   Type predicate = RankedTensorType::get({}, IntegerType::get(getContext(), 1));
   return hasCondition() ? checkFunction(*this, names[1], bodyArguments(1), predicate, symbols, "has as its condition")
                         : success();
+}
+
+//===- rewind -----------------------------------------------------------------------------------------------===//
+
+LogicalResult RewindOp::verify() {
+  uint64_t left = (*this)->getNumOperands();
+  bool fits =
+      getBodies().size() == 2 && static_cast<int64_t>(getCheckpoints()) > 0 && getCarried() <= (*this)->getNumResults();
+  for (uint64_t part :
+       {uint64_t(getLimited()), getStated(), getStepped(), getHeld(), getCarried(), uint64_t(getScanned())}) {
+    fits &= part <= left;
+    left -= fits ? part : 0;
+  }
+  for (int64_t state : getStates())
+    fits &= state >= -1 && state < static_cast<int64_t>(getStated());
+  return fits ? success() : emitOpError("has numbers of states, rows and values that are not those of its operands");
+}
+
+SmallVector<FlatSymbolRefAttr> RewindOp::bodyNames() { return namesOf(getBodies()); }
+void RewindOp::setBodyNames(ArrayRef<FlatSymbolRefAttr> names) { setBodiesAttr(listOf(getContext(), names)); }
+SmallVector<Type> RewindOp::bodyArguments(unsigned i) {
+  SmallVector<Type> types;
+  auto add = [&](auto values) { llvm::append_range(types, values.getTypes()); };
+  auto addRows = [&](auto values) {
+    for (Value value : values)
+      types.push_back(rowTypeOf(value.getType()));
+  };
+  if (i == 0) {
+    add(getFirstState()), addRows(getSteps()), add(getHeldValues());
+    return types;
+  }
+  add(getInits());
+  size_t next = 0;
+  for (int64_t state : getStates())
+    types.push_back(state < 0 ? rowTypeOf(getXs()[next++].getType())
+                              : Type(getFirstState()[static_cast<size_t>(state)].getType()));
+  add(getInvariants());
+  return types;
 }
 
 SmallVector<FlatSymbolRefAttr> LoopOp::bodyNames() { return namesOf(getBodies()); }

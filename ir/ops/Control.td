@@ -43,12 +43,13 @@ def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave",
     number of turns (i64[]); the stacked results, zeros in rows that no turn gave (of `length` rows; without one, of as many rows as there were
     turns). A loop with a condition is not reversed. `room`, of a loop that has no bound of its own: `length` is how many turns what is stacked has
     room for, and more are an error, by which the caller learns how many there were, and of which loop: this number. Rows that no turn gave
-    are any then. Example, a running sum: `%s, %sums = wg.loop [@add] (%zero, %xs) {carried = 1, scanned = 1, length = 5}
+    are any then. `checkpoints`, of a loop whose turns are computed again for its derivative, and of that derivative: how many of the states that
+    the first stacks for the second are kept at a time (0: all); machine code computes the others again, see `rewind`. Example, a running sum: `%s, %sums = wg.loop [@add] (%zero, %xs) {carried = 1, scanned = 1, length = 5}
     : (tensor<f32>, tensor<5xf32>) -> (tensor<f32>, tensor<5xf32>)`
   }];
   let arguments = (ins FlatSymbolRefArrayAttr:$bodies, I64Attr:$carried, DefaultValuedAttr<I64Attr, "0">:$scanned,
                        DefaultValuedAttr<I64Attr, "-1">:$length, DefaultValuedAttr<BoolAttr, "false">:$limited,
-                       DefaultValuedAttr<BoolAttr, "false">:$reversed, DefaultValuedAttr<I64Attr, "-1">:$room, Variadic<WG_Value>:$operands);
+                       DefaultValuedAttr<BoolAttr, "false">:$reversed, DefaultValuedAttr<I64Attr, "-1">:$room, DefaultValuedAttr<I64Attr, "0">:$checkpoints, Variadic<WG_Value>:$operands);
   let results = (outs Variadic<WG_Value>);
   let assemblyFormat = "$bodies `(` $operands `)` attr-dict `:` functional-type($operands, results)";
   let publicFunction = 0;
@@ -64,6 +65,40 @@ def WG_LoopOp : WG_Op<"loop", "the state after a loop, and what each turn gave",
     ::mlir::ResultRange getStacked() { return (*this)->getResults().drop_front(getCarried() + hasCondition()); }
     /// The number of turns that there were; null without a condition.
     ::mlir::Value getTurns() { return hasCondition() ? (*this)->getResult(getCarried()) : ::mlir::Value(); }
+  }];
+}
+
+def WG_RewindOp : WG_Op<"rewind", "a loop over the states of another, from the last one back", [Pure, WG_HasBodies]> {
+  let description = [{
+    Two loops of as many turns: the first function makes state t + 1 of state t, a row, and invariants; the second runs once for each turn, from the
+    last one back, on what it carries, rows, some of which are parts of the state before turn t, and invariants. `states` says for each of these
+    rows which part of the state it is, -1 for a row of the next scanned tensor. At most `checkpoints` states are kept at a time; others are
+    computed again from the nearest one before them, in as few turns as can be (Griewank and Walther 2000, algorithm 799). Operands: `limit`
+    (i64[], where `limited`: the number of turns, of which there are `length` at most), the `stated` parts of state 0, `stepped` tensors whose
+    rows the first function takes, its `held` invariants; then what the second one carries first, scanned tensors, invariants. Results: what it
+    carries at the end, and stacks of what else it returns. `reversed`: turn t has row t, else row length - 1 - t. It is made of two loops where machine
+    code is made, and is no part of a program.
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$bodies, I64Attr:$checkpoints, I64Attr:$stated, I64Attr:$stepped, I64Attr:$held, I64Attr:$carried,
+                       DenseI64ArrayAttr:$states, I64Attr:$length, BoolAttr:$limited, BoolAttr:$reversed, Variadic<WG_Value>:$operands);
+  let results = (outs Variadic<WG_Value>);
+  let assemblyFormat = "$bodies `(` $operands `)` attr-dict `:` functional-type($operands, results)";
+  let publicFunction = 0;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getLimit() { return getLimited() ? getOperands()[0] : ::mlir::Value(); }
+    ::mlir::OperandRange getFirstState() { return getOperands().slice(getLimited(), getStated()); }
+    ::mlir::OperandRange getSteps() { return getOperands().slice(getLimited() + getStated(), getStepped()); }
+    ::mlir::OperandRange getHeldValues() { return getOperands().slice(getLimited() + getStated() + getStepped(), getHeld()); }
+    /// What the second function takes, but for the state.
+    ::mlir::OperandRange getBack() { return getOperands().drop_front(getLimited() + getStated() + getStepped() + getHeld()); }
+    ::mlir::OperandRange getInits() { return getBack().take_front(getCarried()); }
+    /// Tensors that are scanned beside the states.
+    size_t getScanned() { return ::llvm::count(getStates(), -1); }
+    ::mlir::OperandRange getXs() { return getBack().slice(getCarried(), getScanned()); }
+    ::mlir::OperandRange getInvariants() { return getBack().drop_front(getCarried() + getScanned()); }
+    ::mlir::ResultRange getFinals() { return (*this)->getResults().take_front(getCarried()); }
+    ::mlir::ResultRange getStacked() { return (*this)->getResults().drop_front(getCarried()); }
   }];
 }
 

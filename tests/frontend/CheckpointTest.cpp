@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 using namespace wg;
 using wg::tests::expectNear;
 using wg::tests::matrix;
@@ -236,4 +238,165 @@ TEST(CheckpointTest, TheMemoryOfEverySoManyTurns) {
     double perTurn = static_cast<double>(all) / (kTurns * kBytes); // values that a turn keeps
     EXPECT_LE(static_cast<double>(less), (kTurns / every + perTurn * every + 24) * kBytes * 1.05);
   }
+}
+
+namespace {
+
+/// Binomials: (s + r)! / (s! r!).
+int64_t binomial(int64_t s, int64_t r) {
+  int64_t value = 1;
+  for (int64_t i = 1; i <= r; ++i)
+    value = value * (s + i) / i;
+  return r < 0 ? 0 : value;
+}
+
+std::atomic<int64_t> turnsRun = 0;
+extern "C" int32_t count_turn(void *const *pointers, const int64_t *, void *) {
+  ++turnsRun;
+  *static_cast<double *>(pointers[1]) = *static_cast<const double *>(pointers[0]);
+  return 0;
+}
+
+} // namespace
+
+// Turns are computed again as few times as can be: r n - b(s + 1, r - 1) in all (Griewank and Walther 2000, section 2).
+TEST(CheckpointTest, AsFewTurnsAsCanBe) {
+  Variable w(0.7, "w");
+  CFunction count =
+      c_function("count_turn", count_turn, {.arguments = {{f64, {}}}, .result = [](const auto &of) { return of[0]; }});
+  for (int64_t turns : {1, 2, 3, 5, 10, 21, 100, 1000})
+    for (int64_t checkpoints : {1, 2, 3, 10, 2000}) {
+      if (turns == 1000 && checkpoints == 1)
+        continue;
+      SCOPED_TRACE(std::to_string(turns) + " turns, " + std::to_string(checkpoints) + " checkpoints");
+      auto gradient = wg::function("gradient", [&](const Tensor &x) {
+        GradientTape tape;
+        tape.watch(x);
+        Tensor y = for_range(
+            0, turns, [&](const Tensor &, const Tensor &s) { return sin(s * w) + count(stop_gradient(s)) * 0.0; }, x,
+            {.checkpoints = checkpoints});
+        return tape.gradient(y, std::tuple(x, w));
+      });
+      auto [dx, dw] = gradient(Tensor(0.9));
+      turnsRun = 0;
+      gradient(Tensor(0.9));
+      int64_t repetitions = 0;
+      while (binomial(checkpoints, repetitions) < turns)
+        ++repetitions;
+      EXPECT_EQ(turnsRun, repetitions * turns - binomial(checkpoints + 1, repetitions - 1));
+      GradientTape tape;
+      Tensor x(0.9);
+      tape.watch(x);
+      Tensor y = x;
+      for (int64_t i = 0; i < turns; ++i)
+        y = sin(y * w);
+      auto [ex, ew] = tape.gradient(y, std::tuple(x, w));
+      expectNear(dx.value(), ex.value(), 1e-12);
+      expectNear(dw.value(), ew.value(), 1e-12);
+    }
+}
+
+// Scans both ways with rows and what is stacked, loops with and without a bound; inside of a function and from outside;
+// second order, lanes.
+TEST(CheckpointTest, StatesThatAreComputedAgain) {
+  Tensor xs = matrix(13, 3), h0 = matrix(1, 3)[0];
+  Variable w(0.5, "w");
+  auto scanned = [&](bool reverse, int64_t checkpoints) {
+    return [&, reverse, checkpoints](const Tensor &h0, const Tensor &xs) {
+      auto step = [&](const std::pair<Tensor, Tensor> &h, const Tensor &x) {
+        Tensor next = sin(h.first * w + x) + h.second * 0.1;
+        return std::pair(std::pair(next, h.first), next * x);
+      };
+      auto [h, ys] = scan(step, std::pair(h0, h0 * 2.0), xs, {.reverse = reverse, .checkpoints = checkpoints});
+      return reduce_sum(h.first * h.second) + reduce_sum(ys * ys);
+    };
+  };
+  auto whiles = [&](int64_t most, int64_t checkpoints) {
+    return [&, most, checkpoints](const Tensor &x, const Tensor &xs) {
+      return reduce_sum(while_loop([](const Tensor &s) { return reduce_sum(s) < 50.0; },
+                                   [&](const Tensor &s) { return s * 1.3 + w + reduce_sum(xs) * 0.01; }, x,
+                                   {.max_steps = most, .checkpoints = checkpoints}));
+    };
+  };
+  auto gradients = [&](auto f) {
+    return [&, f](const Tensor &h0, const Tensor &xs) {
+      GradientTape tape;
+      tape.watch(h0, xs);
+      auto [dh, dx, dw] = tape.gradient(f(h0, xs), std::tuple(h0, xs, w));
+      return std::vector<Tensor>{dh.value(), dx.value(), dw.value()};
+    };
+  };
+  auto second = [&](auto f) {
+    return [&, f](const Tensor &h0, const Tensor &xs) {
+      GradientTape tape;
+      tape.watch(h0);
+      return std::vector<Tensor>{tape.gradient(reduce_sum(gradients(f)(h0, xs)[0] * h0), h0).value()};
+    };
+  };
+  auto inLanes = [&](auto f) {
+    return [&, f](const Tensor &h0, const Tensor &xs) {
+      auto each = [&](const Tensor &h) { return gradients(f)(h, xs)[0]; };
+      return std::vector<Tensor>{vmap(each)(stack({h0, h0 * 0.5}))};
+    };
+  };
+  auto same = [](const std::vector<Tensor> &found, const std::vector<Tensor> &wanted) {
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i)
+      expectNear(found[i], wanted[i], 1e-10);
+  };
+  auto compare = [&](auto plain, auto again) {
+    for (bool interpret : {true, false}) {
+      SCOPED_TRACE(interpret ? "interpreted" : "compiled");
+      same(wg::function("f", gradients(again), {.interpret = interpret})(h0, xs), gradients(plain)(h0, xs));
+      same(gradients(wg::function("f", again, {.interpret = interpret}))(h0, xs), gradients(plain)(h0, xs));
+      same(wg::function("f", second(again), {.interpret = interpret})(h0, xs), second(plain)(h0, xs));
+      same(wg::function("f", inLanes(again), {.interpret = interpret})(h0, xs), inLanes(plain)(h0, xs));
+    }
+  };
+  for (int64_t checkpoints : {1, 3, 100}) {
+    SCOPED_TRACE(checkpoints);
+    for (bool reverse : {false, true})
+      compare(scanned(reverse, 0), scanned(reverse, checkpoints));
+    compare(whiles(-1, 0), whiles(-1, checkpoints));
+    compare(whiles(7, 0), whiles(7, checkpoints));
+  }
+  EXPECT_TRUE(says(messageOf([&] { scanned(false, -1)(h0, xs); }), "checkpoints is -1"));
+}
+
+// So many states and one turn, for any number of turns, of loops without a bound too.
+TEST(CheckpointTest, TheMemoryOfCheckpoints) {
+  constexpr int64_t kWidth = 256, kBytes = kWidth * 8;
+  Tensor x = matrix(1, kWidth)[0] * 0.01;
+  Variable w(0.9, "w");
+  auto ranged = [&](int64_t turns, int64_t checkpoints) {
+    return [&, turns, checkpoints](const Tensor &x) {
+      GradientTape tape;
+      Tensor y = for_range(0, turns, [&](const Tensor &, const Tensor &s) { return sin(s * w) + s * 0.1; }, x,
+                           {.checkpoints = checkpoints});
+      return tape.gradient(reduce_sum(y), w).value();
+    };
+  };
+  int64_t least = 0;
+  for (int64_t checkpoints : {2, 5, 20, 100}) {
+    SCOPED_TRACE(checkpoints);
+    auto [value, bytes] = valueAndBytes(ranged(1000, checkpoints), x);
+    expectNear(value, valueAndBytes(ranged(1000, 0), x).first, 1e-10);
+    if (checkpoints == 2)
+      least = bytes;
+    EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(least + (checkpoints - 2) * kBytes),
+                0.05 * least + 128 * checkpoints);
+    EXPECT_LE(bytes, (checkpoints + 16) * kBytes);
+  }
+  auto whiles = [&](const Tensor &x) {
+    GradientTape tape;
+    auto [y, i] = while_loop([](const std::pair<Tensor, Tensor> &s) { return s.second < int64_t(3000); },
+                             [&](const std::pair<Tensor, Tensor> &s) {
+                               return std::pair(sin(s.first * w) + s.first * 0.1, s.second + int64_t(1));
+                             },
+                             std::pair(x, Tensor(int64_t(0))), {.checkpoints = 10});
+    return tape.gradient(reduce_sum(y), w).value();
+  };
+  auto [value, bytes] = valueAndBytes(whiles, x);
+  expectNear(value, valueAndBytes(ranged(3000, 0), x).first, 1e-10);
+  EXPECT_LE(bytes, (10 + 16) * (kBytes + 64));
 }

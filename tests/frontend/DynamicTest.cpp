@@ -87,6 +87,25 @@ TEST(DynamicTest, SlicesCountAsNumPyDoes) {
                        std::to_string(start) + ":" + std::to_string(limit) + ":" + std::to_string(stride), stride == 2);
 }
 
+TEST(DynamicTest, AnOpenSizeIsNoLimitOfASlice) {
+  auto part = wg::function("part", [](const Tensor &x) { return slice(x, {0, 0}, {1, x.shape()[1]}); });
+  EXPECT_SAYS("slice: the limit on axis 1 is an open size", part.trace(TensorSpec{f32, {2, dynamic}}));
+}
+
+TEST(DynamicTest, AnAssociativeScanOfOpenRows) {
+  auto sums = [](const Tensor &x) {
+    Tensor rows = concat({x, ones({5, 1}, f64)}, 1);
+    return associative_scan([](const Tensor &a, const Tensor &b) { return a + b; }, rows);
+  };
+  for (bool interpret : {true, false}) {
+    auto open = wg::function("sums", sums, {.interpret = interpret}).trace(TensorSpec{f64, {5, dynamic}});
+    for (int64_t columns : {2, 0, 3}) {
+      Tensor x = counted({5, columns});
+      EXPECT_EQ(valuesOf(open(x)[0]), valuesOf(sums(x)));
+    }
+  }
+}
+
 TEST(DynamicTest, PlacesCountFromBothEnds) {
   for (int64_t i : {0, 2, -1, -3})
     expectSameOpen([=](const Tensor &x) { return index(x, i) * 2.0; }, vectors(4), "index " + std::to_string(i));
