@@ -75,12 +75,14 @@ static bool isPlainVectorOp(Operation *op) {
   return false;
 }
 
+/// Only they are visited, and what becomes of them: most kernels have few or none.
 static LogicalResult breakDownVectorOps(ModuleOp module) {
-  bool plain = true;
+  SmallVector<Operation *> ops;
   module.walk([&](Operation *op) {
-    plain &= !isa_and_present<vector::VectorDialect>(op->getDialect()) || isPlainVectorOp(op);
+    if (isa_and_present<vector::VectorDialect>(op->getDialect()) && !isPlainVectorOp(op))
+      ops.push_back(op);
   });
-  if (plain)
+  if (ops.empty())
     return success();
   RewritePatternSet patterns(module.getContext());
   patterns.add<LowerCreateMask>(module.getContext());
@@ -95,7 +97,15 @@ static LogicalResult breakDownVectorOps(ModuleOp module) {
   vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   vector::populateVectorStepLoweringPatterns(patterns);
   vector::populateVectorRankReducingFMAPattern(patterns);
-  return applyPatternsGreedily(module, std::move(patterns));
+  return applyOpPatternsGreedily(ops, std::move(patterns));
+}
+
+/// What the emitters write has a pattern for each op, which does not fail; constants fold when LLVM's IR is built.
+static ConversionConfig conversionConfig() {
+  ConversionConfig config;
+  config.allowPatternRollback = false;
+  config.foldingMode = DialectConversionFoldingMode::Never;
+  return config;
 }
 
 static LogicalResult lowerControlFlow(ModuleOp module) {
@@ -105,7 +115,7 @@ static LogicalResult lowerControlFlow(ModuleOp module) {
   ConversionTarget target(*context);
   target.addIllegalDialect<scf::SCFDialect>();
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  return applyPartialConversion(module, target, std::move(patterns));
+  return applyPartialConversion(module, target, std::move(patterns), conversionConfig());
 }
 
 /// Bodies first, each function's by itself and on the pool's threads; then functions, calls and returns.
@@ -129,8 +139,9 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
   int64_t ops = 0;
   module.walk([&](Operation *) { ++ops; });
-  if (failed(forEachFunction(context, static_cast<int64_t>(functions.size()), ops,
-                             [&](int64_t i) { return applyFullConversion(functions[i], bodyTarget, bodies); })))
+  if (failed(forEachFunction(context, static_cast<int64_t>(functions.size()), ops, [&](int64_t i) {
+        return applyFullConversion(functions[i], bodyTarget, bodies, conversionConfig());
+      })))
     return failure();
 
   RewritePatternSet patterns(context);
@@ -138,7 +149,7 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   populateFuncToLLVMConversionPatterns(converter, patterns, &symbols);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp, UnrealizedConversionCastOp>();
-  if (failed(applyFullConversion(module, target, std::move(patterns))))
+  if (failed(applyFullConversion(module, target, std::move(patterns), conversionConfig())))
     return failure();
   SmallVector<UnrealizedConversionCastOp> casts, left;
   module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });

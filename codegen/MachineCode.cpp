@@ -1,11 +1,15 @@
 #include "codegen/MachineCode.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/RuntimeLibcallInfo.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/CodeGen/MachineModuleInfo.h"
 #include "llvm/CodeGen/Passes.h"
 #include "llvm/CodeGen/TargetPassConfig.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -113,10 +117,37 @@ static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passe
   return false;
 }
 
+/// LLVM searches chains of shuffles for shorter ones, which takes longer than all that it does with the rest of a
+/// kernel, and for nothing: the emitters' are as they should be. A fence keeps it from looking on, and is no
+/// instruction.
+static void keepShuffles(Module &module) {
+  SetVector<ShuffleVectorInst *> chained;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isa<ShuffleVectorInst>(instruction))
+        for (Value *operand : instruction.operands())
+          if (auto *before = dyn_cast<ShuffleVectorInst>(operand); before && !isa<UndefValue>(before->getOperand(1)))
+            chained.insert(before);
+  for (ShuffleVectorInst *shuffle : chained) {
+    VectorType *type = shuffle->getType();
+    unsigned bits = type->getScalarSizeInBits();
+    if (bits != 32 && bits != 64)
+      continue;
+    IRBuilder<> b(shuffle->getNextNode());
+    Type *element = bits == 32 ? b.getFloatTy() : b.getDoubleTy();
+    auto *floats = VectorType::get(element, type->getElementCount());
+    Value *cast = b.CreateBitCast(shuffle, floats);
+    Value *fence = b.CreateArithmeticFence(cast, floats);
+    Value *kept = b.CreateBitCast(fence, type);
+    shuffle->replaceUsesWithIf(kept, [&](Use &use) { return use.getUser() != cast && use.getUser() != fence; });
+  }
+}
+
 runtime::Status generate(Module &module, const Target &target, bool assembly, SmallVectorImpl<char> &code) {
   std::unique_ptr<TargetMachine> machine = targetMachine(target);
   if (!machine)
     return internalError("generate", "LLVM has no code generator for " + target.triple);
+  keepShuffles(module);
   raw_svector_ostream stream(code);
   legacy::PassManager passes;
   if (addCodeGeneration(*machine, passes, stream,

@@ -138,11 +138,7 @@ void ContractEmitter::place(Point &point, const Letter &letter, Value at, int64_
   }
 }
 
-Value ContractEmitter::pointerAt(Value base, Value offset) {
-  auto type = LLVM::LLVMPointerType::get(b.getContext());
-  Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), offset);
-  return LLVM::GEPOp::create(b, loc, type, element, base, ArrayRef<LLVM::GEPArg>{wide});
-}
+Value ContractEmitter::pointerAt(Value base, Value offset) { return e.elementAfter(base, offset, element); }
 Value ContractEmitter::loadScalar(Value base, Value offset) {
   return LLVM::LoadOp::create(b, loc, element, pointerAt(base, offset), alignment());
 }

@@ -129,6 +129,22 @@ static int64_t countTranscendental(ir::KernelOp kernel) {
   return llvm::count_if(*kernel.getBlock(), [](Operation &op) { return op.hasTrait<ir::IsTranscendental>(); });
 }
 
+/// Of transcendental functions, as many as there are on the longest way from one to the next.
+static int64_t longestChain(ir::KernelOp kernel) {
+  DenseMap<Value, int64_t> lengths;
+  int64_t longest = 0;
+  for (Operation &op : *kernel.getBlock()) {
+    int64_t length = 0;
+    for (Value operand : op.getOperands())
+      length = std::max(length, lengths.lookup(operand));
+    length += op.hasTrait<ir::IsTranscendental>();
+    for (Value result : op.getResults())
+      lengths[result] = length;
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
+
 int64_t KernelEmitter::opsOfPoint() {
   return llvm::count_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Scalar>(op); }) +
          20 * countTranscendental(kernel);
@@ -136,7 +152,9 @@ int64_t KernelEmitter::opsOfPoint() {
 
 /// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8
 /// run side by side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights).
-/// Without such a chain four are enough to hide an addition, if their values fit the registers.
+/// Functions that do not wait for each other are as good as points side by side. (Not where a kernel sums: how many
+/// points it takes at once is how it adds them.) Without such a chain four are enough to hide an addition, if their
+/// values fit the registers.
 int KernelEmitter::interleave() {
   constexpr int64_t kMaxOps = 1300; // in one iteration of the loop: bounds code size
   int64_t chained = countTranscendental(kernel);
@@ -154,7 +172,9 @@ int KernelEmitter::interleave() {
     }
     most = std::max(most, live);
   }
-  int wanted = chained > 1 ? target.numVectorRegisters / 4 : std::min(4, target.numVectorRegisters / (most + 1));
+  int64_t chain = kernel.getKind() == ir::KernelKind::map ? longestChain(kernel) : chained;
+  int wanted = chained > 1 ? static_cast<int>(llvm::divideCeil(target.numVectorRegisters / 4 * chain, chained))
+                           : std::min(4, target.numVectorRegisters / (most + 1));
   while (wanted > 1 && wanted * opsOfPoint() > kMaxOps)
     wanted /= 2;
   return wanted >= 8 ? 8 : wanted >= 4 ? 4 : wanted >= 2 ? 2 : 1;
@@ -164,27 +184,54 @@ int KernelEmitter::interleave() {
 
 Value KernelEmitter::index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
 
+/// An offset as a sum of what varies (null: nothing) and a number, which add() and mul() keep on the right.
+static std::pair<Value, int64_t> partsOf(Value offset) {
+  APInt number;
+  if (matchPattern(offset, m_ConstantInt(&number)))
+    return {Value(), number.getSExtValue()};
+  if (auto sum = offset.getDefiningOp<arith::AddIOp>(); sum && matchPattern(sum.getRhs(), m_ConstantInt(&number)))
+    return {sum.getLhs(), number.getSExtValue()};
+  return {offset, 0};
+}
+
 Value KernelEmitter::add(Value a, Value c) {
-  APInt x, y;
-  bool constantA = matchPattern(a, m_ConstantInt(&x)), constantC = matchPattern(c, m_ConstantInt(&y));
-  if (constantA && constantC)
-    return index(x.getSExtValue() + y.getSExtValue());
-  if (constantA && x.isZero())
-    return c;
-  if (constantC && y.isZero())
+  auto [x, numberOfA] = partsOf(a);
+  auto [y, numberOfC] = partsOf(c);
+  int64_t number = numberOfA + numberOfC;
+  if (!x && !y)
+    return index(number);
+  if (number == numberOfA && !y)
     return a;
-  return arith::AddIOp::create(b, loc, a, c);
+  if (number == numberOfC && !x)
+    return c;
+  Value sum = x && y ? Value(arith::AddIOp::create(b, loc, x, y)) : x ? x : y;
+  return number == 0 ? sum : Value(arith::AddIOp::create(b, loc, sum, index(number)));
 }
 
 Value KernelEmitter::mul(Value a, int64_t c) {
-  APInt x;
   if (c == 0)
     return index(0);
   if (c == 1)
     return a;
-  if (matchPattern(a, m_ConstantInt(&x)))
-    return index(x.getSExtValue() * c);
-  return arith::MulIOp::create(b, loc, a, index(c));
+  auto [x, number] = partsOf(a);
+  if (!x)
+    return index(number * c);
+  Value product = arith::MulIOp::create(b, loc, x, index(c));
+  return number == 0 ? product : Value(arith::AddIOp::create(b, loc, product, index(number * c)));
+}
+
+Value KernelEmitter::elementAfter(Value pointer, Value offset, Type memory) {
+  auto [by, number] = partsOf(offset);
+  if (!isGepConstant(number))
+    by = offset, number = 0;
+  auto type = LLVM::LLVMPointerType::get(b.getContext());
+  if (by) {
+    Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), by);
+    pointer = LLVM::GEPOp::create(b, loc, type, memory, pointer, ArrayRef<LLVM::GEPArg>{wide});
+  }
+  if (number != 0)
+    pointer = LLVM::GEPOp::create(b, loc, type, memory, pointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(number)});
+  return pointer;
 }
 
 Type KernelEmitter::computeType(Type element, int lanes) {
@@ -258,7 +305,6 @@ static unsigned alignmentOf(Type memory) { return std::max(1u, memory.getIntOrFl
 static std::pair<Value, int64_t> addressOf(KernelEmitter &e, ArrayRef<ir::Coordinate> at, Value pointer, Type memory,
                                            ArrayRef<int64_t> strides, int64_t offset, Value *dataOffsets) {
   OpBuilder &b = e.b;
-  auto pointerType = LLVM::LLVMPointerType::get(b.getContext());
   Value outer = e.index(offset), inner = e.index(0);
   int64_t laneStride = 0;
   for (size_t d = 0; d < at.size(); ++d) {
@@ -276,18 +322,15 @@ static std::pair<Value, int64_t> addressOf(KernelEmitter &e, ArrayRef<ir::Coordi
     Value &part = d + 1 == at.size() ? inner : outer;
     part = e.add(part, e.mul(at[d].base, strides[d]));
   }
-  auto gep = [&](Value base, Value by) -> Value {
-    APInt constant;
-    if (matchPattern(by, m_ConstantInt(&constant)) && isGepConstant(constant.getSExtValue())) {
-      if (constant.isZero())
-        return base;
-      return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base,
-                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant.getSExtValue())});
-    }
-    Value wide = arith::IndexCastOp::create(b, e.loc, b.getI64Type(), by);
-    return LLVM::GEPOp::create(b, e.loc, pointerType, memory, base, ArrayRef<LLVM::GEPArg>{wide});
-  };
-  return {gep(gep(pointer, outer), inner), laneStride};
+  // What varies before what is a number: elements side by side have one pointer.
+  auto [ofOuter, number] = partsOf(outer);
+  if (ofOuter) {
+    pointer = e.elementAfter(pointer, ofOuter, memory);
+    inner = e.add(inner, e.index(number));
+  } else {
+    inner = e.add(inner, outer);
+  }
+  return {e.elementAfter(pointer, inner, memory), laneStride};
 }
 
 /// Pointers of the lanes of a strided or gathered access.

@@ -89,10 +89,12 @@ public:
   /// How many points to interleave so that their live values fit the target's registers: 4, 2 or 1.
   int interleave();
 
-  // Index arithmetic, folded where constant.
+  // Index arithmetic, folded where constant. Sums keep their number on the right.
   mlir::Value index(int64_t value);
   mlir::Value add(mlir::Value a, mlir::Value c);
   mlir::Value mul(mlir::Value a, int64_t c);
+  /// `pointer` and so many elements. Numbers go last, where the code generator makes them part of an access.
+  mlir::Value elementAfter(mlir::Value pointer, mlir::Value offset, mlir::Type memory);
 
   /// The element(s) of `value` at `point`, a scalar or a vector of point.lanes elements.
   mlir::Value eval(Point &point, mlir::Value value);
@@ -163,6 +165,11 @@ private:
     llvm::SmallVector<mlir::Value> values;
   };
   std::optional<Across> readAcross();
+  llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across,
+                                                llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first, int lanes,
+                                                int64_t height, int64_t width);
+  mlir::Value asElements(mlir::Value row, mlir::Value value);
+  mlir::Value putOnStack(llvm::ArrayRef<mlir::Value> vectors);
   void orderAxes();
   llvm::DenseMap<mlir::Value, std::optional<Access>> accesses;
 };

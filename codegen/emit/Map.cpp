@@ -14,6 +14,11 @@ namespace wg::codegen {
 /// Elements of a flat kernel that one chunk covers: enough to outweigh handing it to a thread.
 static constexpr int64_t kChunkElements = 16384;
 
+/// Operations that are written out for the points of a block that is read across; with more, rows are a loop.
+static constexpr int64_t kMaxOpsOfBlock = 96;
+
+static unsigned alignmentOf(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
+
 void KernelEmitter::planChunks() {
   if (kernel.getKind() == ir::KernelKind::map) {
     if (axes.empty())
@@ -90,24 +95,94 @@ void KernelEmitter::orderAxes() {
   accesses.clear();
 }
 
+/// The lanes of x and then of y, as many as one of them has, that are the `half`-th (0 or 1) result of a round of
+/// transpose(): runs of `run` lanes of x and y by turns where each piece of `piece` lanes is interleaved within itself,
+/// else every second piece.
+static SmallVector<int64_t> interleaved(int64_t lanes, int64_t piece, int64_t run, int64_t half) {
+  SmallVector<int64_t> from;
+  for (int64_t first = half * piece / 2; first < lanes; first += piece)
+    for (int64_t at = first; at < first + piece / 2; at += run)
+      for (int64_t operand : {0, 1})
+        llvm::append_range(from, llvm::seq(operand * lanes + at, operand * lanes + at + run));
+  return from;
+}
+static SmallVector<int64_t> everySecond(int64_t lanes, int64_t piece, int64_t half) {
+  SmallVector<int64_t> from;
+  for (int64_t first = half * piece; first < 2 * lanes; first += 2 * piece)
+    llvm::append_range(from, llvm::seq(first, first + piece));
+  return from;
+}
+
+/// log2(lanes) rounds of shuffles that are one instruction each: unpacks within pieces of 128 bits, then whole pieces.
 void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
-  // log2(lanes) rounds exchange halves at distance 1, 2, 4, ...
-  int lanes = static_cast<int>(rows.size());
-  for (int distance = 1; distance < lanes; distance *= 2) {
-    SmallVector<int64_t> low, high;
-    for (int l = 0; l < lanes; ++l) {
-      bool upper = l & distance;
-      low.push_back(upper ? lanes + (l ^ distance) : l);
-      high.push_back(upper ? lanes + l : l ^ distance);
-    }
-    for (int r = 0; r < lanes; ++r) {
+  auto lanes = static_cast<int64_t>(rows.size());
+  int64_t piece = std::min<int64_t>(lanes, 128 / cast<VectorType>(rows[0].getType()).getElementTypeBitWidth());
+  auto round = [&](int64_t distance, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
+    for (int64_t r = 0; r < lanes; ++r) {
       if (r & distance)
         continue;
-      Value x = rows[r], y = rows[r | distance];
+      Value x = rows[r], y = rows[r + distance];
       rows[r] = vector::ShuffleOp::create(b, loc, x, y, low);
-      rows[r | distance] = vector::ShuffleOp::create(b, loc, x, y, high);
+      rows[r + distance] = vector::ShuffleOp::create(b, loc, x, y, high);
     }
+  };
+  for (int64_t run = 1; run < piece; run *= 2)
+    round(run, interleaved(lanes, piece, run, 0), interleaved(lanes, piece, run, 1));
+  for (int64_t distance = piece; distance < lanes; distance *= 2)
+    round(distance, everySecond(lanes, piece, 0), everySecond(lanes, piece, 1));
+  // Interleaving halves leaves the columns of a piece in the order of their bits reversed.
+  SmallVector<Value> shuffled(rows);
+  for (int64_t r = 0; r < lanes; ++r) {
+    int64_t reversed = 0;
+    for (int64_t bit = 1; bit < piece; bit *= 2)
+      reversed = 2 * reversed + (r & bit ? 1 : 0);
+    rows[r / piece * piece + reversed] = shuffled[r];
   }
+}
+
+/// `height` <= lanes rows of `width` points of a value that is read across them, and as many rows more as make lanes.
+SmallVector<Value> KernelEmitter::readTransposed(Value value, const Across &across, ArrayRef<ir::Coordinate> outer,
+                                                 Value first, int lanes, int64_t height, int64_t width) {
+  Access access = *accessOf(value);
+  Type element = getElementTypeOrSelf(value.getType()), read = element.isInteger(1) ? b.getI8Type() : element;
+  SmallVector<Value> rows;
+  for (int64_t k = 0; k < lanes; ++k) {
+    Point along(outer, lanes, tailMask(lanes, height));
+    along.at[across.axis].laneStride = 1;
+    along.at.push_back({add(first, index(k)), 0});
+    rows.push_back(k < width ? load(along, pointerOf.lookup(access.root), read, access.strides, access.offset)
+                             : arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, lanes))));
+  }
+  transpose(rows);
+  return rows;
+}
+
+/// A row of `value` as it was read: of bool, bytes.
+Value KernelEmitter::asElements(Value row, Value value) {
+  if (!getElementTypeOrSelf(value.getType()).isInteger(1))
+    return row;
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(row.getType()));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, row, zero);
+}
+
+/// Vectors of one type, one after the other.
+Value KernelEmitter::putOnStack(ArrayRef<Value> vectors) {
+  auto type = cast<VectorType>(vectors.front().getType());
+  Type element = type.getElementType();
+  Value space;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front());
+    Value size = LLVM::ConstantOp::create(
+        b, loc, b.getI64IntegerAttr(static_cast<int64_t>(vectors.size()) * type.getNumElements()));
+    space =
+        LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), element, size, target.vectorBytes);
+  }
+  for (auto [i, vector] : llvm::enumerate(vectors)) {
+    Value at = elementAfter(space, index(static_cast<int64_t>(i) * type.getNumElements()), element);
+    LLVM::StoreOp::create(b, loc, vector, at, alignmentOf(element));
+  }
+  return space;
 }
 
 LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
@@ -146,34 +221,42 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   std::optional<Across> across = readAcross();
   auto blocks = [&](ArrayRef<ir::Coordinate> outer, int64_t height, int64_t size) {
     auto block = [&](Value first, int64_t width) {
-      SmallVector<Point> points(height);
-      for (int u = 0; u < height; ++u) {
-        points[u] = pointsAlong(*this, outer, first, lanes, 1)[0];
-        points[u].at[across->axis].base = add(points[u].at[across->axis].base, index(u));
-        points[u].mask = tailMask(lanes, width);
-      }
-      for (Value value : across->values) {
-        Access access = *accessOf(value);
-        Type element = getElementTypeOrSelf(value.getType()), read = element.isInteger(1) ? b.getI8Type() : element;
-        SmallVector<Value> rows;
-        for (int64_t k = 0; k < lanes; ++k) {
-          Point along(outer, lanes, tailMask(lanes, height));
-          along.at[across->axis].laneStride = 1;
-          along.at.push_back({add(first, index(k)), 0});
-          rows.push_back(k < width ? load(along, pointerOf.lookup(access.root), read, access.strides, access.offset)
-                                   : arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, lanes))));
+      // Rows from `from` on, in groups; what is read across them is `row` of it.
+      auto emitRows = [&](Value from, int64_t rows, llvm::function_ref<Value(size_t value, int64_t row)> row) {
+        SmallVector<Point> points(rows);
+        for (int64_t u = 0; u < rows; ++u) {
+          points[u] = pointsAlong(*this, outer, first, lanes, 1)[0];
+          Value &base = points[u].at[across->axis].base;
+          base = add(base, add(from, index(u)));
+          points[u].mask = tailMask(lanes, width);
+          for (auto [v, value] : llvm::enumerate(across->values))
+            points[u].values[value] = asElements(row(v, u), value);
         }
-        transpose(rows);
-        for (int u = 0; u < height; ++u)
-          if (element.isInteger(1))
-            points[u].values[value] =
-                arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, rows[u],
-                                      arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, lanes))));
-          else
-            points[u].values[value] = rows[u];
+        emitPoints(points);
+      };
+      SmallVector<SmallVector<Value>> read;
+      for (Value value : across->values)
+        read.push_back(readTransposed(value, *across, outer, first, lanes, height, width));
+      int64_t group = std::min<int64_t>(interleave(), height);
+      if (opsOfPoint() * height <= kMaxOpsOfBlock) {
+        for (int64_t from = 0; from < height; from += group)
+          emitRows(index(from), std::min<int64_t>(group, height - from),
+                   [&](size_t v, int64_t u) { return read[v][from + u]; });
+        return;
       }
-      for (int64_t from = 0; from < height; from += interleave())
-        emitPoints(MutableArrayRef(points).slice(from, std::min<int64_t>(interleave(), height - from)));
+      // Much that is computed is written once and not for each row: what was read goes to the stack.
+      while (height % group != 0)
+        --group;
+      SmallVector<Value> onStack;
+      for (ArrayRef<Value> rows : read)
+        onStack.push_back(putOnStack(rows.take_front(height)));
+      loop(0, height, group, [&](Value from) {
+        emitRows(from, group, [&](size_t v, int64_t u) {
+          auto type = cast<VectorType>(read[v].front().getType());
+          Value at = elementAfter(onStack[v], mul(add(from, index(u)), lanes), type.getElementType());
+          return LLVM::LoadOp::create(b, loc, type, at, alignmentOf(type.getElementType()));
+        });
+      });
     };
     loop(0, size / lanes * lanes, lanes, [&](Value at) { block(at, lanes); });
     if (size % lanes)
