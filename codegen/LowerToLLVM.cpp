@@ -1,6 +1,7 @@
 #include "codegen/LowerToLLVM.h"
 
 #include "codegen/Parallel.h"
+#include "codegen/VerifyLowered.h"
 #include "codegen/emit/VectorMath.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -100,26 +101,27 @@ static LogicalResult breakDownVectorOps(ModuleOp module) {
   return applyOpPatternsGreedily(ops, std::move(patterns));
 }
 
-/// What the emitters write has a pattern for each op, which does not fail; constants fold when LLVM's IR is built.
-static ConversionConfig conversionConfig() {
+/// Constants fold when LLVM's IR is built. What the emitters write has a pattern for each op and none fails, so nobody
+/// records how to go back; for ops of others it is, as what cannot be converted would end the process.
+static ConversionConfig conversionConfig(bool asEmitted) {
   ConversionConfig config;
-  config.allowPatternRollback = false;
+  config.allowPatternRollback = !asEmitted;
   config.foldingMode = DialectConversionFoldingMode::Never;
   return config;
 }
 
-static LogicalResult lowerControlFlow(ModuleOp module) {
+static LogicalResult lowerControlFlow(ModuleOp module, const ConversionConfig &config) {
   MLIRContext *context = module.getContext();
   RewritePatternSet patterns(context);
   populateSCFToControlFlowConversionPatterns(patterns);
   ConversionTarget target(*context);
   target.addIllegalDialect<scf::SCFDialect>();
   target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  return applyPartialConversion(module, target, std::move(patterns), conversionConfig());
+  return applyPartialConversion(module, target, std::move(patterns), config);
 }
 
 /// Bodies first, each function's by itself and on the pool's threads; then functions, calls and returns.
-static LogicalResult convertToLLVM(ModuleOp module) {
+static LogicalResult convertToLLVM(ModuleOp module, const ConversionConfig &config) {
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
   options.overrideIndexBitwidth(64);
@@ -139,9 +141,8 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
   int64_t ops = 0;
   module.walk([&](Operation *) { ++ops; });
-  if (failed(forEachFunction(context, static_cast<int64_t>(functions.size()), ops, [&](int64_t i) {
-        return applyFullConversion(functions[i], bodyTarget, bodies, conversionConfig());
-      })))
+  if (failed(forEachFunction(context, static_cast<int64_t>(functions.size()), ops,
+                             [&](int64_t i) { return applyFullConversion(functions[i], bodyTarget, bodies, config); })))
     return failure();
 
   RewritePatternSet patterns(context);
@@ -149,7 +150,7 @@ static LogicalResult convertToLLVM(ModuleOp module) {
   populateFuncToLLVMConversionPatterns(converter, patterns, &symbols);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp, UnrealizedConversionCastOp>();
-  if (failed(applyFullConversion(module, target, std::move(patterns), conversionConfig())))
+  if (failed(applyFullConversion(module, target, std::move(patterns), config)))
     return failure();
   SmallVector<UnrealizedConversionCastOp> casts, left;
   module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
@@ -162,6 +163,7 @@ LogicalResult lowerToLLVM(ModuleOp module, const Target &target, bool callMath) 
   bool check = flag && *flag == '1';
   auto verified = [&] { return !check || succeeded(mlir::verify(module)); };
 
+  ConversionConfig config = conversionConfig(isAsEmitted(module));
   if (failed(expandMath(module, target, callMath)) || !verified())
     return failure();
   SmallVector<StringAttr> helpers;
@@ -169,8 +171,8 @@ LogicalResult lowerToLLVM(ModuleOp module, const Target &target, bool callMath) 
     if (function.isPrivate() && !function.isExternal())
       helpers.push_back(function.getSymNameAttr());
 
-  if (failed(breakDownVectorOps(module)) || !verified() || failed(lowerControlFlow(module)) || !verified() ||
-      failed(convertToLLVM(module)) || !verified())
+  if (failed(breakDownVectorOps(module)) || !verified() || failed(lowerControlFlow(module, config)) || !verified() ||
+      failed(convertToLLVM(module, config)) || !verified())
     return failure();
 
   SymbolTable table(module);

@@ -311,6 +311,16 @@ LogicalResult checkPointers(func::FuncOp entry, const EntryInfo &info) {
 
 } // namespace
 
+bool isAsEmitted(ModuleOp module) {
+  WalkResult walked = module.walk([&](Operation *op) {
+    bool fine = op == module.getOperation() || (isEmitted(op) && llvm::all_of(op->getResultTypes(), [&](Type type) {
+                                                  return isEmitted(type) || isa<func::ConstantOp>(op);
+                                                }));
+    return fine ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walked.wasInterrupted();
+}
+
 LogicalResult verifyLowered(ModuleOp module, StringRef entry) {
   if (!module->getDiscardableAttrDictionary().empty())
     return module.emitOpError("has attributes, which a lowered program does not");

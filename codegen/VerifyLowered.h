@@ -12,4 +12,7 @@ namespace wg::codegen {
 /// pointers that it loads. Else a diagnostic.
 mlir::LogicalResult verifyLowered(mlir::ModuleOp module, llvm::StringRef entry);
 
+/// Whether `module` holds ops and types of the emitters alone. A pass of the caller's may have put others there.
+bool isAsEmitted(mlir::ModuleOp module);
+
 } // namespace wg::codegen
