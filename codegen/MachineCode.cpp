@@ -119,7 +119,7 @@ static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passe
 
 /// LLVM searches chains of shuffles for shorter ones, which takes longer than all that it does with the rest of a
 /// kernel, and for nothing: the emitters' are as they should be. A fence keeps it from looking on, and is no
-/// instruction.
+/// instruction; there are such for floats.
 static void keepShuffles(Module &module) {
   SetVector<ShuffleVectorInst *> chained;
   for (Function &function : module)
@@ -129,17 +129,11 @@ static void keepShuffles(Module &module) {
           if (auto *before = dyn_cast<ShuffleVectorInst>(operand); before && !isa<UndefValue>(before->getOperand(1)))
             chained.insert(before);
   for (ShuffleVectorInst *shuffle : chained) {
-    VectorType *type = shuffle->getType();
-    unsigned bits = type->getScalarSizeInBits();
-    if (bits != 32 && bits != 64)
+    Type *element = shuffle->getType()->getElementType();
+    if (!element->isFloatTy() && !element->isDoubleTy())
       continue;
-    IRBuilder<> b(shuffle->getNextNode());
-    Type *element = bits == 32 ? b.getFloatTy() : b.getDoubleTy();
-    auto *floats = VectorType::get(element, type->getElementCount());
-    Value *cast = b.CreateBitCast(shuffle, floats);
-    Value *fence = b.CreateArithmeticFence(cast, floats);
-    Value *kept = b.CreateBitCast(fence, type);
-    shuffle->replaceUsesWithIf(kept, [&](Use &use) { return use.getUser() != cast && use.getUser() != fence; });
+    Value *fence = IRBuilder<>(shuffle->getNextNode()).CreateArithmeticFence(shuffle, shuffle->getType());
+    shuffle->replaceUsesWithIf(fence, [&](Use &use) { return use.getUser() != fence; });
   }
 }
 

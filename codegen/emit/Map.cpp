@@ -114,9 +114,18 @@ static SmallVector<int64_t> everySecond(int64_t lanes, int64_t piece, int64_t ha
 }
 
 /// log2(lanes) rounds of shuffles that are one instruction each: unpacks within pieces of 128 bits, then whole pieces.
+/// Of floats, as LLVM is kept from searching what such shuffles could be instead (MachineCode.cpp).
 void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
   auto lanes = static_cast<int64_t>(rows.size());
-  int64_t piece = std::min<int64_t>(lanes, 128 / cast<VectorType>(rows[0].getType()).getElementTypeBitWidth());
+  auto type = cast<VectorType>(rows[0].getType());
+  int64_t bits = type.getElementTypeBitWidth(), piece = std::min<int64_t>(lanes, 128 / bits);
+  bool areWords = isa<IntegerType>(type.getElementType()) && bits >= 32;
+  auto readAs = [&](VectorType to) {
+    for (Value &row : rows)
+      row = arith::BitcastOp::create(b, loc, to, row);
+  };
+  if (areWords)
+    readAs(type.clone(bits == 32 ? Type(b.getF32Type()) : Type(b.getF64Type())));
   auto round = [&](int64_t distance, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
     for (int64_t r = 0; r < lanes; ++r) {
       if (r & distance)
@@ -138,6 +147,8 @@ void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
       reversed = 2 * reversed + (r & bit ? 1 : 0);
     rows[r / piece * piece + reversed] = shuffled[r];
   }
+  if (areWords)
+    readAs(type);
 }
 
 /// `height` <= lanes rows of `width` points of a value that is read across them, and as many rows more as make lanes.
