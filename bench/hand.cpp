@@ -1,4 +1,4 @@
-// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, k by hand: fused loops in AVX-512, each
+// How fast can a step of peers/STEPS.md be? The steps a, b, c, f, f_small, i, k by hand: fused loops in AVX-512, each
 // product by the best of our own packed kernel, libxsmm and oneDNN where they were found. One thread.
 // `hand STEP [--budget SECONDS]` prints one line of JSON: losses (or sums) and times.
 //
@@ -6,6 +6,7 @@
 // batch kill some relu, and the moments of its weights decay into subnormals, which here cost step b a tenth.
 #include "Expected.h"
 #include "Problem.h"
+#include "lstm.h"
 #include "vmath.h"
 
 #include <cstdio>
@@ -482,6 +483,14 @@ int main(int argc, char **argv) {
       sum += double(g[i]), absolute += std::fabs(double(g[i]));
     return report(step, "sums", {sum, absolute}, [&] { chain(x, g, n); }, budget);
   }
+  if (step == "i") {
+    lstm::Step lstm;
+    lstm.run();
+    double sum = 0, absolute = 0;
+    for (double value : lstm.gradient)
+      sum += value, absolute += std::fabs(value);
+    return report(step, "sums", {sum, absolute}, [&] { lstm.run(); }, budget);
+  }
   if (step == "k") {
     size_t n = 10000000;
     float *p = floats(bench::uniform(10, n, -1, 1)), *g = floats(bench::uniform(1, n, -1, 1)), *m = floats(n),
@@ -495,6 +504,6 @@ int main(int argc, char **argv) {
     auto timed = [&] { adam(p, g, m, v, n, {bench::kTimingRate, t = std::min(t + 1, 100000)}); };
     return report(step, "losses", {absolute}, timed, budget);
   }
-  std::fprintf(stderr, "usage: hand a|b|c|f|f_small|k [--budget SECONDS]\n");
+  std::fprintf(stderr, "usage: hand a|b|c|f|f_small|i|k [--budget SECONDS]\n");
   return 2;
 }

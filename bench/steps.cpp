@@ -438,8 +438,8 @@ int main(int argc, char **argv) {
   std::ifstream cpu("/proc/cpuinfo");
   for (std::string line; std::getline(cpu, line);)
     if (line.starts_with("model name")) {
-      fmt::print("{}, {} thread{}, median of {} runs of {} s, f32\n\n", line.substr(line.find(':') + 2), threads,
-                 threads == 1 ? "" : "s", runs, budget);
+      fmt::print("{}, {} thread{}, median of {} runs of {} s, f32 (i: f64)\n\n", line.substr(line.find(':') + 2),
+                 threads, threads == 1 ? "" : "s", runs, budget);
       break;
     }
   std::string head = "| step | compiled | by hand | ratio | eager | first result | peak MB |",
