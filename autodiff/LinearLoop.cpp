@@ -4,6 +4,7 @@
 #include "autodiff/Writer.h"
 
 #include "ir/Build.h"
+#include "runtime/Extent.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -31,6 +32,13 @@ private:
     Value inTurn = {}; ///< what a turn sees of it
   };
 
+  /// How a turn's cotangent of an invariant is made of smaller ones by linear ops, as where turns read parts of it: the
+  /// sum over the turns is made of their sums, once.
+  struct Parts {
+    SmallVector<Value> leaves; ///< in the linear function
+    SmallVector<Value> sums;   ///< over the turns: in a turn, then after the loop
+  };
+
   LogicalResult findActive();
   void keepResiduals();
   SmallVector<Value> computedOnce(ArrayRef<unsigned> residuals);
@@ -39,6 +47,8 @@ private:
   Value scan(Value stack);
   Value hold(Value value);
   void scanResiduals();
+  void findParts();
+  Value assembled(Value value, const IRMapping &sums, DenseMap<Value, Value> &made);
   SmallVector<Value> turn(ArrayRef<Value> given, ArrayRef<unsigned> places, size_t numPlaces);
   void give(Value value, unsigned place);
   void finish(LinearPart &made);
@@ -46,6 +56,14 @@ private:
   void forward(LinearPart &made);
   /// Whether there is one for sure.
   bool hasTurns() { return static_cast<int64_t>(op_.getLength()) > 0 && !op_.hasCondition() && !op_.getLimited(); }
+  /// Of the linear function's results: the argument that each is the cotangent of.
+  Places returnedArguments() const {
+    Places list;
+    for (auto [argument, has] : llvm::zip_equal(arguments_, pair_.returned))
+      if (has)
+        list.push_back(argument);
+    return list;
+  }
   unsigned operandOf(unsigned argument) const { return limit_ + argument; }
   /// Among the op's results.
   unsigned resultOf(unsigned result) { return result < carried_ ? result : result + op_.hasCondition(); }
@@ -61,9 +79,12 @@ private:
   unsigned numRows_ = 0;   ///< results of the body that are stacked
   Places arguments_, results_;
   FunctionPair pair_;
+  func::FuncOp linear_;                    ///< the pair's, or one that returns leaves in the place of some results
+  llvm::MapVector<unsigned, Parts> parts_; ///< by argument, of some invariants
+  SmallVector<Value> leavesOfTurn_;
   SmallVector<Kept> kept_; ///< by residual of the pair
   /// The linear loop, and its body, while they are written.
-  LoopParts parts_;
+  LoopParts loop_;
   std::optional<Writer> writer_;
   SmallVector<Value> returned_;
   Places places_; ///< of what is returned: among the op's operands (reverse) or results (forward)
@@ -243,15 +264,15 @@ void LinearLoop::keepResiduals() {
 }
 
 Value LinearLoop::carry(Value init) {
-  parts_.inits.push_back(init);
+  loop_.inits.push_back(init);
   return writer_->argument(init.getType());
 }
 Value LinearLoop::scan(Value stack) {
-  parts_.xs.push_back(stack);
+  loop_.xs.push_back(stack);
   return writer_->argument(ir::rowTypeOf(stack.getType()));
 }
 Value LinearLoop::hold(Value value) {
-  parts_.invariants.push_back(value);
+  loop_.invariants.push_back(value);
   return writer_->argument(value.getType());
 }
 
@@ -261,8 +282,101 @@ void LinearLoop::scanResiduals() {
     if (kept.isRow)
       kept.inTurn = scan(kept.value);
   // Something says how many turns there are.
-  if (parts_.xs.empty() && static_cast<int64_t>(op_.getLength()) < 0 && !op_.hasCondition() && !op_.getLimited())
+  if (loop_.xs.empty() && static_cast<int64_t>(op_.getLength()) < 0 && !op_.hasCondition() && !op_.getLimited())
     scan(op_.getXs()[0]);
+}
+
+/// Whether sums over turns go through the op: its result is linear in its operands, and in nothing else.
+static bool isSummed(Operation *op) {
+  return op && isa<ir::Linear, ir::AddOp>(op) && !isa<ir::BarrierOp>(op) && op->getNumResults() == 1 &&
+         llvm::all_of(op->getOperands(), [](Value operand) { return isDifferentiableType(operand.getType()); });
+}
+
+static bool isZero(Value value) {
+  for (auto broadcast = value.getDefiningOp<ir::BroadcastOp>(); broadcast && broadcast->getNumOperands() == 1;
+       broadcast = value.getDefiningOp<ir::BroadcastOp>())
+    value = broadcast.getX();
+  auto constant = value.getDefiningOp<ir::ConstantOp>();
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  return splat && isa<FloatType>(splat.getElementType()) && splat.getSplatValue<APFloat>().isPosZero();
+}
+
+static int64_t elementsOf(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.hasStaticShape() ? type.getNumElements() : INT64_MAX;
+}
+
+/// Appends the values of which `value` is made by ops that sums go through: itself, unless these ops put smaller ones
+/// into place, and what they read has at most twice the elements. Returns how many elements these have.
+static int64_t findLeaves(Value value, SmallVectorImpl<Value> &leaves, bool &areSmaller, int depth = 0) {
+  constexpr int kMostDepth = 1000;
+  if (isZero(value))
+    return 0;
+  int64_t own = elementsOf(value), read = 0, sum = 0;
+  Operation *op = value.getDefiningOp();
+  SmallVector<Value> below;
+  bool putsInPlace = false;
+  if (isSummed(op) && value.hasOneUse() && depth < kMostDepth)
+    for (Value operand : op->getOperands()) {
+      read = runtime::saturatingAdd(read, elementsOf(operand));
+      sum = runtime::saturatingAdd(sum, findLeaves(operand, below, putsInPlace, depth + 1));
+    }
+  putsInPlace |= read < own;
+  if (below.empty() || !putsInPlace || sum > runtime::saturatingAdd(own, own)) {
+    leaves.push_back(value);
+    return own;
+  }
+  areSmaller = true;
+  llvm::append_range(leaves, below);
+  return sum;
+}
+
+/// Of which invariants the cotangents are summed in parts, and the function of a turn that returns these.
+void LinearLoop::findParts() {
+  Operation *last = linear_.getBody().front().getTerminator();
+  SmallVector<unsigned> places;
+  for (auto [i, argument] : llvm::enumerate(returnedArguments())) {
+    auto place = static_cast<unsigned>(i);
+    Value whole = last->getOperand(place);
+    Parts parts;
+    bool areSmaller = false;
+    if (argument < carried_ + scanned_ || findLeaves(whole, parts.leaves, areSmaller) == INT64_MAX || !areSmaller)
+      continue;
+    parts_.insert({argument, std::move(parts)});
+    places.push_back(place);
+  }
+  if (parts_.empty())
+    return;
+  IRMapping map;
+  auto copy = cast<func::FuncOp>(linear_->clone(map));
+  SmallVector<Value> returned;
+  for (auto [place, value] : llvm::enumerate(last->getOperands()))
+    if (!llvm::is_contained(places, place))
+      returned.push_back(map.lookup(value));
+  for (auto &[argument, parts] : parts_)
+    for (Value leaf : parts.leaves)
+      returned.push_back(map.lookup(leaf));
+  Operation *end = copy.getBody().front().getTerminator();
+  end->setOperands(returned);
+  copy.removeResAttrsAttr();
+  copy.setFunctionType(FunctionType::get(copy.getContext(), copy.getArgumentTypes(), end->getOperandTypes()));
+  copy.setPrivate();
+  symbols_.insert(copy);
+  eraseDead(copy.getBody().front(), nullptr);
+  linear_ = copy;
+}
+
+/// What `value` of the linear function is where its leaves are sums.
+Value LinearLoop::assembled(Value value, const IRMapping &sums, DenseMap<Value, Value> &made) {
+  if (Value sum = sums.lookupOrNull(value))
+    return sum;
+  if (Value known = made.lookup(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  IRMapping map;
+  for (Value operand : op->getOperands())
+    map.map(operand, assembled(operand, sums, made));
+  return made[value] = request_.b.clone(*op, map)->getResult(0);
 }
 
 /// One turn of the linear function: the residuals, then `given`; its results by the places that have one.
@@ -273,11 +387,12 @@ SmallVector<Value> LinearLoop::turn(ArrayRef<Value> given, ArrayRef<unsigned> pl
   llvm::append_range(taken, given);
   SmallVector<Value> results;
   if (!arguments_.empty())
-    results = writer_->call(pair_.linear, taken);
+    results = writer_->call(linear_, taken);
   unsigned next = 0;
   for (auto [place, has] : llvm::zip_equal(places, pair_.returned))
-    if (has)
+    if (has && !parts_.contains(place))
       byPlace[place] = results[next++];
+  leavesOfTurn_.assign(results.begin() + next, results.end());
   return byPlace;
 }
 
@@ -290,15 +405,29 @@ void LinearLoop::give(Value value, unsigned place) {
 /// The linear loop, of as many turns as there were.
 void LinearLoop::finish(LinearPart &made) {
   func::FuncOp body = writer_->finish(returned_);
-  parts_.body = nameOf(body);
-  parts_.limit = op_.hasCondition() ? op_.getTurns() : op_.getLimit();
-  parts_.length = static_cast<int64_t>(op_.getLength());
-  parts_.reversed = (mode_ == Mode::reverse) != op_.getReversed();
+  loop_.body = nameOf(body);
+  loop_.limit = op_.hasCondition() ? op_.getTurns() : op_.getLimit();
+  loop_.length = static_cast<int64_t>(op_.getLength());
+  loop_.reversed = (mode_ == Mode::reverse) != op_.getReversed();
   if (mode_ == Mode::reverse)
-    parts_.checkpoints = static_cast<int64_t>(op_.getCheckpoints());
-  ir::LoopOp loop = makeLoop(request_.b, loc_, parts_, body.getResultTypes());
-  for (auto [place, result] : llvm::zip_equal(places_, loop->getResults()))
+    loop_.checkpoints = static_cast<int64_t>(op_.getCheckpoints());
+  ir::LoopOp loop = makeLoop(request_.b, loc_, loop_, body.getResultTypes());
+  unsigned next = 0;
+  for (auto &[argument, parts] : parts_)
+    for (Value &sum : parts.sums)
+      sum = loop.getFinals()[next++];
+  for (auto [place, result] : llvm::zip_equal(places_, loop->getResults().drop_front(next)))
     made.values[place] = result;
+  if (parts_.empty())
+    return;
+  Operation *last = pair_.linear.getBody().front().getTerminator();
+  for (auto [i, argument] : llvm::enumerate(returnedArguments()))
+    if (auto parts = parts_.find(argument); parts != parts_.end()) {
+      IRMapping sums;
+      sums.map(parts->second.leaves, parts->second.sums);
+      DenseMap<Value, Value> known;
+      made.values[operandOf(argument)] = assembled(last->getOperand(static_cast<unsigned>(i)), sums, known);
+    }
 }
 
 void LinearLoop::reverse(LinearPart &made) {
@@ -312,13 +441,16 @@ void LinearLoop::reverse(LinearPart &made) {
   for (unsigned result : results_)
     if (result < carried_)
       isCarried.set(result);
+  for (auto &[argument, parts] : parts_)
+    for (Value leaf : parts.leaves)
+      parts.sums.push_back(carry(zeroOf(request_.b, loc_, leaf.getType())));
   SmallVector<Value> seedIn(body_.getNumResults()), sumIn(numInvariants_);
   for (unsigned i : isCarried.set_bits()) {
     Value seed = request_.seeds[resultOf(i)];
     seedIn[i] = carry(seed ? seed : ir::zerosLike(request_.b, loc_, op_.getFinals()[i]));
   }
   for (unsigned i = 0; i < numInvariants_; ++i)
-    if (isReturned.test(carried_ + scanned_ + i))
+    if (unsigned argument = carried_ + scanned_ + i; isReturned.test(argument) && !parts_.contains(argument))
       sumIn[i] = carry(ir::zerosLike(request_.b, loc_, op_.getInvariants()[i]));
   for (unsigned result : results_)
     if (result >= carried_)
@@ -332,6 +464,10 @@ void LinearLoop::reverse(LinearPart &made) {
   for (unsigned result : results_)
     given.push_back(seedIn[result]);
   SmallVector<Value> byArgument = turn(given, arguments_, body_.getNumArguments());
+  size_t next = 0;
+  for (auto &[argument, parts] : parts_)
+    for (Value sum : parts.sums)
+      returned_.push_back(ir::AddOp::create(writer_->b, loc_, sum, leavesOfTurn_[next++]));
   for (unsigned i : isCarried.set_bits())
     give(byArgument[i] ? byArgument[i] : ir::zerosLike(writer_->b, loc_, seedIn[i]), operandOf(i));
   for (unsigned i = 0; i < numInvariants_; ++i)
@@ -386,8 +522,11 @@ FailureOr<LinearPart> LinearLoop::run() {
   made.values.resize(mode_ == Mode::reverse ? op_->getNumOperands() : numResults);
   if (passed_.none() && llvm::none_of(pair_.returned, [](bool has) { return has; }))
     return made;
+  linear_ = pair_.linear;
   if (!arguments_.empty())
     keepResiduals();
+  if (!arguments_.empty() && mode_ == Mode::reverse)
+    findParts();
   made.op = op_;
   writer_.emplace(symbols_, body_.getLoc(), body_.getSymName() + (mode_ == Mode::reverse ? "_adjoint" : "_moved"));
   mode_ == Mode::reverse ? reverse(made) : forward(made);

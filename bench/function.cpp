@@ -70,8 +70,8 @@ void checkpoints(int64_t width) {
                static_cast<double>(row.bytes) / 1e3, bytes / 1e3, static_cast<double>(row.bytes) / bytes, row.time,
                time, row.time / time);
   }
-  // So many states, and what one turn needs; each turn forward and back, and those that are computed again.
-  Row one = measureWith({.checkpoints = 2});
+  // So many states, and what one turn needs; with all states, and turns that are computed again.
+  Row one = measureWith({.checkpoints = 2}), all = measureWith({.checkpoints = kTurns});
   fmt::print("{:>6}\n", "checkpoints");
   for (int64_t checkpoints : {3, 5, 10, 20, 44, 100, 1000}) {
     Row row = measureWith({.checkpoints = checkpoints});
@@ -83,7 +83,7 @@ void checkpoints(int64_t width) {
       below = reach * (places + repetitions) / (places + 1);
       reach *= (places + repetitions) / repetitions;
     }
-    double again = repetitions - below / kTurns, time = plain.time + forwardTime * again;
+    double again = repetitions - below / kTurns, time = all.time + forwardTime * (again - 0.999);
     fmt::print("{:>6} {:>10.1f} {:>10.1f} {:>7.3f} {:>10.0f} {:>10.0f} {:>7.2f}\n", checkpoints,
                static_cast<double>(row.bytes) / 1e3, bytes / 1e3, static_cast<double>(row.bytes) / bytes, row.time,
                time, row.time / time);

@@ -225,6 +225,34 @@ TEST(ControlTest, AnAssociativeScan) {
     }
 }
 
+// The cotangent of an invariant whose parts a turn reads is put together once, of the parts' sums.
+TEST(ControlTest, PartsOfAnInvariantAreSummedApart) {
+  auto f = [](const Tensors &x) {
+    const Tensor &w = x[0];
+    auto step = [&](const Tensor &h, const Tensor &row) {
+      Tensor next = tanh(w[0][0] * h + w[0][1] * row) * w[1][0] + sin(w[1][1] * h) * w[0][0];
+      return std::pair(next, reduce_sum(next * w[1][1]));
+    };
+    auto [h, ys] = scan(step, x[2], x[1]);
+    return Tensors{h, ys};
+  };
+  Tensors x = {reshape(matrix(4, 3), {2, 2, 3}), matrix(5, 3, 1), matrix(1, 3, 2)[0]};
+  expectSameInAllWays(f, x);
+  auto gradient = wg::function("gradient", [&](const Tensors &x) { return gradientsOf(f, x); });
+  std::string text = gradient.trace(x).text(Stage::simplified);
+  size_t bodies = 0;
+  for (size_t begin = text.find("func.func private"), end; begin != std::string::npos; begin = end) {
+    end = text.find("func.func", begin + 1);
+    std::string body = text.substr(begin, end - begin);
+    EXPECT_EQ(body.find("wg.pad"), std::string::npos) << body;
+    EXPECT_EQ(body.find("wg.concat"), std::string::npos) << body;
+    ++bodies;
+    if (end != std::string::npos && text.compare(end, 17, "func.func private") != 0)
+      end = text.find("func.func private", end);
+  }
+  EXPECT_EQ(bodies, 2u) << text;
+}
+
 TEST(ControlTest, NestedThreeDeep) {
   expectSameInAllWays(
       [](const Tensors &x) {
