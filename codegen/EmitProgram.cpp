@@ -4,6 +4,7 @@
 #include "codegen/Parallel.h"
 #include "codegen/PlanMemory.h"
 #include "codegen/Rewind.h"
+#include "codegen/SameContent.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "ir/Bridge.h"
 #include "ir/Calls.h"
@@ -42,40 +43,6 @@ void cleanUp(func::FuncOp function) {
 }
 
 int64_t bytesOf(Type type) { return runtime::extentOf(ir::runtimeTypeOf(type))->bytes; }
-
-/// Kernels are equal that compute the same, whatever values they read and wherever they were written.
-struct SameContent : llvm::DenseMapInfo<Operation *> {
-  static unsigned getHashValue(Operation *kernel) {
-    llvm::hash_code hash = kernel->hashProperties();
-    DenseMap<Value, unsigned> numbers;
-    auto number = [&](ValueRange values) {
-      for (Value value : values) {
-        unsigned next = static_cast<unsigned>(numbers.size());
-        numbers[value] = next;
-        hash = llvm::hash_combine(hash, value.getType());
-      }
-    };
-    Block &body = kernel->getRegion(0).front();
-    number(body.getArguments());
-    for (Operation &op : body) {
-      hash = llvm::hash_combine(hash, op.getName(), op.hashProperties());
-      for (Value operand : op.getOperands())
-        hash = llvm::hash_combine(hash, numbers.lookup(operand));
-      number(op.getResults());
-    }
-    return static_cast<unsigned>(static_cast<size_t>(hash));
-  }
-  static bool isEqual(Operation *a, Operation *b) {
-    if (a == b)
-      return true;
-    if (a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey())
-      return false;
-    return a->getName().compareOpProperties(a->getPropertiesStorage(), b->getPropertiesStorage()) &&
-           a->getDiscardableAttrDictionary() == b->getDiscardableAttrDictionary() &&
-           OperationEquivalence::isRegionEquivalentTo(&a->getRegion(0), &b->getRegion(0),
-                                                      OperationEquivalence::IgnoreLocations);
-  }
-};
 
 /// What a kernel must touch or compute before it is worth a thread's waking.
 constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;

@@ -9,14 +9,17 @@ using namespace mlir;
 
 namespace wg::codegen {
 
-/// For each stacked result of the loop the carried value that it holds before each turn; none unless all are such.
+/// For each stacked result of the loop the carried value that it holds before each turn; -1 for one that nobody reads.
+/// None if there is another.
 static std::optional<SmallVector<int64_t>> statesOf(ir::LoopOp loop, func::FuncOp body) {
   SmallVector<int64_t> states;
-  for (Value row : body.getBody().front().getTerminator()->getOperands().drop_front(loop.getCarried())) {
+  ValueRange rows = body.getBody().front().getTerminator()->getOperands().drop_front(loop.getCarried());
+  for (auto [row, stack] : llvm::zip_equal(rows, loop.getStacked())) {
     auto argument = dyn_cast<BlockArgument>(row);
-    if (!argument || argument.getArgNumber() >= loop.getCarried())
+    bool isState = argument && argument.getArgNumber() < loop.getCarried();
+    if (!isState && !stack.use_empty())
       return std::nullopt;
-    states.push_back(argument.getArgNumber());
+    states.push_back(isState ? static_cast<int64_t>(argument.getArgNumber()) : -1);
   }
   return states;
 }

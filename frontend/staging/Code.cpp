@@ -18,8 +18,19 @@ namespace wg::detail {
 
 using runtime::Array;
 
-/// For how many turns a loop without a bound keeps what it stacks, until one has more.
-static constexpr int64_t kFirstRoom = 64;
+/// For how many turns a loop without a bound keeps what it stacks, until one has more: 64, but not for more than 16 MB.
+static int64_t firstRoom(ir::LoopOp loop) {
+  constexpr int64_t kTurns = 64, kBytes = int64_t(16) << 20;
+  int64_t row = 1;
+  for (Type stack : loop.getStacked().getTypes()) {
+    TensorType type = ir::runtimeTypeOf(ir::rowTypeOf(stack));
+    int64_t bytes = static_cast<int64_t>(runtime::sizeOf(type.dtype));
+    for (int64_t size : type.shape) // one that is open is of a loop inside
+      bytes = llvm::MulOverflow(bytes, size == dynamic ? kTurns : size, bytes) ? kBytes : bytes;
+    row = std::min(kBytes, row + bytes);
+  }
+  return std::clamp<int64_t>(kBytes / row, 1, kTurns);
+}
 
 uint64_t nextSerial() {
   static constinit std::atomic<uint64_t> serial = 0;
@@ -46,7 +57,8 @@ Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Iden
     results_.push_back(ir::runtimeTypeOf(type));
   for (const TensorType &type : inputs_)
     static_ &= type.shape.isStatic();
-  rooms_.assign(ir::unboundedLoops(*module_).size(), kFirstRoom);
+  for (ir::LoopOp loop : ir::unboundedLoops(*module_))
+    rooms_.push_back(firstRoom(loop));
   if (!rooms_.empty()) // a call without room is made again, and what has an order would be done twice
     module_.get().walk([&](ir::HostOp host) { interpret_ |= host.getOrdered(); });
 }
@@ -157,6 +169,14 @@ OwningOpRef<ModuleOp> Code::moduleFor(std::span<const Array> inputs, ArrayRef<in
 
 std::pair<std::shared_ptr<const codegen::Executable>, codegen::Measured>
 Code::measured(const std::vector<Array> &inputs, const Where &where) {
+  if (!rooms_.empty() && !interpret_) { // a call first, with copies of what it may update, which makes the room
+    std::vector<Array> copies, results(results_.size());
+    for (const Array &input : inputs) {
+      copies.push_back(Array::empty(input.dtype(), input.shape()));
+      std::memcpy(copies.back().buffer.data(), input.buffer.data(), input.numBytes());
+    }
+    run(copies, results, where);
+  }
   std::shared_ptr<const Compiled> code = compiled(inputs, where);
   if (!code)
     raiseOp(entry_.c_str(), "the function is interpreted: there are no kernels to time",
@@ -200,17 +220,38 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
 void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
   if (runtime::debugsNans()) [[unlikely]] // op by op, so that the op is known
     return interpret(inputs, results, where);
-  if (const Compiled *code = only()) [[likely]] {
-    runCompiled(*code->executable, inputs, results, where);
-    return;
-  }
-  while (std::shared_ptr<const Compiled> code = compiled(inputs, where)) {
-    std::optional<codegen::RoomWanted> wanted = runCompiled(*code->executable, inputs, results, where);
-    if (!wanted)
+  const Compiled *only = this->only();
+  while (true) {
+    std::shared_ptr<const Compiled> kept = only ? nullptr : compiled(inputs, where);
+    const Compiled *code = only ? only : kept.get();
+    if (!code)
+      break;
+    std::optional<codegen::RoomWanted> wanted;
+    try {
+      wanted = runCompiled(*code->executable, inputs, results, where);
+    } catch (const std::bad_alloc &) {
+      if (code->rooms.empty())
+        raiseOutOfMemory(*code->executable, where);
+      // Rooms of loops within loops multiply; the interpreter takes what it needs.
+      for (Array &result : results)
+        result = {};
+      break;
+    }
+    if (!wanted) [[likely]]
       return;
     makeRoom(*code, *wanted);
   }
   interpret(inputs, results, where);
+}
+
+void Code::raiseOutOfMemory(const codegen::Executable &executable, const Where &where) const {
+  std::string results;
+  for (const TensorType &type : executable.info.results)
+    results += (results.empty() ? "" : ", ") + toString(type);
+  raiseOp(entry_.c_str(),
+          "out of memory for the results (" + results + ") and " + std::to_string(executable.info.workspaceBytes) +
+              " bytes of workspace",
+          "make them smaller, or free other tensors first", {}, where, ErrorKind::runtime);
 }
 
 /// Room grows by half at least, so that a program is compiled few times; beyond that, for the turns that there were
@@ -230,24 +271,13 @@ std::optional<codegen::RoomWanted> Code::runCompiled(const codegen::Executable &
   for (size_t i = 0; i < inputs.size(); ++i)
     pointers[i] = inputs[i].buffer.data();
   codegen::AtFault atFault;
-  int32_t status = 0;
-  try {
-    for (size_t i = 0; i < results.size(); ++i) {
-      const TensorType &type = executable.info.results[i];
-      if (!results[i].buffer || results[i].type != type) // what an attempt with less room left
-        results[i] = Array::empty(type.dtype, type.shape);
-      pointers[inputs.size() + i] = results[i].buffer.data();
-    }
-    status = executable.run(pointers.begin(), &atFault);
-  } catch (const std::bad_alloc &) {
-    std::string results;
-    for (const TensorType &type : executable.info.results)
-      results += (results.empty() ? "" : ", ") + toString(type);
-    raiseOp(entry_.c_str(),
-            "out of memory for the results (" + results + ") and " + std::to_string(executable.info.workspaceBytes) +
-                " bytes of workspace",
-            "make them smaller, or free other tensors first", {}, where, ErrorKind::runtime);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorType &type = executable.info.results[i];
+    if (!results[i].buffer || results[i].type != type) // what an attempt with less room left
+      results[i] = Array::empty(type.dtype, type.shape);
+    pointers[inputs.size() + i] = results[i].buffer.data();
   }
+  int32_t status = executable.run(pointers.begin(), &atFault);
   if (status) [[unlikely]] {
     if (auto wanted = executable.roomWanted(status, atFault))
       return wanted;

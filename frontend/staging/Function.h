@@ -112,6 +112,7 @@ private:
   std::optional<codegen::RoomWanted> runCompiled(const codegen::Executable &code,
                                                  std::span<const runtime::Array> inputs,
                                                  std::span<runtime::Array> results, const Where &where);
+  [[noreturn]] void raiseOutOfMemory(const codegen::Executable &executable, const Where &where) const;
   void makeRoom(const Compiled &tooSmall, const codegen::RoomWanted &wanted);
 
   mlir::OwningOpRef<mlir::ModuleOp> module_;

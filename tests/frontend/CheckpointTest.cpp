@@ -396,6 +396,16 @@ TEST(CheckpointTest, TheMemoryOfCheckpoints) {
                              std::pair(x, Tensor(int64_t(0))), {.checkpoints = 10});
     return tape.gradient(reduce_sum(y), w).value();
   };
+  // What a scan stacks for others is not computed again where nobody reads it.
+  auto scanned = [&](int64_t turns) {
+    return [&, turns](const Tensor &x) {
+      GradientTape tape;
+      auto step = [&](const Tensor &s, const std::monostate &) { return std::pair(sin(s * w), reduce_sum(s)); };
+      auto [y, sums] = scan(step, x, std::monostate(), {.length = turns, .checkpoints = 5});
+      return tape.gradient(reduce_sum(y), w).value();
+    };
+  };
+  EXPECT_EQ(valueAndBytes(scanned(2000), x).second, valueAndBytes(scanned(100), x).second);
   auto [value, bytes] = valueAndBytes(whiles, x);
   expectNear(value, valueAndBytes(ranged(3000, 0), x).first, 1e-10);
   EXPECT_LE(bytes, (10 + 16) * (kBytes + 64));

@@ -72,6 +72,24 @@ TEST(UnboundedLoopTest, WorkspaceFollowsTheTurns) {
   }
 }
 
+// Large states have less room at first; a profile makes its own.
+TEST(UnboundedLoopTest, TheFirstRoomAndProfiles) {
+  auto gradient = [](const Tensor &x, const Tensor &until) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = while_loop([&](const Tensor &s) { return reduce_max(s) < until; },
+                          [](const Tensor &s) { return s * 1.1 + sin(s) * 0.1; }, x);
+    return tape.gradient(reduce_sum(y), x).value();
+  };
+  auto f = wg::function("f", gradient);
+  constexpr int64_t kSize = 1 << 20;
+  Tensor large = ones({kSize}, f64);
+  expectNear(f(large, Tensor(1.2)), gradient(large, Tensor(1.2)), 1e-10);
+  EXPECT_LE(f.trace(large, Tensor(0.0)).workspace_bytes(), 10 * kSize * 8);
+  auto profiled = wg::function("profiled", gradient);
+  EXPECT_FALSE(profiled.profile(Tensor{1.0}, Tensor(1e9)).kernels.empty());
+}
+
 // A loop inside of another, whose turns differ: rows as long as the longest.
 TEST(UnboundedLoopTest, InsideOfOtherLoops) {
   auto nested = [](const Tensor &x, const Tensor &w) {
