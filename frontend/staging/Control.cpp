@@ -167,6 +167,17 @@ int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &w
   return std::max<int64_t>(1, std::min(every, length));
 }
 
+void checkRowsAreKnown(const char *op, int64_t rows, const Where &where) {
+  if (rows < 0)
+    raiseOp(op, "the number of rows is an open size", "trace with the number of rows given", {}, where);
+}
+
+void checkEnd(const char *op, int64_t begin, int64_t end, const Where &where) {
+  if (begin == dynamic || end == dynamic)
+    raiseOp(op, "the range begins or ends at an open size, which no number stands for",
+            "scan the rows instead, or trace with this size given", {}, where);
+}
+
 void checkCheckpoints(const char *op, int64_t checkpoints, int64_t every, const Where &where) {
   if (checkpoints < 0)
     raiseOp(op, "checkpoints is " + std::to_string(checkpoints), "give a number of states, or 0 to keep all", {},

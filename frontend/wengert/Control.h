@@ -29,8 +29,8 @@ struct WhileOptions {
   int64_t checkpoint_every = 0;
   /// In a traced function that is compiled: the reverse pass keeps at most so many states at a time and computes turns
   /// again, each as few times as can be: r times for at most (checkpoints + r)! / (checkpoints! r!) turns (Griewank and
-  /// Walther 2000, algorithm 799). 0: as `checkpoint_every` says. Needs no `max_steps`. A derivative of the gradient
-  /// keeps all states.
+  /// Walther 2000, algorithm 799). 0: as `checkpoint_every` says. Needs no `max_steps`, but ahead of time. A derivative
+  /// of the gradient keeps all states.
   int64_t checkpoints = 0;
 };
 
@@ -113,6 +113,9 @@ WENGERT_API void checkStructure(const char *op, const Structure &before, const S
 WENGERT_API int64_t lengthOf(const char *op, const std::vector<Tensor> &xs, int64_t length, const Where &where);
 /// How many turns a part has, for a loop of `length`; an error if that is not known.
 WENGERT_API int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where);
+/// An error where the number of rows, or the end of a range, is an open size.
+WENGERT_API void checkRowsAreKnown(const char *op, int64_t rows, const Where &where);
+WENGERT_API void checkEnd(const char *op, int64_t begin, int64_t end, const Where &where);
 /// An error if there are no such options.
 WENGERT_API void checkCheckpoints(const char *op, int64_t checkpoints, int64_t every, const Where &where);
 /// Rows begin, begin + step, ... below end of x.
@@ -278,7 +281,7 @@ TurnOf<F, S, X> scanInParts(const char *op, F &f, S state, const X &xs, const Sc
   auto rest = [&](const S &s) {
     return scanTraced(op, f, s, some(xs, whole, length), {options.reverse, length - whole}, where);
   };
-  auto step = [&](const S &s, const X &x) -> R { return part(s, x); };
+  auto step = [&](const S &s, const X &x) -> R { return part(s, x, where); };
   auto parts = [&](const S &s) {
     X rows = mapTensors(some(xs, 0, whole), [&](const Tensor &t) { return inParts(t, every, where); });
     R all = scanTraced(op, step, s, rows, {options.reverse, whole / every}, where);
@@ -313,7 +316,7 @@ S whileInParts(const char *op, C &condition, B &body, const S &state, const Whil
   WhileOptions inner{.max_steps = every};
   auto turns = [&](const Counted &s) { return whileTraced(op, more, turn, s, inner, where); };
   auto part = wg::function(op, turns, {.recompute = true}, where);
-  auto again = [&](const Counted &s) -> Counted { return part(s); };
+  auto again = [&](const Counted &s) -> Counted { return part(s, where); };
   return whileTraced(op, more, again, Counted(state, Tensor(int64_t(0))), {.max_steps = (most + every - 1) / every},
                      where)
       .first;
@@ -324,17 +327,18 @@ S whileInParts(const char *op, C &condition, B &body, const S &state, const Whil
 template <class F, class S, class X>
 TurnOf<F, S, X> scanRewound(const char *op, F &f, const S &state, const X &xs, const ScanOptions &options,
                             const Where &where) {
-  auto part = wg::function(op, std::ref(f), {.recompute = true}, where);
-  auto turn = [&](const S &s, const X &x) -> TurnOf<F, S, X> { return part(s, x); };
+  using R = TurnOf<F, S, X>;
+  auto part = wg::function(op, [&](const S &s, const X &x) -> R { return f(s, x); }, {.recompute = true}, where);
+  auto turn = [&](const S &s, const X &x) -> R { return part(s, x, where); };
   auto loop = [&](const S &s, const X &x) { return scanTraced(op, turn, s, x, options, where); };
-  return wg::function(op, loop, {.recompute = true}, where)(state, xs);
+  return wg::function(op, loop, {.recompute = true}, where)(state, xs, where);
 }
 template <class S, class C, class B>
 S whileRewound(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
   auto part = wg::function(op, [&](const S &s) -> S { return body(s); }, {.recompute = true}, where);
-  auto turn = [&](const S &s) -> S { return part(s); };
+  auto turn = [&](const S &s) -> S { return part(s, where); };
   auto loop = [&](const S &s) { return whileTraced(op, condition, turn, s, options, where); };
-  return wg::function(op, loop, {.recompute = true}, where)(state);
+  return wg::function(op, loop, {.recompute = true}, where)(state, where);
 }
 
 template <class F, class S, class X>
@@ -370,7 +374,7 @@ TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOpt
     }
     if (!last) { // what is stacked has a type all the same
       auto program = [&](const S &s, const X &x) { return scanAs(op, f, s, x, options, where); };
-      return wg::function(op, program, {}, where)(state, xs);
+      return wg::function(op, program, {}, where)(state, xs, where);
     }
     size_t leaf = 0;
     Y stacked = mapTensors(*std::move(last), [&](const Tensor &) {
@@ -490,8 +494,7 @@ template <class F, class X>
 X associative_scan(F f, const X &xs, const ScanOptions &options = {}, Where where = Where::current()) {
   if constexpr (detail::checkState<X>()) {
     int64_t n = detail::lengthOf("associative_scan", detail::tensorsOf(xs), options.length, where);
-    if (n < 0)
-      detail::raiseNegative("associative_scan", "the number of rows", n, where);
+    detail::checkRowsAreKnown("associative_scan", n, where);
     if (!options.reverse)
       return detail::scanPairs(f, xs, n, where);
     auto turned = [&](const X &x) {
@@ -507,6 +510,7 @@ template <class B, class S>
 S for_range(int64_t begin, int64_t end, B body, S state, const RangeOptions &options = {},
             Where where = Where::current()) {
   if constexpr (detail::checkState<S>()) {
+    detail::checkEnd("for_range", begin, end, where);
     if (options.unroll || !detail::isTracing()) {
       for (int64_t i = begin; i < end; ++i) {
         S next = body(Tensor(i), std::as_const(state));

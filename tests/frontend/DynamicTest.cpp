@@ -90,6 +90,14 @@ TEST(DynamicTest, SlicesCountAsNumPyDoes) {
 TEST(DynamicTest, AnOpenSizeIsNoLimitOfASlice) {
   auto part = wg::function("part", [](const Tensor &x) { return slice(x, {0, 0}, {1, x.shape()[1]}); });
   EXPECT_SAYS("slice: the limit on axis 1 is an open size", part.trace(TensorSpec{f32, {2, dynamic}}));
+  auto turns = wg::function("turns", [](const Tensor &x) {
+    return for_range(0, x.shape()[0], [](const Tensor &, const Tensor &s) { return s * 2.0f; }, x);
+  });
+  EXPECT_SAYS("for_range: the range begins or ends at an open size", turns.trace(TensorSpec{f32, {dynamic}}));
+  auto sums = wg::function("sums", [](const Tensor &x) {
+    return associative_scan([](const Tensor &a, const Tensor &b) { return a + b; }, x);
+  });
+  EXPECT_SAYS("associative_scan: the number of rows is an open size", sums.trace(TensorSpec{f32, {dynamic}}));
 }
 
 TEST(DynamicTest, AnAssociativeScanOfOpenRows) {
