@@ -60,6 +60,13 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
   }
   if (auto solve = dyn_cast<TriangularSolveOp>(op))
     return of(solve.getB(), axis);
+  if (isa<ReverseOp, CumsumOp, CumprodOp, LogcumsumexpOp, CumargmaxOp, LinearRecurrenceOp, IndexAddOp, IndexSetOp,
+          IndexMaxOp, IndexMinOp, DynamicUpdateSliceOp, FirstOccurrenceOp>(op))
+    return of(op->getOperand(0), axis);
+  if (auto sort = dyn_cast<ArgsortOp>(op)) // with a count, the last axis is static
+    return of(sort.getX(), axis);
+  if (auto search = dyn_cast<SearchsortedOp>(op))
+    return of(search.getValues(), axis);
   if (auto oneHot = dyn_cast<OneHotOp>(op)) // the last axis is static
     return of(oneHot.getX(), axis);
   if (auto concat = dyn_cast<ConcatOp>(op))

@@ -1,182 +1,296 @@
-// Convolutions: one product whose letters are related (runtime/Letters.h).
-#include "frontend/ops/Operands.h"
+// Convolutions and their transposes: one product whose letters are related (runtime/Letters.h).
+#include <wengert/Convolution.h>
+
+#include "frontend/ops/Images.h"
 #include "runtime/Extent.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace wg {
 
-using detail::checkDTypes;
-using detail::raiseOp;
+using detail::Image;
 using detail::Size;
 using detail::Sizes;
 using detail::tensorOf;
 using detail::typeOf;
+using detail::WindowedAxis;
 using runtime::OpId;
 
-Padding::Padding(Kind kind) : kind(kind), rows(0, 0), columns(0, 0) {}
-Padding::Padding(std::pair<int64_t, int64_t> rows, std::pair<int64_t, int64_t> columns)
-    : kind(given), rows(rows), columns(columns) {}
+Padding::Padding(Kind kind) : kind(kind) {}
+Padding::Padding(std::initializer_list<Pair> axes) : kind(given), axes(axes) {}
+Padding::Padding(Pair rows, Pair columns) : kind(given), axes{rows, columns} {}
 
-namespace {
+static std::string numeral(int64_t number) { return std::to_string(number); }
 
-/// One of the two axes of the image: its sizes, and what its relation is made of.
-struct Axis {
-  const char *name;
-  int axis; ///< of x; that of w is one less
-  int64_t stride, dilation;
-  std::pair<int64_t, int64_t> around; ///< places before and after
-  char image, window, result;         ///< letters
-  Size of, taken;                     ///< sizes of the image and of the window
+// ---- What windows have in common with pooling -----------------------------------------------------------------------
 
-  /// Every place is taken as it is.
-  bool isPlain() const { return taken.known == 1 && stride == 1 && around == std::pair<int64_t, int64_t>(0, 0); }
-};
-
-/// The two operands, as words of an error.
-struct Call {
-  const Tensor &x, &w;
-  const Where &where;
-  [[noreturn]] void refuse(const std::string &what, const std::string &remedy) const {
-    const TensorType &a = typeOf(x, where), &b = typeOf(w, where);
-    raiseOp("conv2d", what + ": x is " + toString(a) + ", w is " + toString(b), remedy, {a, b}, where);
+void Image::refuse(const std::string &what, const std::string &remedy) const {
+  std::vector<TensorType> types{typeOf(x, where)};
+  std::string shapes = "x is " + toString(types[0]);
+  if (w) {
+    types.push_back(typeOf(*w, where));
+    shapes += ", w is " + toString(types[1]);
   }
-};
-
-/// A size as an operand of a reshape.
-void append(Shape &shape, std::vector<Tensor> &values, const Size &size) {
-  shape.push_back(size.known);
-  if (size.known == dynamic)
-    values.push_back(size.value);
+  raiseOp(op, what + ": " + shapes, remedy, types, where);
 }
 
-} // namespace
+void Image::check(const char *name, int64_t number, int64_t least) const {
+  if (number < least || number > kMostPlaces)
+    refuse(std::string(name) + " is " + numeral(number), "give a number from " + numeral(least) + " to " + numeral(kMostPlaces));
+}
 
-/// Of a stride, a dilation, or what is padded on one side.
-static constexpr int64_t kMostPlaces = std::numeric_limits<int32_t>::max();
-
-static std::string text(int64_t number) { return std::to_string(number); }
-
-static void checkOperands(const Call &call, const Conv2dOptions &options) {
-  const TensorType &x = typeOf(call.x, call.where), &w = typeOf(call.w, call.where);
-  if (x.shape.rank() != 4 || w.shape.rank() != 4)
-    call.refuse("takes x[N, H, W, C] and w[R, S, C / groups, O]", "reshape, or add axes: expand_dims(x, 0)");
-  checkDTypes("conv2d", call.x, call.w, call.where);
-  constexpr int64_t most = kMostPlaces;
-  auto check = [&](const char *name, int64_t number) {
-    if (number < 1 || number > most)
-      call.refuse(std::string(name) + " is " + text(number), "give a number from 1 to " + text(most));
-  };
-  for (int64_t stride : options.strides)
-    check("a stride", stride);
-  for (int64_t dilation : options.dilations)
-    check("a dilation", dilation);
-  check("the number of groups", options.groups);
-  for (const std::pair<int64_t, int64_t> &around : {options.padding.rows, options.padding.columns})
-    for (int64_t places : {around.first, around.second})
-      if (places < 0 || places > most)
-        call.refuse("the padding has " + text(places) + " places", "give a number from 0 to " + text(most));
-  int64_t channels = x.shape.dim(3), own = w.shape.dim(2), made = w.shape.dim(3), groups = options.groups;
-  if (channels != dynamic && own != dynamic && (own > channels / groups || own * groups != channels))
-    call.refuse(groups == 1 ? "x has " + text(channels) + " channels and w takes " + text(own)
-                            : "x has " + text(channels) + " channels and w takes " + text(own) + " in each of " +
-                                  text(groups) + " groups",
-                "w is [R, S, C / groups, O]");
-  if (made != dynamic && made % groups != 0)
-    call.refuse("w makes " + text(made) + " channels, which are not " + text(groups) + " equal groups",
-                "give each group the same number of channels");
-  for (int axis : {0, 1})
-    if (w.shape.dim(axis) == 0)
-      call.refuse("w has no places", "a window is 1 by 1 at least");
+void Image::checkPadding(const Padding &padding) const {
+  if (padding.kind != Padding::given)
+    return;
+  if (padding.axes.size() != axes)
+    refuse("the padding has " + numeral(static_cast<int64_t>(padding.axes.size())) + " pairs for " +
+               numeral(static_cast<int64_t>(axes)) + " axes",
+           "give a pair for each axis: {.padding = {{before, after}, ...}}");
+  for (auto [before, after] : padding.axes)
+    for (int64_t places : {before, after})
+      if (places < 0 || places > kMostPlaces)
+        refuse("the padding has " + numeral(places) + " places", "give a number from 0 to " + numeral(kMostPlaces));
 }
 
 /// Places before and after an axis for `same`: together as many as the windows of ceil(size / stride) places need.
-static std::pair<int64_t, int64_t> sameAround(const Call &call, const Axis &axis) {
+std::pair<int64_t, int64_t> Image::around(const Padding &padding, const WindowedAxis &axis) const {
+  if (padding.kind == Padding::given)
+    return padding.axes[axis.number];
+  if (padding.kind == Padding::valid)
+    return {0, 0};
   int64_t size = axis.of.known, window = axis.taken.known;
   if (window == dynamic || (size == dynamic && axis.stride > 1))
-    call.refuse(std::string("the padding `same` of the ") + axis.name + " follows from sizes that are open",
-                "give it in numbers: {.padding = {{before, after}, {before, after}}}");
+    refuse("the padding `same` of the " + nameOf(axis.number) + " follows from sizes that are open",
+           "give it in numbers: {.padding = {{before, after}, ...}}");
   int64_t reach = runtime::saturatingAdd(runtime::saturatingMul(window - 1, axis.dilation), 1);
   int64_t left = axis.stride == 1 || size == 0 ? axis.stride
                  : size % axis.stride == 0     ? axis.stride
                                                : size % axis.stride;
   int64_t both = size == 0 ? 0 : std::max<int64_t>(0, reach - left);
   if (both / 2 >= kMostPlaces)
-    call.refuse("the padding `same` of the " + std::string(axis.name) + " would have " + text(both) + " places",
-                "give smaller windows or dilations");
+    refuse("the padding `same` of the " + nameOf(axis.number) + " would have " + numeral(both) + " places",
+           "give smaller windows or dilations");
   return {both / 2, both - both / 2};
 }
 
-Tensor conv2d(const Located &image, const Located &weights, const Conv2dOptions &options) {
-  const Where &where = image.where();
-  Tensor x = tensorOf(image), w = tensorOf(weights);
-  Call call{x, w, where};
-  checkOperands(call, options);
-  Axis axes[] = {
-      {"rows", 1, options.strides[0], options.dilations[0], options.padding.rows, 'h', 'r', 'p', {}, {}},
-      {"columns", 2, options.strides[1], options.dilations[1], options.padding.columns, 'w', 's', 'q', {}, {}}};
-  std::string lettersX = "n", lettersW, lettersY = "n", relations;
+Size Image::taken(const WindowedAxis &axis) const {
+  return detail::computeSize(op,
+                             "max((a + " + numeral(axis.around.first + axis.around.second) + " - (b - 1) * " +
+                                 numeral(axis.dilation) + " - 1) // " + numeral(axis.stride) + " + 1, 0)",
+                             {axis.of, axis.taken}, where);
+}
+
+std::string Image::nameOf(size_t number) const {
+  static constexpr const char *names[3][3] = {{"only axis", "", ""}, {"rows", "columns", ""}, {"planes", "rows", "columns"}};
+  return names[axes - 1][number];
+}
+
+// ---- The product ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Letters and sizes of a tensor, in the order of its axes.
+struct Side {
+  std::string letters;
+  Sizes sizes;
+  void add(char letter, const Size &size) {
+    letters += letter;
+    sizes.push_back(size);
+  }
+};
+
+/// The options of both directions.
+struct Windows {
+  std::span<const int64_t> strides, dilations, more;
+  int64_t groups;
+  const Padding &padding;
+  Layout layout;
+};
+
+constexpr char kImage[] = "hwd", kWindow[] = "rst", kResult[] = "pqu";
+
+} // namespace
+
+static void checkWindows(const Image &image, const Tensor &w, const Windows &windows) {
+  const Where &where = image.where;
+  int rank = static_cast<int>(image.axes) + 2;
+  if (image.x.rank() != rank || w.rank() != rank) {
+    static constexpr const char *axes[] = {"L", "H, W", "D, H, W"}, *places[] = {"R", "R, S", "R, S, T"};
+    bool last = windows.layout == Layout::channels_last;
+    std::string own = axes[image.axes - 1], channels = windows.more.empty() ? "C / groups, O" : "C, O / groups";
+    image.refuse("takes x[N, " + (last ? own + ", C" : "C, " + own) + "] and w[" + places[image.axes - 1] + ", " +
+                     channels + "]",
+                 "reshape, or add axes: expand_dims(x, 0)");
+  }
+  detail::checkDTypes(image.op, image.x, w, where);
+  for (int64_t stride : windows.strides)
+    image.check("a stride", stride);
+  for (int64_t dilation : windows.dilations)
+    image.check("a dilation", dilation);
+  for (int64_t more : windows.more)
+    image.check("the output padding", more, 0);
+  image.check("the number of groups", windows.groups);
+  image.checkPadding(windows.padding);
+  for (size_t axis = 0; axis < image.axes; ++axis)
+    if (typeOf(w, where).shape.dim(static_cast<int>(axis)) == 0)
+      image.refuse("w has no places", "a window is " + std::string(image.axes == 1 ? "1" : "1 by 1") + " at least");
+}
+
+/// Whether `channels` of x are what w takes, and what is made can be told by groups.
+static void checkChannels(const Image &image, const Windows &windows, int64_t channels, int64_t own, int64_t made) {
+  int64_t groups = windows.groups;
+  bool isTranspose = !windows.more.empty();
+  bool fits = isTranspose ? own == channels && channels % groups == 0 : own <= channels / groups && own * groups == channels;
+  if (channels != dynamic && own != dynamic && !fits)
+    image.refuse("x has " + numeral(channels) + " channels and w takes " + numeral(own) +
+                     (groups == 1 ? "" : (isTranspose ? " of " : " in each of ") + numeral(groups) + " groups"),
+                 isTranspose ? "w is [..., C, O / groups]" : "w is [..., C / groups, O]");
+  if (!isTranspose && made != dynamic && made % groups != 0)
+    image.refuse("w makes " + numeral(made) + " channels, which are not " + numeral(groups) + " equal groups",
+                 "give each group the same number of channels");
+}
+
+/// The size of an axis of the transpose.
+static Size spreadSize(const Image &image, const WindowedAxis &axis, const Windows &windows) {
+  if (windows.padding.kind == Padding::same)
+    return detail::computeSize(image.op, "a * " + numeral(axis.stride), {axis.of}, image.where);
+  std::string more = numeral(windows.more[axis.number]), less = numeral(axis.around.first + axis.around.second);
+  std::string whole = "(a - 1) * " + numeral(axis.stride) + " + (b - 1) * " + numeral(axis.dilation) + " + 1 + " + more;
+  if (axis.of.known != dynamic && axis.taken.known != dynamic) { // no negative size on the way
+    if (axis.of.known == 0)
+      return {0, {}};
+    int64_t reach = runtime::saturatingAdd(runtime::saturatingMul(axis.of.known - 1, axis.stride),
+                                           runtime::saturatingMul(axis.taken.known - 1, axis.dilation));
+    int64_t size = runtime::saturatingAdd(reach, 1 + windows.more[axis.number]);
+    if (size < axis.around.first + axis.around.second)
+      image.refuse("the padding takes " + less + " places from " + numeral(size) + " " + image.nameOf(axis.number),
+                   "give smaller paddings");
+  }
+  return detail::computeSize(image.op, whole + " - " + less, {axis.of, axis.taken}, image.where);
+}
+
+/// One product: y[result] = sum of x[image] w[window], whose places are related by `place = stride * other + dilation *
+/// window - before`: the image's, or of the transpose the result's.
+static Tensor product(const Image &image, Tensor w, const Windows &windows) {
+  const Where &where = image.where;
+  bool isTranspose = !windows.more.empty(), grouped = windows.groups > 1,
+       last = windows.layout == Layout::channels_last;
+  checkWindows(image, w, windows);
+  int rank = image.x.rank(), channelAxis = last ? rank - 1 : 1, firstAxis = last ? 1 : 2;
+  const Shape &shapeX = typeOf(image.x, where).shape, &shapeW = typeOf(w, where).shape;
+  checkChannels(image, windows, shapeX.dim(channelAxis), shapeW.dim(rank - 2), shapeW.dim(rank - 1));
+  Size groups{windows.groups, {}}, own = detail::sizeOf(w, rank - 2, where), made = detail::sizeOf(w, rank - 1, where);
+  auto shared = [&](const Size &size) {
+    return grouped ? detail::computeSize(image.op, "a / " + numeral(windows.groups), {size}, where) : size;
+  };
+  Size each = isTranspose ? shared(own) : own, results = isTranspose ? made : shared(made);
+  Side x, window, y;
+  std::string relations;
   Sizes related;
-  Shape shapeW;
-  std::vector<Tensor> sizesW;
-  std::vector<Size> sizesY{detail::sizeOf(x, 0, where)};
-  for (Axis &axis : axes) {
-    axis.of = detail::sizeOf(x, axis.axis, where), axis.taken = detail::sizeOf(w, axis.axis - 1, where);
-    if (options.padding.kind == Padding::same)
-      axis.around = sameAround(call, axis);
-    lettersX += axis.image;
-    if (axis.isPlain()) {
-      lettersY += axis.image;
-      sizesY.push_back(axis.of);
+  auto addChannels = [&] {
+    if (grouped) {
+      x.add('g', groups);
+      y.add('g', groups);
+    }
+    x.add('c', each);
+    y.add('o', results);
+  };
+  x.add('n', detail::sizeOf(image.x, 0, where));
+  y.add('n', detail::sizeOf(image.x, 0, where));
+  if (!last)
+    addChannels();
+  for (size_t i = 0; i < image.axes; ++i) {
+    WindowedAxis axis{i, windows.strides[i], windows.dilations[i],
+                      detail::sizeOf(image.x, firstAxis + static_cast<int>(i), where),
+                      detail::sizeOf(w, static_cast<int64_t>(i), where)};
+    if (isTranspose && windows.padding.kind == Padding::same) { // what a convolution of the result would have
+      WindowedAxis result = axis;
+      result.of = spreadSize(image, axis, windows);
+      axis.around = image.around(windows.padding, result);
+    } else {
+      axis.around = image.around(windows.padding, axis);
+    }
+    x.add(kImage[i], axis.of);
+    bool isPlain = axis.taken.known == 1 && axis.stride == 1 && axis.around == std::pair<int64_t, int64_t>(0, 0) &&
+                   (!isTranspose || windows.more[i] == 0);
+    if (isPlain) { // every place is taken as it is
+      y.add(kImage[i], axis.of);
       continue;
     }
-    lettersW += axis.window;
-    append(shapeW, sizesW, axis.taken);
-    lettersY += axis.result;
-    Size size = detail::computeSize("conv2d",
-                                    "max((a + " + text(axis.around.first + axis.around.second) + " - (b - 1) * " +
-                                        text(axis.dilation) + " - 1) // " + text(axis.stride) + " + 1, 0)",
-                                    {axis.of, axis.taken}, where);
+    window.add(kWindow[i], axis.taken);
+    Size size = isTranspose ? spreadSize(image, axis, windows) : image.taken(axis);
+    y.add(kResult[i], size);
     related.push_back(size);
-    sizesY.push_back(size);
-    relations += std::string("; ") + axis.image + "=" + text(axis.stride) + axis.result + "+" + text(axis.dilation) +
-                 axis.window + (axis.around.first > 0 ? "-" + text(axis.around.first) : "");
+    char sum = isTranspose ? kResult[i] : kImage[i], other = isTranspose ? kImage[i] : kResult[i];
+    relations += std::string("; ") + sum + "=" + numeral(axis.stride) + other + "+" + numeral(axis.dilation) + kWindow[i] +
+                 (axis.around.first > 0 ? "-" + numeral(axis.around.first) : "");
   }
-  bool grouped = options.groups > 1;
-  Size own = detail::sizeOf(w, 2, where), made = detail::sizeOf(w, 3, where);
-  sizesY.push_back(made);
-  append(shapeW, sizesW, own);
-  if (grouped) {
-    Size groups{options.groups, {}};
-    append(shapeW, sizesW, groups);
-    append(shapeW, sizesW, detail::computeSize("conv2d", "a / " + text(options.groups), {made}, where));
-    Shape shapeX;
-    std::vector<Tensor> sizesX;
-    for (int axis = 0; axis < 3; ++axis)
-      append(shapeX, sizesX, detail::sizeOf(x, axis, where));
-    append(shapeX, sizesX, groups);
-    append(shapeX, sizesX, own);
-    x = detail::reshapeTo(x, shapeX, sizesX, where);
-  } else {
-    append(shapeW, sizesW, made);
-  }
-  if (shapeW.rank() != 4 || grouped)
-    w = detail::reshapeTo(w, shapeW, sizesW, where);
-  std::string equation = lettersX + (grouped ? "gc," : "c,") + lettersW + (grouped ? "cgo->" : "co->") + lettersY +
-                         (grouped ? "go" : "o") + relations;
-  std::vector<const Tensor *> operands{&x, &w};
+  if (last)
+    addChannels();
+  if (grouped && isTranspose)
+    window.add('g', groups);
+  window.add('c', each);
+  if (grouped && !isTranspose)
+    window.add('g', groups);
+  window.add('o', results);
+  Tensor in = image.x;
+  if (grouped)
+    in = detail::reshapeTo(in, x.sizes, where);
+  if (static_cast<int>(window.letters.size()) != rank || grouped)
+    w = detail::reshapeTo(w, window.sizes, where);
+  std::string equation = x.letters + "," + window.letters + "->" + y.letters + relations;
+  std::vector<const Tensor *> operands{&in, &w};
   for (const Tensor &size : related.values)
     operands.push_back(&size);
-  Tensor y;
-  detail::applyOp(OpId::contract, runtime::ContractAttrs::make(equation, related.list), operands, std::span(&y, 1),
+  Tensor out;
+  detail::applyOp(OpId::contract, runtime::ContractAttrs::make(equation, related.list), operands, std::span(&out, 1),
                   where);
   if (!grouped)
-    return y;
-  Shape shapeY;
-  std::vector<Tensor> sizes;
-  for (const Size &size : sizesY)
-    append(shapeY, sizes, size);
-  return detail::reshapeTo(y, shapeY, sizes, where);
+    return out;
+  Side joined;
+  for (size_t i = 0, open = 0; i < y.letters.size(); ++i) {
+    Size size{y.sizes.list[i], y.sizes.list[i] == dynamic ? y.sizes.values[open++] : Tensor()};
+    if (y.letters[i] == 'g')
+      continue;
+    joined.add(y.letters[i], y.letters[i] == 'o'
+                                 ? detail::computeSize(image.op, "a * " + numeral(windows.groups), {size}, where)
+                                 : size);
+  }
+  return detail::reshapeTo(out, joined.sizes, where);
+}
+
+template <int n>
+static Tensor convolution(const char *op, const Located &x, const Located &w, const ConvOptions<n> &options) {
+  Tensor image = tensorOf(x), weights = tensorOf(w);
+  return product(Image{op, image, &weights, n, x.where()}, weights,
+                 Windows{options.strides, options.dilations, {}, options.groups, options.padding, options.layout});
+}
+template <int n>
+static Tensor transposed(const char *op, const Located &x, const Located &w, const ConvTransposeOptions<n> &options) {
+  Tensor image = tensorOf(x), weights = tensorOf(w);
+  return product(Image{op, image, &weights, n, x.where()}, weights,
+                 Windows{options.strides, options.dilations, options.output_padding, options.groups, options.padding,
+                         options.layout});
+}
+
+Tensor conv1d(const Located &x, const Located &w, const Conv1dOptions &options) {
+  return convolution("conv1d", x, w, options);
+}
+Tensor conv2d(const Located &x, const Located &w, const Conv2dOptions &options) {
+  return convolution("conv2d", x, w, options);
+}
+Tensor conv3d(const Located &x, const Located &w, const Conv3dOptions &options) {
+  return convolution("conv3d", x, w, options);
+}
+Tensor conv1d_transpose(const Located &x, const Located &w, const ConvTransposeOptions<1> &options) {
+  return transposed("conv1d_transpose", x, w, options);
+}
+Tensor conv2d_transpose(const Located &x, const Located &w, const ConvTransposeOptions<2> &options) {
+  return transposed("conv2d_transpose", x, w, options);
+}
+Tensor conv3d_transpose(const Located &x, const Located &w, const ConvTransposeOptions<3> &options) {
+  return transposed("conv3d_transpose", x, w, options);
 }
 
 } // namespace wg

@@ -1,4 +1,6 @@
 // Selection, products (everything that becomes one wg.contract), and triangular_solve.
+#include <wengert/Arrays.h>
+
 #include "frontend/ops/Operands.h"
 
 #include <algorithm>
@@ -124,6 +126,22 @@ Tensor triangular_solve(const Located &a, const Located &b, TriangularSolveOptio
   return applyOne(OpId::triangular_solve, attrsOf(options), {&x, &y}, where);
 }
 
+/// Whether an equation has `...`, or a letter twice in an operand.
+static bool isGeneral(const std::string &equation) {
+  if (equation.find("...") != std::string::npos)
+    return true;
+  std::string side;
+  for (char letter : equation.substr(0, equation.find("->"))) {
+    if (letter == ',')
+      side.clear();
+    else if (side.find(letter) != std::string::npos)
+      return true;
+    else
+      side += letter;
+  }
+  return false;
+}
+
 Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
   const Where &where = a.where();
   std::string compact;
@@ -131,6 +149,8 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
     if (c != ' ')
       compact += c;
   size_t comma = compact.find(','), arrow = compact.find("->");
+  if (isGeneral(compact))
+    return einsum(equation, {tensorOf(a), tensorOf(b)}, where);
   auto refuse = [&](const std::string &why) {
     raiseOp("einsum", why + ": \"" + equation + "\"", "write it as \"mk,kn->mn\": one letter an axis, two operands", {},
             where);
@@ -140,11 +160,9 @@ Tensor einsum(const std::string &equation, const Located &a, const Located &b) {
   std::string left = compact.substr(0, comma),
               right = compact.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1), out;
   for (const std::string &side : {left, right})
-    for (size_t i = 0; i < side.size(); ++i)
-      if (!std::isalpha(static_cast<unsigned char>(side[i])))
-        refuse(std::string("'") + side[i] + "' is not a letter");
-      else if (side.find(side[i], i + 1) != std::string::npos)
-        refuse(std::string("the letter '") + side[i] + "' appears twice in one operand");
+    for (char letter : side)
+      if (!std::isalpha(static_cast<unsigned char>(letter)))
+        refuse(std::string("'") + letter + "' is not a letter");
   if (arrow != std::string::npos) {
     out = compact.substr(arrow + 2);
   } else {

@@ -1,5 +1,5 @@
 // The same elements in other places; parts of a tensor are in Indexing.cpp.
-#include "frontend/ops/Operands.h"
+#include "frontend/ops/Formula.h"
 
 #include <algorithm>
 #include <limits>
@@ -201,6 +201,18 @@ Tensor stack(const std::vector<Tensor> &xs, int64_t axis, Where where) {
   return concat(wide, place, where);
 }
 
+/// Without `before` and `after` places at the ends of an axis.
+static Tensor cropped(const Tensor &x, int64_t axis, int64_t before, int64_t after, const Where &where) {
+  Size size = detail::sizeOf(x, axis, where);
+  if (size.known != dynamic && (before > size.known || after > size.known - before))
+    raiseOp("pad",
+            "widths take " + std::to_string(before) + " and " + std::to_string(after) + " places from axis " +
+                std::to_string(axis) + " of " + toString(typeOf(x, where)),
+            "give widths that leave something", {typeOf(x, where)}, where);
+  Size end = after == 0 ? size : detail::computeSize("pad", "a - " + std::to_string(after), {size}, where);
+  return detail::partOf(x, axis, Size{before, {}}, end, where);
+}
+
 Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value) {
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
@@ -210,8 +222,10 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
   Ints low, high, interior;
   for (auto [before, after] : widths) {
     if (before < 0 || after < 0)
-      raiseOp("pad", "widths are not negative: " + std::to_string(before) + ", " + std::to_string(after),
-              "use slice to take away", {}, where);
+      tensor = cropped(tensor, static_cast<int64_t>(low.size()), std::max<int64_t>(-before, 0),
+                       std::max<int64_t>(-after, 0), where);
+    before = std::max<int64_t>(before, 0);
+    after = std::max<int64_t>(after, 0);
     int64_t size = tensor.shape().dim(static_cast<int>(low.size())), wide;
     if (size != dynamic && (__builtin_add_overflow(size, before, &wide) || __builtin_add_overflow(wide, after, &wide)))
       raiseOp("pad",

@@ -141,28 +141,6 @@ WENGERT_API Tensor triangular_solve(const Located &a, const Located &b, Triangul
 /// letters that occur once, in alphabetical order. A letter on one side only is summed first.
 WENGERT_API Tensor einsum(const std::string &equation, const Located &a, const Located &b);
 
-/// Places around the rows and the columns of an image at which it counts as 0: none; as many as make the result's sizes
-/// those of the image divided by the strides, rounded up, the odd one after the image; or these before and after.
-struct WENGERT_API Padding {
-  enum Kind : uint8_t { valid, same, given };
-  Padding(Kind kind = valid);
-  Padding(std::pair<int64_t, int64_t> rows, std::pair<int64_t, int64_t> columns);
-  Kind kind;
-  std::pair<int64_t, int64_t> rows, columns;
-};
-struct Conv2dOptions {
-  std::array<int64_t, 2> strides = {1, 1}, dilations = {1, 1}; ///< of rows and of columns
-  int64_t groups = 1;
-  Padding padding = Padding::valid;
-};
-/// As `tf.nn.conv2d`, a correlation: y[n, p, q, o] is the sum over r, s and c of w[r, s, c, o] times
-/// x[n, p * stride + r * dilation - before, q * stride + s * dilation - before, c], each axis with its own numbers.
-/// Places outside of the image add nothing: an infinite weight beside them makes no NaN. With groups, the first
-/// channels of x make the first of y, and so on; with as many groups as channels it is a depthwise convolution.
-/// Sizes may be open; only `same` by strides needs to know those that it divides.
-/// `conv2d(x, w, {.strides = {2, 2}, .padding = Padding::same})`, `{.padding = {{1, 0}, {2, 2}}}`.
-/// Shapes: x float[N, H, W, C], w float[R, S, C / groups, O] -> float[N, P, Q, O].
-WENGERT_API Tensor conv2d(const Located &x, const Located &w, const Conv2dOptions &options = {});
 /// Contracts the last `axes` axes of a with the first of b.
 WENGERT_API Tensor tensordot(const Located &a, const Located &b, int64_t axes = 2);
 /// [m], [n] -> [m, n]
@@ -197,7 +175,7 @@ WENGERT_API Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where
 WENGERT_API Tensor stack(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
 /// `parts` equal pieces; an open size that is no multiple of `parts` is an error when the function runs.
 WENGERT_API std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis = 0);
-/// Zeros (or `value`) before and after: one pair an axis.
+/// Zeros (or `value`) before and after: one pair an axis. A negative width takes away.
 WENGERT_API Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value = 0);
 /// 1 at place x[...] of a new last axis of size `depth`, else 0; a row of zeros for an index outside.
 WENGERT_API Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);

@@ -1,9 +1,11 @@
 // Everything: `#include <wengert/wengert.h>`.
 #pragma once
 
+#include <wengert/Arrays.h>
 #include <wengert/Check.h>
 #include <wengert/CheckGradients.h>
 #include <wengert/Control.h>
+#include <wengert/Convolution.h>
 #include <wengert/CustomGradient.h>
 #include <wengert/DLPack.h>
 #include <wengert/Error.h>

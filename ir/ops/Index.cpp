@@ -1,5 +1,5 @@
-// Places as data: one_hot, gather, scatter_add, index_add, first_occurrence; and the loop nests that Structured ops
-// share.
+// Places as data: one_hot, gather, scatter_add, index_add, first_occurrence; and what Structured ops share: loop nests,
+// and checked indices.
 #include "ir/Build.h"
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
@@ -67,6 +67,12 @@ Value linearPlace(OpBuilder &b, Location loc, ArrayRef<int64_t> shape, ArrayRef<
   return place;
 }
 
+SmallVector<Value> join(ArrayRef<Value> first, ArrayRef<Value> rest) {
+  SmallVector<Value> all(first);
+  all.append(rest.begin(), rest.end());
+  return all;
+}
+
 //===- one_hot ----------------------------------------------------------------------------------------------===//
 
 Value OneHotOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement read) {
@@ -77,16 +83,35 @@ Value OneHotOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int
   return arith::SelectOp::create(b, loc, hit, constant(b, loc, type, 1.0), constant(b, loc, type, 0.0));
 }
 
+/// In runs along the last axis.
+static void copyAll(OpBuilder &b, Location loc, const ElementAccess &memory, unsigned operand,
+                    ArrayRef<int64_t> shape) {
+  if (shape.empty())
+    return memory.store(b, loc, {}, memory.load(b, loc, operand, {}));
+  forEach(b, loc, shape.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> row) {
+    SmallVector<Value> at = join(row, {arith::ConstantIndexOp::create(b, loc, 0)});
+    memory.copyRun(b, loc, operand, at, at, shape.back());
+  });
+}
+
+void copyUnlessInPlace(OpBuilder &b, Location loc, const ElementAccess &memory, unsigned operand,
+                       ArrayRef<int64_t> shape) {
+  Value elsewhere = arith::XOrIOp::create(b, loc, memory.isInPlace(b, loc, operand),
+                                          arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  scf::IfOp::create(b, loc, elsewhere, [&](OpBuilder &b, Location loc) {
+    copyAll(b, loc, memory, operand, shape);
+    scf::YieldOp::create(b, loc);
+  });
+}
+
 //===- gather and scatter_add -------------------------------------------------------------------------------===//
 
-/// Reads the indices, an operand, at `at`, as i64.
-static Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, unsigned operand, ArrayRef<Value> at) {
+Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, unsigned operand, ArrayRef<Value> at) {
   Value index = memory.load(b, loc, operand, at);
   return index.getType().isInteger(64) ? index : arith::ExtSIOp::create(b, loc, b.getI64Type(), index).getResult();
 }
 
-/// Builds `body` where all indices lie in [0, size), else a failure that names the first one that does not.
-static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory, IndexBound range,
+void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory, IndexBound range,
                             ArrayRef<int64_t> shape, function_ref<void(OpBuilder &)> body) {
   if (memory.isChecked)
     return body(b);
@@ -113,12 +138,6 @@ static void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const Elem
     body(b);
     scf::YieldOp::create(b, loc);
   });
-}
-
-static SmallVector<Value> join(ArrayRef<Value> first, ArrayRef<Value> rest) {
-  SmallVector<Value> all(first);
-  all.append(rest.begin(), rest.end());
-  return all;
 }
 
 void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
@@ -165,14 +184,7 @@ std::optional<IndexBound> ScatterAddOp::indexBound() { return IndexBound{1, getT
 void IndexAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
   whereIndicesFit("index_add", b, loc, memory, *indexBound(), indices, [&](OpBuilder &b) {
-    Value elsewhere = arith::XOrIOp::create(b, loc, memory.isInPlace(b, loc, 0),
-                                            arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-    scf::IfOp::create(b, loc, elsewhere, [&](OpBuilder &b, Location loc) {
-      forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) {
-        memory.store(b, loc, at, memory.load(b, loc, 0, at));
-      });
-      scf::YieldOp::create(b, loc);
-    });
+    copyUnlessInPlace(b, loc, memory, 0, y);
     addRows(b, loc, memory, y, indices, getBatchDims(), 1, 2);
   });
 }

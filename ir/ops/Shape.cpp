@@ -33,6 +33,15 @@ AffineMap TransposeOp::viewMap() {
   return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
 }
 
+AffineMap ReverseOp::viewMap() {
+  SmallVector<AffineExpr> coordinates;
+  for (auto [axis, size] : llvm::enumerate(getType().getShape())) {
+    AffineExpr at = getAffineDimExpr(axis, getContext());
+    coordinates.push_back(llvm::is_contained(getAxes(), axis) ? size - 1 - at : at);
+  }
+  return AffineMap::get(getType().getRank(), 0, coordinates, getContext());
+}
+
 AffineMap SliceOp::viewMap() {
   SmallVector<AffineExpr> coordinates;
   for (auto [i, start, stride] :
@@ -157,6 +166,9 @@ Terms BarrierOp::transpose(Expr ct) { return ct; }
 /// y = x with its axes permuted, so dx = ct permuted back.
 Terms TransposeOp::transpose(Expr ct) { return ct.transposed(invertPermutationVector(getPermutation())); }
 
+/// What was turned around is turned back.
+Terms ReverseOp::transpose(Expr ct) { return ct.make<ReverseOp>(ct, getAxes()); }
+
 /// How far `size` elements reach that are `step` apart: 0, or (size - 1) step + 1.
 static OpFoldResult reach(const Expr &ct, OpFoldResult size, int64_t step) {
   return step == 1 ? size : ct.size("max((a - 1) * " + std::to_string(step) + " + 1, 0)", {size});
@@ -223,6 +235,8 @@ FailureOr<Expr> BroadcastOp::batch(const Lanes &x) {
 FailureOr<Expr> ReshapeOp::batch(const Lanes &x) { return x[0].reshaped(x.withCount(getShape(), getSizes())); }
 
 FailureOr<Expr> TransposeOp::batch(const Lanes &x) { return x[0].transposed(shifted({0}, getPermutation())); }
+
+FailureOr<Expr> ReverseOp::batch(const Lanes &x) { return x[0].make<ReverseOp>(x[0], shifted({}, getAxes())); }
 
 /// The operands for the `?` of an attribute, those of the attribute before it left out.
 static OperandRange behind(OperandRange sizes, ArrayRef<int64_t> before) {
@@ -377,6 +391,12 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
 
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   if (isIdentityPermutation(getPermutation()))
+    return getX();
+  return moveSplat(adaptor.getX(), getType());
+}
+
+OpFoldResult ReverseOp::fold(FoldAdaptor adaptor) {
+  if (getAxes().empty())
     return getX();
   return moveSplat(adaptor.getX(), getType());
 }

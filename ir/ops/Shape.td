@@ -100,6 +100,19 @@ def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another 
   let samples = ["f64[2,3] in [-2, 2] | permutation = [1, 0]", "f64[2,3,4] in [-2, 2] | permutation = [2, 0, 1]"];
 }
 
+def WG_ReverseOp : WG_InferredOp<"reverse", "y = x, backwards along axes", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
+  let description = [{
+    Element i of an axis of y is element size - 1 - i of x; axes are sorted and distinct.
+    Example: `%y = wg.reverse %x axes [1] : tensor<2x3xf32> -> tensor<2x3xf32>`
+  }];
+  let arguments = (ins WG_Tensor:$x, DenseI64ArrayAttr:$axes);
+  let results = (outs WG_Tensor:$y);
+  let assemblyFormat = "$x `axes` $axes attr-dict `:` type($x) `->` type($y)";
+  let publicFunction = 0;
+  let hasFolder = 1;
+  let samples = ["f64[2,3] in [-2, 2] | axes = [1]", "f64[2,3,2] in [-2, 2] | axes = [0, 2]", "f64[17] in [-2, 2] | axes = [0]", "f64[3,0] in [-2, 2] | axes = [0, 1]"];
+}
+
 def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
   let description = [{
     Elements starts[i], starts[i] + strides[i], ... below limits[i] of axis i; strides are positive, 0 <= start <= limit <= size.

@@ -1,5 +1,5 @@
 // Places as data. Every index is checked before anything is written.
-#include "runtime/kernels/Kernels.h"
+#include "runtime/kernels/Indices.h"
 
 #include <array>
 #include <cstring>
@@ -11,19 +11,6 @@ Status checkIndex(const char *name, const TensorType &type) {
   if (type.dtype == DType::i64 || type.dtype == DType::i32)
     return {};
   return typeError(say(name, " are i64 or i32, got ", type), "cast them: cast(indices, i64)");
-}
-
-/// The indices as i64, or a failure that names the first one outside [0, size).
-template <class F> static Status withIndices(const Array &indices, int64_t size, const char *what, F f) {
-  return visit(Indices(), indices.dtype(), [&]<class I>(I) -> Status {
-    std::span<const I> all = indices.span<I>();
-    for (size_t i = 0; i < all.size(); ++i)
-      if (all[i] < 0 || all[i] >= size)
-        return valueError(say("index ", int64_t(all[i]), " at position ", int64_t(i), " is out of range for ", what,
-                              " of size ", size));
-    f(all);
-    return {};
-  });
 }
 
 // ---- one_hot --------------------------------------------------------------------------------------------------------
@@ -57,8 +44,7 @@ static Status oneHotKernel(std::span<const Array> operands, const Attrs &attrs, 
   });
 }
 
-/// Whether the first axes of x and of the indices are those of one batch.
-static Status checkBatch(const TensorType &x, const char *name, const TensorType &indices, int64_t batch) {
+Status checkBatch(const TensorType &x, const char *name, const TensorType &indices, int64_t batch) {
   bool ok = batch >= 0 && batch <= indices.shape.rank() && batch < x.shape.rank();
   for (int axis = 0; ok && axis < batch; ++axis)
     ok = mayBeEqual(x.shape.dim(axis), indices.shape.dim(axis));
@@ -67,8 +53,7 @@ static Status checkBatch(const TensorType &x, const char *name, const TensorType
                          "batch_dims counts axes that are the same in both, in front");
 }
 
-/// The number of places of the first axes.
-static int64_t sizeOfFirst(const Shape &shape, int64_t axes) {
+int64_t sizeOfFirst(const Shape &shape, int64_t axes) {
   int64_t size = 1;
   for (int axis = 0; axis < axes; ++axis)
     size *= shape[axis];
@@ -115,8 +100,7 @@ static Status gatherKernel(std::span<const Array> operands, const Attrs &attrs, 
   });
 }
 
-/// Whether the updates are rows of y at the indices.
-static Status checkUpdates(const TensorType &updates, const TensorType &indices, const TensorType &y, int64_t batch) {
+Status checkUpdates(const TensorType &updates, const TensorType &indices, const TensorType &y, int64_t batch) {
   if (Status status = y.shape.rank() > 0 || batch != 0 ? checkBatch(y, "y", indices, batch) : Status(); !status.ok())
     return status;
   int first = static_cast<int>(batch) + 1; // of the axes of one row
@@ -132,17 +116,11 @@ static Status checkUpdates(const TensorType &updates, const TensorType &indices,
 
 /// y[indices[i...], j...] += updates[i..., j...], where all indices are in range.
 template <class I> static void addRows(const Array &updates, std::span<const I> indices, Array &y, int64_t batch) {
-  int axis = static_cast<int>(batch);
-  int64_t rows = y.shape()[axis], row = stridesOf(y.shape())[axis], places = sizeOfFirst(y.shape(), batch);
-  int64_t each = places == 0 ? 0 : static_cast<int64_t>(indices.size()) / places; // indices of one place of the batch
   (void)visit(Numbers(), y.dtype(), [&]<class T>(T) -> Status {
-    const T *from = updates.data<T>();
-    T *to = y.data<T>();
-    for (int64_t i = 0, count = static_cast<int64_t>(indices.size()); i < count; ++i) {
-      T *sums = to + (i / each * rows + indices[static_cast<size_t>(i)]) * row;
+    forRows<T>(updates, indices, y, batch, [](T *sums, const T *terms, int64_t row) {
       for (int64_t j = 0; j < row; ++j)
-        sums[j] = wrappedAdd(sums[j], from[i * row + j]);
-    }
+        sums[j] = wrappedAdd(sums[j], terms[j]);
+    });
     return {};
   });
 }
@@ -172,13 +150,13 @@ static Status scatterAddKernel(std::span<const Array> operands, const Attrs &att
 }
 
 // ---- index_add: y = x, and y[indices[i...], j...] += updates[i..., j...], in each place of the batch ---------------
-static Status indexAddRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+Status indexUpdateRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &x = operands[0], &updates = operands[1], &indices = operands[2];
   if (updates.dtype != x.dtype)
     return typeError(say("x is ", x, ", the updates are ", updates), "cast the updates to x's dtype");
   if (Status status = checkIndex("the indices", indices); !status.ok())
     return status;
-  int64_t batch = IndexAddAttrs{attrs}.batch_dims();
+  int64_t batch = attrs.integer(0);
   if (Status status = checkUpdates(updates, indices, x, batch); !status.ok())
     return status;
   results.push_back(x);
@@ -225,7 +203,7 @@ std::span<const KernelRow> indexKernels() {
   static constexpr KernelRow rows[] = {{"one_hot", oneHotRule, oneHotKernel},
                                        {"gather", gatherRule, gatherKernel},
                                        {"scatter_add", scatterAddRule, scatterAddKernel},
-                                       {"index_add", indexAddRule, indexAddKernel},
+                                       {"index_add", indexUpdateRule, indexAddKernel},
                                        {"first_occurrence", firstOccurrenceRule, firstOccurrenceKernel}};
   return rows;
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace wg::runtime {
 
@@ -20,6 +21,9 @@ std::span<const KernelRow> reduceKernels();
 std::span<const KernelRow> contractKernels();
 std::span<const KernelRow> shapeKernels();
 std::span<const KernelRow> indexKernels();
+std::span<const KernelRow> indexUpdateKernels();
+std::span<const KernelRow> cumulativeKernels();
+std::span<const KernelRow> sortKernels();
 std::span<const KernelRow> randomKernels();
 std::span<const KernelRow> linalgKernels();
 std::span<const KernelRow> hostKernels();
@@ -133,6 +137,12 @@ inline int64_t product(std::span<const int64_t> sizes) {
     count *= size;
   return count;
 }
+
+/// Where an element lies.
+inline const char *at(const Array &array, int64_t element) {
+  return static_cast<const char *>(array.buffer.data()) + static_cast<size_t>(element) * sizeOf(array.dtype());
+}
+inline char *at(Array &array, int64_t element) { return const_cast<char *>(at(std::as_const(array), element)); }
 
 /// out[sum i_a outStrides_a] = in[sum i_a inStrides_a] for every index i below `sizes`; strides in elements of `dtype`.
 void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inStrides, void *out,

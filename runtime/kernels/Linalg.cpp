@@ -1,34 +1,9 @@
 // Linear algebra beyond products. Each is a routine (runtime/routines), which compiled code calls too.
-#include "runtime/Arena.h"
-#include "runtime/External.h"
-#include "runtime/kernels/Kernels.h"
+#include "runtime/kernels/ExternalKernel.h"
 
 #include <algorithm>
 
 namespace wg::runtime {
-
-/// The kernel of an op that is a routine. Its scratch is kept for the next call, as are workspaces of compiled code.
-template <const ExternalRow *row>
-static Status externalKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
-  constexpr size_t kMost = 8; // operands, and pointers
-  TensorType types[kMost];
-  void *pointers[kMost];
-  size_t count = 0;
-  if (operands.size() + results.size() > kMost)
-    return Failure{.kind = ErrorKind::internal, .message = "a routine of more than 8 operands and results"};
-  for (const Array &operand : operands) {
-    types[count] = operand.type;
-    pointers[count++] = const_cast<void *>(operand.buffer.data()); // a routine writes to its results alone
-  }
-  for (Array &result : results)
-    pointers[count++] = result.buffer.data();
-  ExternalCall call = row->call(TypeSpan(types, operands.size()), attrs);
-  if (!call.symbol)
-    return noKernel(operands[0].dtype());
-  Workspace scratch = acquireWorkspace(static_cast<size_t>(call.scratchBytes));
-  int32_t status = findRoutine(call.symbol)(pointers, call.numbers.data(), scratch.data());
-  return status == 0 ? Status() : valueError(row->statuses[static_cast<size_t>(status - 1)]);
-}
 
 // ---- triangular_solve -----------------------------------------------------------------------------------------------
 static Status triangularSolveRule(TypeSpan operands, const Attrs &, TypeList &results) {

@@ -114,11 +114,6 @@ void copyStrided(DType dtype, const Ints &sizes, const void *in, const Ints &inS
   });
 }
 
-static const char *at(const Array &array, int64_t element) {
-  return static_cast<const char *>(array.buffer.data()) + element * static_cast<int64_t>(sizeOf(array.dtype()));
-}
-static char *at(Array &array, int64_t element) { return const_cast<char *>(at(std::as_const(array), element)); }
-
 // ---- constant, dim, size, iota --------------------------------------------------------------------------------------
 static Status constantRule(TypeSpan, const Attrs &attrs, TypeList &results) {
   results.push_back(attrs.array(0).type);
@@ -264,6 +259,26 @@ static Status transposeKernel(std::span<const Array> operands, const Attrs &attr
 }
 
 // ---- slice, pad, concat ---------------------------------------------------------------------------------------------
+static Status reverseRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  if (Status status = checkAxes(attrs.ints(0), operands[0]); !status.ok())
+    return status;
+  results.push_back(operands[0]);
+  return {};
+}
+static Status reverseKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
+  const Array &x = operands[0];
+  Ints strides = stridesOf(x.shape()), from = strides;
+  int64_t first = 0; // the last place of each axis that is turned around
+  for (int64_t axis : attrs.ints(0)) {
+    size_t i = static_cast<size_t>(axis);
+    first += (x.shape()[i] - 1) * strides[i];
+    from[i] = -strides[i];
+  }
+  if (x.numElements() != 0)
+    copyStrided(x.dtype(), x.shape(), at(x, first), from, results[0].buffer.data(), strides);
+  return {};
+}
+
 static Status sliceRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   SliceAttrs slice{attrs};
   const TensorType &x = operands[0];
@@ -412,6 +427,7 @@ std::span<const KernelRow> shapeKernels() {
       {"broadcast", broadcastRule, broadcastKernel},
       {.name = "reshape", .shape = reshapeRule, .kernel = reshapeKernel, .shares = true},
       {"transpose", transposeRule, transposeKernel},
+      {"reverse", reverseRule, reverseKernel},
       {"slice", sliceRule, sliceKernel},
       {"pad", padRule, padKernel},
       {"concat", concatRule, concatKernel},

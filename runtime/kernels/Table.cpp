@@ -8,7 +8,8 @@ extern "C" const std::span<const wg::runtime::KernelRow> *WG_JOIN(wg_kernels_v, 
   using namespace wg::runtime;
   static const std::span<const KernelRow> families[] = {
       elementwiseKernels(), compareKernels(), castKernels(),   reduceKernels(), contractKernels(),
-      shapeKernels(),       indexKernels(),   randomKernels(), linalgKernels(), hostKernels(),
+      shapeKernels(),       indexKernels(),   indexUpdateKernels(), cumulativeKernels(), sortKernels(),
+      randomKernels(),      linalgKernels(),  hostKernels(),
   };
   *count = std::size(families);
   return families;

@@ -27,7 +27,7 @@ Plan planOf(const Case &c, int axis) {
   size_t i = static_cast<size_t>(axis);
   int64_t size = c.x[i + 1], window = c.w[i], stride = c.options.strides[i],
           reach = (window - 1) * c.options.dilations[i] + 1;
-  auto [before, after] = axis == 0 ? c.options.padding.rows : c.options.padding.columns;
+  auto [before, after] = c.options.padding.kind == Padding::given ? c.options.padding.axes[i] : Padding::Pair(0, 0);
   if (c.options.padding.kind == Padding::same) {
     int64_t count = (size + stride - 1) / stride, both = std::max<int64_t>(0, (count - 1) * stride + reach - size);
     return {both / 2, count};
