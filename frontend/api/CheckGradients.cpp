@@ -1,4 +1,5 @@
 #include <wengert/CheckGradients.h>
+#include <wengert/Random.h>
 
 #include "frontend/staging/Apply.h"
 #include "runtime/Differences.h"

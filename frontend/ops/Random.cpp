@@ -1,5 +1,7 @@
 // Random numbers from keys.
-#include "frontend/ops/Operands.h"
+#include "wengert/Random.h"
+
+#include "frontend/ops/Placed.h"
 
 #include <cmath>
 #include <mutex>
@@ -9,6 +11,7 @@ namespace wg {
 
 using detail::applyOne;
 using detail::checkSizes;
+using detail::Placed;
 using detail::tensorOf;
 using runtime::OpId;
 
@@ -65,6 +68,115 @@ Tensor random_normal(const Located &key, const Shape &shape, double mean, double
   return mean != 0 ? add(Located(x, at), Located(mean, at)) : x;
 }
 
+/// A deviation, a scale: finite and not negative.
+static void checkScale(const char *op, const char *name, double scale, const Where &at) {
+  if (!(scale >= 0 && std::isfinite(scale)))
+    detail::raiseOp(op, std::string("the ") + name + " is " + std::to_string(scale), "give a finite one of 0 or more",
+                    {}, at);
+}
+/// location + scale x, without the ops that change nothing.
+static Tensor scaled(const Placed &x, double location, double scale) {
+  Placed y = scale == 1 ? x : x * scale;
+  return location == 0 ? y : y + location;
+}
+/// Half of what the uniform numbers of a dtype are multiples of.
+static double halfStep(DType dtype) { return std::ldexp(1, dtype == f32 ? -25 : -54); }
+
+/// For |y| <= erf(sqrt 2): in w = -log(1 - y^2) - 2.5, Giles's polynomial for w < 5 (M. Giles 2010, "Approximating the
+/// erfinv function", table 1) has a relative error of 1e-6; a step of Halley's method, x - e / (1 + x e) with
+/// e = (erf(x) - y) sqrt(pi) / 2 exp(x^2), makes it the cube of that.
+static Placed inverseErf(const Placed &y) {
+  constexpr double coefficients[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                                     -0.00125372503, -0.00417768164, 0.246640727,    1.50140941};
+  Placed w = -log1p(-(y * y)) - 2.5, p = w * coefficients[0] + coefficients[1];
+  for (size_t i = 2; i < std::size(coefficients); ++i)
+    p = p * w + coefficients[i];
+  Placed x = p * y, e = (erf(x) - y) * exp(x * x) * (std::sqrt(std::numbers::pi) / 2);
+  return x - e / (x * e + 1);
+}
+
+Tensor random_truncated_normal(const Located &key, const Shape &shape, double mean, double stddev, DType dtype) {
+  const Where &at = key.where();
+  checkScale("random_truncated_normal", "stddev", stddev, at);
+  // Of u and -u one is as probable as the other: (2 u - 1) erf(sqrt 2), in which u is uniform in [0, 1).
+  Placed u{random_uniform(key, shape, 0, 1, dtype), at};
+  Placed x = inverseErf((u * 2 - 1) * std::erf(std::numbers::sqrt2)) * std::numbers::sqrt2;
+  return scaled(maximum(minimum(x, 2), -2), mean, stddev);
+}
+
+/// -log(1 - u) with u in [0, 1), whose largest is below 1 by as much as the least is above 0.
+static Placed exponentialOf(const Placed &u) { return -log1p(-u); }
+
+Tensor random_exponential(const Located &key, const Shape &shape, double scale, DType dtype) {
+  checkScale("random_exponential", "scale", scale, key.where());
+  return scaled(exponentialOf({random_uniform(key, shape, 0, 1, dtype), key.where()}), 0, scale);
+}
+
+Tensor random_gumbel(const Located &key, const Shape &shape, double location, double scale, DType dtype) {
+  checkScale("random_gumbel", "scale", scale, key.where());
+  Placed u{random_uniform(key, shape, 0, 1, dtype), key.where()};
+  return scaled(-log(exponentialOf(maximum(u, halfStep(dtype)))), location, scale);
+}
+
+Tensor random_laplace(const Located &key, const Shape &shape, double location, double scale, DType dtype) {
+  const Where &at = key.where();
+  checkScale("random_laplace", "scale", scale, at);
+  Tensor k = tensorOf(key), other = stream("random_laplace", k, int64_t(0x3c6ef372) << 32, at);
+  Placed size = exponentialOf({random_uniform(Located(k, at), shape, 0, 1, dtype), at});
+  Placed side{random_uniform(Located(other, at), shape, 0, 1, dtype), at};
+  return scaled(choose(side < 0.5, size, -size), location, scale);
+}
+
+Tensor random_bernoulli(const Located &key, const Shape &shape, const Located &probability) {
+  const Where &at = key.where();
+  if (probability.isLiteral())
+    return Placed(random_uniform(key, shape, 0, 1, f64), at) < probability.real();
+  Placed p{detail::floatOf("random_bernoulli", probability), at};
+  return Placed(random_uniform(key, shape, 0, 1, p.x.dtype()), at) < p;
+}
+
+Tensor random_integers(const Located &key, const Shape &shape, int64_t low, int64_t high, DType dtype) {
+  const Where &at = key.where();
+  int64_t count = 0;
+  if (low >= high || __builtin_sub_overflow(high, low, &count))
+    detail::raiseOp("random_integers",
+                    "the interval [" + std::to_string(low) + ", " + std::to_string(high) + ") has " +
+                        (low >= high ? "no integer" : "more than 2^63 - 1 integers"),
+                    "give a low that is less than high", {}, at);
+  if (!runtime::isInteger(dtype))
+    detail::raiseOp("random_integers", "the dtype is " + std::string(nameOf(dtype)),
+                    "use an integer dtype, or random_uniform", {}, at, ErrorKind::type);
+  for (int64_t end : {low, high - 1})
+    detail::checkHolds(Located(end, at), dtype);
+  checkSizes("random_integers", shape, at, i64, true);
+  Tensor bits = detail::applySized(OpId::random_bits, runtime::RandomBitsAttrs::make(shape, i64),
+                                   stream("random_integers", tensorOf(key), 0, at),
+                                   detail::openSizes("random_integers", shape, at), at);
+  Placed x{remainder(Located(bits, at), Located(count, at)), at};
+  if (low != 0)
+    x = x + low;
+  return dtype == i64 ? x : cast(x, dtype);
+}
+
+Tensor random_categorical(const Located &key, const Located &logits, std::optional<int64_t> samples) {
+  const Where &at = key.where();
+  Placed x{detail::floatOf("random_categorical", logits), at};
+  const TensorType type = detail::typeOf(x.x, at);
+  if (type.shape.rank() == 0 || type.shape.dim(type.shape.rank() - 1) == 0)
+    detail::raiseOp("random_categorical", "the logits are " + toString(type) + ", which have no class",
+                    "give logits[..., classes]", {type}, at);
+  if (samples) {
+    if (*samples < 0)
+      detail::raiseOp("random_categorical", "the count " + std::to_string(*samples) + " is negative", "give 0 or more",
+                      {}, at);
+    checkSizes("random_categorical", {*samples, 1}, at);
+    // In the shape of the draws: [..., samples, classes].
+    x = Placed{expand_dims(x, -2), at} + Placed{zeros({*samples, 1}, type.dtype, at), at};
+  }
+  Placed drawn{random_gumbel(key, x.x.shape(), 0, 1, type.dtype), at};
+  return wg::argmax(x + drawn, -1);
+}
+
 Generator::Generator(int64_t seed, Where where)
     : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {
   state_.state()->isGenerator = true;
@@ -90,6 +202,29 @@ Tensor Generator::uniform(const Shape &shape, double low, double high, DType dty
 }
 Tensor Generator::normal(const Shape &shape, double mean, double stddev, DType dtype, Where where) const {
   return random_normal(Located(next(where), where), shape, mean, stddev, dtype);
+}
+Tensor Generator::truncated_normal(const Shape &shape, double mean, double stddev, DType dtype, Where where) const {
+  return random_truncated_normal(Located(next(where), where), shape, mean, stddev, dtype);
+}
+Tensor Generator::exponential(const Shape &shape, double scale, DType dtype, Where where) const {
+  return random_exponential(Located(next(where), where), shape, scale, dtype);
+}
+Tensor Generator::gumbel(const Shape &shape, double location, double scale, DType dtype, Where where) const {
+  return random_gumbel(Located(next(where), where), shape, location, scale, dtype);
+}
+Tensor Generator::laplace(const Shape &shape, double location, double scale, DType dtype, Where where) const {
+  return random_laplace(Located(next(where), where), shape, location, scale, dtype);
+}
+Tensor Generator::bernoulli(const Shape &shape, const Located &probability) const {
+  const Where &where = probability.where();
+  return random_bernoulli(Located(next(where), where), shape, probability);
+}
+Tensor Generator::integers(const Shape &shape, int64_t low, int64_t high, DType dtype, Where where) const {
+  return random_integers(Located(next(where), where), shape, low, high, dtype);
+}
+Tensor Generator::categorical(const Located &logits, std::optional<int64_t> samples) const {
+  const Where &where = logits.where();
+  return random_categorical(Located(next(where), where), logits, samples);
 }
 
 } // namespace wg

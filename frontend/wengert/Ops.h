@@ -219,40 +219,6 @@ WENGERT_API Tensor mean_squared_error(const Located &prediction, const Located &
 /// its distribution. Shapes: logits float[..., classes] -> float[...].
 WENGERT_API Tensor softmax_cross_entropy(const Located &logits, const Located &labels);
 
-// ---- Random numbers: functions of a key
-// ------------------------------------------------------------------------------------------
-
-namespace random {
-/// A key i64[2] from a seed.
-WENGERT_API Tensor key(int64_t seed);
-/// `count` keys that are independent of each other and of `key`; an error if it is negative.
-WENGERT_API std::vector<Tensor> split(const Located &key, int64_t count = 2);
-} // namespace random
-
-/// Uniform in [low, high): element i is a function of the key and of i alone, the same in every engine.
-WENGERT_API Tensor random_uniform(const Located &key, const Shape &shape, double low = 0, double high = 1,
-                                  DType dtype = f32);
-/// Normal with the given mean and standard deviation (Box and Muller 1958).
-WENGERT_API Tensor random_normal(const Located &key, const Shape &shape, double mean = 0, double stddev = 1,
-                                 DType dtype = f32);
-
-/// A key that every draw advances; inside a traced function it is state like any variable. Threads may share it: no two
-/// draws have the same key.
-class WENGERT_API Generator {
-public:
-  explicit Generator(int64_t seed, Where where = Where::current());
-  /// A key that no other call of this generator returns.
-  Tensor next(Where where = Where::current()) const;
-  Tensor uniform(const Shape &shape, double low = 0, double high = 1, DType dtype = f32,
-                 Where where = Where::current()) const;
-  Tensor normal(const Shape &shape, double mean = 0, double stddev = 1, DType dtype = f32,
-                Where where = Where::current()) const;
-  const Variable &state() const { return state_; }
-
-private:
-  Variable state_;
-};
-
 /// Threads that kernels may use, the calling one included: 1 to 256; any other count is an error. The default is the
 /// number of CPUs that the process may run on. Waits for the kernels that run now; takes effect for the next.
 WENGERT_API void set_num_threads(int count, Where where = Where::current());

@@ -19,6 +19,7 @@
 #include <wengert/Numpy.h>
 #include <wengert/Ops.h>
 #include <wengert/Progress.h>
+#include <wengert/Random.h>
 #include <wengert/Save.h>
 #include <wengert/Tensor.h>
 #include <wengert/Transforms.h>

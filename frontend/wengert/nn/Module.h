@@ -1,7 +1,7 @@
 // Layers: functions of a tensor that own named variables.
 #pragma once
 
-#include <wengert/Ops.h>
+#include <wengert/Random.h>
 #include <wengert/nn/Initializers.h>
 
 #include <functional>
