@@ -153,31 +153,6 @@ Tensor Sequential::operator()(const Tensor &x, Where where) const {
   return y;
 }
 
-Tensor cross_entropy(const Located &logits, const Located &labels) {
-  return mean(Located(detail::crossEntropies("cross_entropy", logits, labels), logits.where()));
-}
-
-/// -y log s(z) - (1 - y) log(1 - s(z)) = softplus(z) - y z = softplus(-z) + (1 - y) z: both are the same smooth
-/// function, and each example takes the one whose terms do not cancel, so value and derivatives of a sure and right
-/// answer are small numbers, not 0.
-Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets) {
-  const Where &at = logits.where();
-  detail::checkPairs("sigmoid_cross_entropy", logits, targets);
-  Tensor z = detail::floatOf("sigmoid_cross_entropy", logits), y = detail::tensorOf(targets, z.dtype());
-  if (y.dtype() != z.dtype())
-    detail::raise({.kind = ErrorKind::type,
-                   .op = "sigmoid_cross_entropy",
-                   .message = "dtypes differ: the logits are " + toString(TensorType{z.dtype(), z.shape()}) +
-                              ", the targets " + toString(TensorType{y.dtype(), y.shape()}),
-                   .remedy = std::string("cast the targets: cast(targets, ") + to_string(z.dtype()) + ")"},
-                  at);
-  Tensor above = greater(Located(z, at), Located(0, at));
-  Tensor tail = softplus(Located(where(Located(above, at), Located(neg(Located(z, at)), at), Located(z, at)), at));
-  Tensor weight =
-      where(Located(above, at), Located(sub(Located(1, at), Located(y, at)), at), Located(neg(Located(y, at)), at));
-  return mean(Located(Located(tail, at) + Located(Located(weight, at) * Located(z, at), at), at));
-}
-
 Tensor accuracy(const Located &logits, const Located &labels) {
   Where where = logits.where();
   Tensor best = argmax(logits), classes = cast(labels, i64);

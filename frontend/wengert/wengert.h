@@ -31,6 +31,7 @@
 #include <wengert/metrics/Metrics.h>
 #include <wengert/nn/Functional.h>
 #include <wengert/nn/Initializers.h>
+#include <wengert/nn/Losses.h>
 #include <wengert/nn/Module.h>
 #include <wengert/optim/EarlyStopping.h>
 #include <wengert/optim/GradientAccumulator.h>

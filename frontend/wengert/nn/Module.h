@@ -152,13 +152,8 @@ private:
   Generator generator_;
 };
 
-// ---- Losses and measures: means over the examples -------------------------------------------------------------------
+// ---- Measures ----------------------------------------------------------------------------------------------------
 
-/// Mean of softmax_cross_entropy. Shapes: logits float[n, classes], labels int[n] -> float[].
-WENGERT_API Tensor cross_entropy(const Located &logits, const Located &labels);
-/// Mean of -y log s(z) - (1 - y) log(1 - s(z)) for logits z and targets y in [0, 1]; stable on both sides.
-/// Shapes: equal, or one is a scalar; anything else is an error.
-WENGERT_API Tensor sigmoid_cross_entropy(const Located &logits, const Located &targets);
 /// Share of the examples whose largest logit is at the label, as a float of the logits' dtype.
 /// Shapes: logits number[..., classes], labels integer[...]; another shape of labels is an error.
 WENGERT_API Tensor accuracy(const Located &logits, const Located &labels);
