@@ -3,7 +3,7 @@
 
 #include "wengert/nn/Functional.h"
 
-#include "frontend/ops/Operands.h"
+#include "frontend/nn/Layer.h"
 #include "wengert/Function.h"
 
 namespace wg::nn {
@@ -85,15 +85,7 @@ Dense::Dense(int64_t in, int64_t out, Activation activation, DenseOptions option
                                       " and " + std::to_string(out)),
                   where);
   auto made = [&](const Initializer &initializer, const char *name, const Shape &shape) {
-    TensorType wanted{options.dtype, shape};
-    Tensor initial = initializer(shape, options.dtype);
-    if (!(initial.body(where)->type == wanted))
-      detail::raise({.op = "dense",
-                     .message = "the initializer of the " + std::string(name) + " made " +
-                                toString(initial.body()->type) + ", asked for " + toString(wanted),
-                     .remedy = "return a tensor of the shape and dtype that the initializer is called with"},
-                    where);
-    return add(name, initial, true, where);
+    return add(name, detail::initialValue("dense", name, initializer, shape, options.dtype, where), true, where);
   };
   weight_ = made(options.weight, "weight", Shape{in, out});
   if (options.bias)
@@ -146,12 +138,22 @@ Tensor Dropout::operator()(const Tensor &x, bool training, Where where) const {
                    Located(0, where));
 }
 
-Tensor Sequential::operator()(const Tensor &x, Where where) const {
+bool Sequential::isTraining(const std::optional<bool> &training, const Where &where) {
+  if (!training)
+    detail::raise({.op = "sequential",
+                   .message = "a layer trains and evaluates differently, and the call does not say which it is",
+                   .remedy = "call model(x, true) in training and model(x, false) otherwise"},
+                  where);
+  return *training;
+}
+Tensor Sequential::call(const Tensor &x, const std::optional<bool> &training, const Where &where) const {
   Tensor y = x;
   for (const auto &layer : layers_)
-    y = layer(y, where);
+    y = layer(y, training, where);
   return y;
 }
+Tensor Sequential::operator()(const Tensor &x, Where where) const { return call(x, {}, where); }
+Tensor Sequential::operator()(const Tensor &x, bool training, Where where) const { return call(x, training, where); }
 
 Tensor accuracy(const Located &logits, const Located &labels) {
   Where where = logits.where();

@@ -29,10 +29,14 @@
 #include <wengert/Vmap.h>
 #include <wengert/data/Dataset.h>
 #include <wengert/metrics/Metrics.h>
+#include <wengert/nn/Attention.h>
 #include <wengert/nn/Functional.h>
 #include <wengert/nn/Initializers.h>
+#include <wengert/nn/Layers.h>
 #include <wengert/nn/Losses.h>
 #include <wengert/nn/Module.h>
+#include <wengert/nn/Normalization.h>
+#include <wengert/nn/Recurrent.h>
 #include <wengert/optim/EarlyStopping.h>
 #include <wengert/optim/GradientAccumulator.h>
 #include <wengert/optim/Optimizer.h>

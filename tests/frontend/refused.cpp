@@ -12,6 +12,9 @@ template <int n> struct Bare {
 template <int n> struct Model : wg::nn::Module {
   wg::Tensor operator()(const wg::Tensor &x) const { return x; }
 };
+struct Joined : wg::nn::Module {
+  wg::Tensor operator()(const wg::Tensor &a, const wg::Tensor &b) const { return a + b; }
+};
 using Unordered = std::unordered_map<std::string, wg::Variable>;
 using Tensors = std::vector<wg::Tensor>;
 using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
@@ -19,7 +22,7 @@ using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
 [[maybe_unused]] void refused() {
   wg::GradientTape tape;
   wg::Tensor x(1.0f), y(1.0f);
-  wg::nn::Dropout dropout(0.5);
+  Joined joined;
   wg::nn::Dense layer(2, 2);
 
   tape.watch(Bare<0>());                          // list the fields of this struct inside of it
@@ -43,7 +46,7 @@ using Nested = std::tuple<wg::Tensor, std::unordered_map<int, wg::Tensor>>;
   wg::vmap([](const wg::Tensor &) {})(x, x);                             // the function of this wg::vmap does not take
   wg::nn::functional_call(layer, x, x, 3);                               // the model does not take these arguments
   wg::nn::functional_call(layer, Bare<4>(), x);                          // list the fields of this struct inside of it
-  wg::nn::Sequential layers(dropout);                                    // this layer's operator() needs more than
+  wg::nn::Sequential layers(joined);                                     // this layer's operator() needs more than
   wg::nn::Sequential functions(wg::softmax);                             // default arguments are lost with its name
   wg::nn::Dense wrong(2, 2, 3);                                          // is called with one tensor
   wg::reduce_sum(x, true);                                               // could not bind to an rvalue of type 'bool'

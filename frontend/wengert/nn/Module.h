@@ -5,6 +5,8 @@
 #include <wengert/nn/Initializers.h>
 
 #include <functional>
+#include <iosfwd>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,6 +40,9 @@ public:
   trainable_variables(const std::function<bool(const std::string &, const Variable &)> &which) const;
   /// Number of elements in all variables.
   int64_t num_parameters() const;
+  /// A table of layers and variables with shapes, dtypes and numbers of elements, and the sums with their bytes;
+  /// `std::cout << model` prints it.
+  std::string summary() const;
 
   Module();
   Module(const Module &other);
@@ -60,12 +65,15 @@ private:
   std::set<std::string> names_;
 };
 
+/// The summary.
+WENGERT_API std::ostream &operator<<(std::ostream &out, const Module &module);
+
 /// Says in one line why an F is no function of a tensor.
 template <class F> constexpr bool checkTakesOneTensor() {
   constexpr bool takesOne = std::invocable<F &, const Located &> || std::invocable<F &, const Tensor &>;
   static_assert(takesOne || !std::derived_from<F, Module>,
-                "this layer's operator() needs more than a tensor (a Dropout: whether it trains); give a lambda that "
-                "calls it: [dropout](const wg::Tensor &x) { return dropout(x, true); }");
+                "this layer's operator() needs more than a tensor, and whether it trains; give a lambda that calls it: "
+                "[layer](const wg::Tensor &x) { return layer(x, y); }");
   static_assert(takesOne || !std::is_pointer_v<F>,
                 "a function's default arguments are lost with its name (wg::softmax has an axis); give a lambda that "
                 "calls it: [](const wg::Tensor &x) { return wg::softmax(x); }");
@@ -118,25 +126,47 @@ private:
 };
 
 /// Layers and functions of a tensor one after the other; those that are modules are named `0`, `1`, ... by their place.
-/// What needs more than the tensor goes into a lambda: `[dropout](const wg::Tensor &x) { return dropout(x, true); }`.
+/// Layers that train and evaluate differently (Dropout, BatchNorm, a Sequential of such) are told by `model(x, true)`;
+/// a call without that is an error if there are any. What needs more goes into a lambda.
+///
+///     wg::nn::Sequential model(wg::nn::Dense(64, 32, wg::relu), wg::nn::Dropout(0.1), wg::nn::Dense(32, 10));
 class WENGERT_API Sequential : public Module {
 public:
   template <class... Layers> explicit Sequential(const Layers &...layers) { (append(layers), ...); }
   template <class Layer> void append(const Layer &layer) {
     if constexpr (std::is_function_v<Layer>)
       return append(&layer);
+    else if constexpr (std::derived_from<Layer, Module> && std::invocable<const Layer &, const Tensor &, bool, Where>)
+      layers_.emplace_back([layer](const Tensor &x, const std::optional<bool> &training, const Where &where) {
+        if constexpr (std::invocable<const Layer &, const Tensor &, Where>)
+          return training ? layer(x, *training, where) : layer(x, where);
+        else
+          return layer(x, isTraining(training, where), where);
+      });
+    else if constexpr (std::derived_from<Layer, Module> && std::invocable<const Layer &, const Tensor &, bool>)
+      layers_.emplace_back([layer](const Tensor &x, const std::optional<bool> &training, const Where &where) {
+        if constexpr (std::invocable<const Layer &, const Tensor &>)
+          return training ? layer(x, *training) : layer(x);
+        else
+          return layer(x, isTraining(training, where));
+      });
     else if constexpr (std::invocable<const Layer &, const Tensor &, Where>)
-      layers_.emplace_back([layer](const Tensor &x, const Where &where) { return layer(x, where); });
-    else if constexpr (checkTakesOneTensor<Layer>())
       layers_.emplace_back(
-          [layer = Activation(layer)](const Tensor &x, const Where &where) { return layer(Located(x, where)); });
+          [layer](const Tensor &x, const std::optional<bool> &, const Where &where) { return layer(x, where); });
+    else if constexpr (checkTakesOneTensor<Layer>())
+      layers_.emplace_back([layer = Activation(layer)](const Tensor &x, const std::optional<bool> &,
+                                                       const Where &where) { return layer(Located(x, where)); });
     if constexpr (std::derived_from<Layer, Module>)
       add(std::to_string(layers_.size() - 1), static_cast<const Module &>(layer));
   }
   Tensor operator()(const Tensor &x, Where where = Where::current()) const;
+  Tensor operator()(const Tensor &x, bool training, Where where = Where::current()) const;
 
 private:
-  std::vector<std::function<Tensor(const Tensor &, const Where &)>> layers_;
+  /// An error if it is not known.
+  static bool isTraining(const std::optional<bool> &training, const Where &where);
+  Tensor call(const Tensor &x, const std::optional<bool> &training, const Where &where) const;
+  std::vector<std::function<Tensor(const Tensor &, const std::optional<bool> &, const Where &)>> layers_;
 };
 
 /// While training, each element is 0 with probability `rate`, and the others are divided by 1 - rate (Srivastava et al.
