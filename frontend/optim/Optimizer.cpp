@@ -17,6 +17,8 @@
 
 namespace wg::optim {
 
+using detail::isSubnormal;
+using detail::normalOrZero;
 using detail::within;
 
 static double checkedRate(double rate, const Where &where) {
@@ -47,9 +49,9 @@ struct Optimizer::State {
   void forget(size_t seenBefore, size_t slotsBefore);
 
   std::mutex mutex; ///< held by apply, build and named_slots
-  std::vector<std::string> slotNames;
+  std::vector<std::string> slotNames, scalarNames;
   Schedule schedule;
-  double weightDecay;
+  double weightDecay, l2;
   Variable rate;
   std::vector<ParameterGroup> groups = {};
   std::map<int64_t, size_t> groupOf = {}; ///< in `groups`, by the variable's id
@@ -60,11 +62,14 @@ struct Optimizer::State {
   std::map<std::string, int> numbers = {}; ///< the last that a name got
 };
 
-Optimizer::Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay)
+Optimizer::Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay,
+                     double l2, std::vector<std::string> scalars)
     : state_(new State{.mutex = {},
                        .slotNames = std::move(slots),
+                       .scalarNames = std::move(scalars),
                        .schedule = std::move(learning_rate),
                        .weightDecay = checkedDecay(weight_decay, where),
+                       .l2 = within("optimizer", "l2", l2, l2 >= 0 && std::isfinite(l2), "finite and 0 or more", where),
                        .rate = {}}) {
   state_->rate =
       Variable(checkedRate(state_->schedule.at(0, where), where), {.name = "learning_rate", .trainable = false}, where);
@@ -169,6 +174,9 @@ std::vector<size_t> Optimizer::State::see(const std::vector<Named> &variables, c
           for (const std::string &slot : slotNames)
             if (runtime::isFloat(type.dtype))
               fresh.slots.push_back(makeSlot(zeros(type.shape, type.dtype, where), name + "." + slot));
+          for (const std::string &scalar : scalarNames)
+            if (runtime::isFloat(type.dtype))
+              fresh.slots.push_back(makeSlot(Tensor(0.0), name + "." + scalar));
           seen.push_back(std::move(fresh));
           return placeOf.emplace(variable.id(), seen.size() - 1).first;
         });
@@ -247,7 +255,7 @@ double Optimizer::decayOf(const Variable &variable) const {
 bool Optimizer::takesRows() const { return false; }
 /// One that is there twice is stepped twice, one after the other.
 bool Optimizer::stepsRows(const std::vector<Grad> &grads, const std::vector<Named> &variables, size_t i) const {
-  return grads[i].is_sparse() && takesRows() &&
+  return grads[i].is_sparse() && state_->l2 == 0 && takesRows() &&
          std::count_if(variables.begin(), variables.end(),
                        [&](const Named &other) { return other.second.is(variables[i].second); }) == 1;
 }
@@ -282,6 +290,8 @@ void Optimizer::step(const std::vector<Grad> &grads, const detail::NamedVariable
       Tensor rate = group ? step->rate * group->factor_ : step->rate;
       bool byRows = stepsRows(grads, variables, i);
       Tensor whole = byRows ? Tensor() : grads[i].value();
+      if (state_->l2 > 0)
+        whole = whole + state_->l2 * variable;
       Update each{variable, whole, places[i], step->next, rate};
       if (double decay = decayOf(variable); decay > 0)
         variable.assign_sub(cast(rate * decay, variable.dtype()) * variable);
@@ -310,7 +320,7 @@ std::vector<Optimizer::Row> SGD::updateRows(const Update &update, const SparseRo
 }
 
 Adagrad::Adagrad(Schedule learning_rate, AdagradOptions options, Where where)
-    : Optimizer(std::move(learning_rate), {"accumulator"}, where, options.weight_decay),
+    : Optimizer(std::move(learning_rate), {"accumulator"}, where, options.weight_decay, options.l2),
       constant_(options.initial_accumulator + options.epsilon) {
   for (auto [name, value] :
        {std::pair("initial_accumulator", options.initial_accumulator), std::pair("epsilon", options.epsilon)})
@@ -336,17 +346,13 @@ std::vector<Optimizer::Row> Adagrad::updateRows(const Update &update, const Spar
 }
 
 Momentum::Momentum(Schedule learning_rate, double momentum, bool nesterov, double weight_decay, bool lazy, Where where)
-    : Optimizer(std::move(learning_rate), {"velocity"}, where, weight_decay),
-      momentum_(within("optimizer", "momentum", momentum, momentum >= 0 && momentum <= 1, "in [0, 1]", where)),
-      nesterov_(nesterov), lazy_(lazy) {}
-
-/// x, and 0 where it is subnormal. The average of a gradient that has become 0 would otherwise decay into the
-/// subnormals and stay there, where every operation costs a hundred cycles: step b of the benchmarks slowed down from
-/// 205 to 420 us within 20,000 steps.
-static Tensor isSubnormal(const Tensor &x) {
-  return abs(x) < (x.dtype() == f32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min());
-}
-static Tensor normalOrZero(const Tensor &x) { return where(isSubnormal(x), 0, x); }
+    : Momentum(std::move(learning_rate),
+               {.momentum = momentum, .nesterov = nesterov, .weight_decay = weight_decay, .lazy = lazy}, where) {}
+Momentum::Momentum(Schedule learning_rate, MomentumOptions options, Where where)
+    : Optimizer(std::move(learning_rate), {"velocity"}, where, options.weight_decay, options.l2),
+      momentum_(within("optimizer", "momentum", options.momentum, options.momentum >= 0 && options.momentum <= 1,
+                       "in [0, 1]", where)),
+      nesterov_(options.nesterov), lazy_(options.lazy) {}
 
 void Momentum::update(const Update &update) {
   const Variable &velocity = slot(update, 0);
@@ -369,7 +375,10 @@ std::vector<Optimizer::Row> Momentum::updateRows(const Update &update, const Spa
 }
 
 Adam::Adam(Schedule learning_rate, AdamOptions options, Where where)
-    : Optimizer(std::move(learning_rate), {"m", "v"}, where, options.weight_decay), options_(options) {
+    : Optimizer(std::move(learning_rate),
+                options.amsgrad ? std::vector<std::string>{"m", "v", "v_max"} : std::vector<std::string>{"m", "v"},
+                where, options.weight_decay, options.l2),
+      options_(options) {
   within("optimizer", "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)", where);
   within("optimizer", "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)", where);
   within("optimizer", "epsilon", options.epsilon, options.epsilon >= 0 && std::isfinite(options.epsilon),
@@ -377,30 +386,33 @@ Adam::Adam(Schedule learning_rate, AdamOptions options, Where where)
 }
 
 namespace {
-/// What a step of Adam makes of the moments m and v by the gradient g.
+/// What a step of Adam makes of the moments m and v, and of the largest v with `amsgrad`, by the gradient g.
 struct AdamStep {
-  Tensor m, v, change;
+  Tensor m, v, largest, change;
 };
 } // namespace
 
 /// With 1 - b^t written as -expm1(t log b): for small t the difference itself would lose
 /// 1e-5 of the first steps in f32.
 static AdamStep adamStep(const AdamOptions &options, const Tensor &rate, const Tensor &count, const Tensor &first,
-                         const Tensor &second, const Tensor &g) {
+                         const Tensor &second, const Tensor &largest, const Tensor &g) {
   Tensor t = cast(count, g.dtype());
   Tensor step = -rate / expm1(t * std::log(options.beta_1)), correction = -1.0 / expm1(t * std::log(options.beta_2));
   Tensor m = options.beta_1 * first + (1 - options.beta_1) * g,
          v = options.beta_2 * second + (1 - options.beta_2) * (g * g);
-  Tensor kept = normalOrZero(m);
+  Tensor kept = normalOrZero(m), most = options.amsgrad ? maximum(largest, v) : v;
   return {kept, where(kept == 0 && isSubnormal(v), 0, v), // beside an m that is not 0, a small v counts
-          step * m / (sqrt(v * correction) + options.epsilon)};
+          most, step * m / (sqrt(most * correction) + options.epsilon)};
 }
 
 void Adam::update(const Update &update) {
   const Variable &first = slot(update, 0), &second = slot(update, 1);
-  AdamStep next = adamStep(options_, rate(update), update.step, first, second, update.gradient);
+  Tensor largest = options_.amsgrad ? slot(update, 2).value() : Tensor();
+  AdamStep next = adamStep(options_, rate(update), update.step, first, second, largest, update.gradient);
   first.assign(next.m);
   second.assign(next.v);
+  if (options_.amsgrad)
+    slot(update, 2).assign(next.largest);
   update.variable.assign_sub(next.change);
 }
 
@@ -408,10 +420,14 @@ bool Adam::takesRows() const { return options_.lazy && typeid(*this) == typeid(A
 std::vector<Optimizer::Row> Adam::updateRows(const Update &update, const SparseRows &g) {
   const Variable &first = slot(update, 0), &second = slot(update, 1);
   Tensor m = gather(first, g.indices), v = gather(second, g.indices), isFirst = detail::firstPlaces(g, {});
-  AdamStep next = adamStep(options_, rate(update), update.step, m, v, g.rows);
-  return {{first, g.indices, stepTo(next.m, m, isFirst)},
-          {second, g.indices, stepTo(next.v, v, isFirst)},
-          {update.variable, g.indices, where(isFirst, -next.change, 0)}};
+  Tensor largest = options_.amsgrad ? gather(slot(update, 2), g.indices) : Tensor();
+  AdamStep next = adamStep(options_, rate(update), update.step, m, v, largest, g.rows);
+  std::vector<Row> rows{{first, g.indices, stepTo(next.m, m, isFirst)},
+                        {second, g.indices, stepTo(next.v, v, isFirst)},
+                        {update.variable, g.indices, where(isFirst, -next.change, 0)}};
+  if (options_.amsgrad)
+    rows.push_back({slot(update, 2), g.indices, stepTo(next.largest, largest, isFirst)});
+  return rows;
 }
 
 std::pair<std::vector<Grad>, Tensor> clip_by_global_norm(const std::vector<Grad> &grads, const Located &max_norm) {

@@ -4,6 +4,7 @@
 #include "frontend/ops/Operands.h"
 #include "wengert/Function.h"
 
+#include <limits>
 #include <mutex>
 #include <sstream>
 
@@ -80,5 +81,10 @@ void assignAll(const std::vector<std::pair<Variable, Tensor>> &changes, const Wh
   addRows(rows, where);
   exchangeValues(values);
 }
+
+Tensor isSubnormal(const Tensor &x) {
+  return abs(x) < (x.dtype() == f32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min());
+}
+Tensor normalOrZero(const Tensor &x) { return where(isSubnormal(x), 0, x); }
 
 } // namespace wg::detail

@@ -37,8 +37,10 @@
 #include <wengert/nn/Module.h>
 #include <wengert/nn/Normalization.h>
 #include <wengert/nn/Recurrent.h>
+#include <wengert/optim/Adaptive.h>
 #include <wengert/optim/EarlyStopping.h>
 #include <wengert/optim/GradientAccumulator.h>
+#include <wengert/optim/Lbfgs.h>
 #include <wengert/optim/Optimizer.h>
 #include <wengert/optim/Parameters.h>
 #include <wengert/optim/Schedules.h>

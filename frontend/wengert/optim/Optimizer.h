@@ -7,8 +7,9 @@
 //
 // Weight decay is decoupled in all of them (Loshchilov and Hutter 2019, algorithm 2, with lr for its eta
 // alpha, as in torch.optim.AdamW and tf.keras): before the update by its gradient, a variable p with a weight
-// decay w becomes p - lr w p. For SGD that is the L2 penalty w |p|^2 / 2; for the others it is not, and who
-// wants that one adds it to the loss.
+// decay w becomes p - lr w p. For SGD that is the L2 penalty w |p|^2 / 2; for the others it is not. They have an option
+// `l2`, finite and 0 or more, which is that penalty, as the weight decay of PyTorch's optimisers is: g + l2 p stands
+// for the gradient g, and all rows of a sparse one are stepped.
 #pragma once
 
 #include <wengert/GradientTape.h>
@@ -94,8 +95,9 @@ public:
   std::vector<std::pair<std::string, Variable>> named_slots() const;
 
 protected:
-  /// `slots` are the names of one variable's slots.
-  Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay = 0);
+  /// `slots` are the names of one variable's slots, of its dtype and shape; `scalars` of those, f64[], that follow.
+  Optimizer(Schedule learning_rate, std::vector<std::string> slots, Where where, double weight_decay = 0, double l2 = 0,
+            std::vector<std::string> scalars = {});
   /// One variable's update by its gradient; `step` counts from 1.
   struct Update {
     const Variable &variable;
@@ -104,7 +106,7 @@ protected:
     const Tensor &step; ///< i64[]
     const Tensor &rate; ///< f64[]: the learning rate times the factor of the variable's group
   };
-  /// What the gradient does; the weight decay is done.
+  /// What the gradient does, the L2 penalty's being in it; the weight decay is done.
   virtual void update(const Update &update) = 0;
   /// Rows that are added to those of a variable when the whole step is computed.
   struct Row {
@@ -149,7 +151,7 @@ protected:
 
 struct AdagradOptions {
   double initial_accumulator = 0.1, epsilon = 1e-7; ///< finite and 0 or more
-  double weight_decay = 0;
+  double weight_decay = 0, l2 = 0;
 };
 
 /// a += g^2; p -= lr g / sqrt(a + initial_accumulator + epsilon) (Duchi, Hazan and Singer 2011, with the constants of
@@ -168,6 +170,13 @@ private:
   double constant_;
 };
 
+struct MomentumOptions {
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 0, l2 = 0;
+  bool lazy = false;
+};
+
 /// v = momentum v + g; p -= lr v, or lr (g + momentum v) where `nesterov` (Sutskever et al. 2013). Slot `velocity`.
 /// The momentum lies in [0, 1]. With `lazy` a sparse gradient steps its rows only: the velocity of the others neither
 /// decays nor moves them, which gives other numbers.
@@ -175,6 +184,7 @@ class WENGERT_API Momentum : public Optimizer {
 public:
   explicit Momentum(Schedule learning_rate, double momentum = 0.9, bool nesterov = false, double weight_decay = 0,
                     bool lazy = false, Where where = Where::current());
+  Momentum(Schedule learning_rate, MomentumOptions options, Where where = Where::current());
 
 protected:
   void update(const Update &update) override;
@@ -190,13 +200,17 @@ struct AdamOptions {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0; ///< more than 0: AdamW
   bool lazy = false;       ///< of a sparse gradient only the rows are stepped: other numbers, at the cost of the rows
+  bool amsgrad = false;    ///< the largest v so far in the place of v
+  double l2 = 0;
 };
 
 /// Adam (Kingma and Ba 2015, algorithm 1), with t = 1, 2, ... and epsilon outside the root:
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon).
 /// With a weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2).
 /// Slots `m` and `v`; where m becomes subnormal it is kept as 0, and a subnormal v beside it too. b1 and b2 lie in
-/// [0, 1), epsilon is not negative. With `lazy` the moments of rows without a gradient do not decay.
+/// [0, 1), epsilon is not negative. With `lazy` the moments of rows without a gradient do not decay. With `amsgrad`
+/// there is a slot `v_max`, v_max = max(v_max, v), which stands for v in the root (Reddi, Kale and Kumar 2018, with the
+/// correction by t, as in torch.optim.Adam).
 class WENGERT_API Adam : public Optimizer {
 public:
   explicit Adam(Schedule learning_rate = 0.001, AdamOptions options = {}, Where where = Where::current());
