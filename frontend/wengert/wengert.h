@@ -28,7 +28,9 @@
 #include <wengert/Version.h>
 #include <wengert/Vmap.h>
 #include <wengert/data/Dataset.h>
+#include <wengert/metrics/Detection.h>
 #include <wengert/metrics/Metrics.h>
+#include <wengert/metrics/Regression.h>
 #include <wengert/nn/Attention.h>
 #include <wengert/nn/Functional.h>
 #include <wengert/nn/Initializers.h>

@@ -314,3 +314,89 @@ TEST(MetricsTest, CountsAreSavedUnderTheMetricsName) {
   b.update(Tensor{1, 2}, Tensor{1, 2});
   EXPECT_EQ(b.result(), 0.75);
 }
+
+// ---- Answers of yes or no, numbers, words
+
+TEST(DetectionTest, CountsAreThoseOfALoop) {
+  std::mt19937 random(3);
+  std::vector<double> scores;
+  std::vector<int64_t> labels;
+  for (int i = 0; i < 60; ++i) {
+    scores.push_back(static_cast<double>(random() % 8) / 8);
+    labels.push_back(random() % 2);
+  }
+  double right = 0, said = 0, labelled = 0;
+  for (size_t i = 0; i < scores.size(); ++i)
+    said += scores[i] > 0.5, labelled += labels[i] == 1, right += scores[i] > 0.5 && labels[i] == 1;
+  Tensor x = Tensor::from(scores), y = Tensor::from(labels);
+  for (bool compiled : {false, true})
+    for (int64_t batch : {60, 20, 1}) {
+      metrics::Precision precision;
+      metrics::Recall recall;
+      metrics::F1 f1;
+      auto body = [&](const Tensor &x, const Tensor &y) {
+        precision.update(x, y), recall.update(cast(x, f32), y == 1), f1.update(x, cast(y, f64));
+      };
+      auto traced = function("update", body);
+      for (int64_t i = 0; i < 60; i += batch) {
+        Tensor some = x[{wg::slice(i, i + batch)}], known = y[{wg::slice(i, i + batch)}];
+        compiled ? traced(some, known) : body(some, known);
+      }
+      EXPECT_DOUBLE_EQ(precision.result(), right / said);
+      EXPECT_DOUBLE_EQ(recall.result(), right / labelled);
+      EXPECT_DOUBLE_EQ(f1.result(), 2 * right / (said + labelled));
+      EXPECT_DOUBLE_EQ(f1.result(), 2 / (1 / precision.result() + 1 / recall.result()));
+    }
+  metrics::Precision none;
+  EXPECT_NE(messageOf([&] { none.result(); }).find("nothing was counted"), std::string::npos);
+  none.update(Tensor{0.1, 0.2}, Tensor{1, 0});
+  EXPECT_EQ(none.result(), 0) << "nothing was said to be yes";
+  EXPECT_EQ(none.named_state()[0].first, "precision.right");
+  EXPECT_NE(messageOf([&] { none.update(Tensor{0.1, 0.2}, Tensor{1}); }).find("the labels i32[1]"), std::string::npos);
+}
+
+TEST(RegressionTest, ErrorsAreThoseOfALoop) {
+  std::vector<double> p, t;
+  for (int i = 0; i < 60; ++i)
+    p.push_back(1e6 + std::sin(i)), t.push_back(1e6 + std::sin(i) + 0.3 * std::cos(3 * i));
+  double absolute = 0, squares = 0, mean = 0, spread = 0;
+  for (size_t i = 0; i < 60; ++i)
+    absolute += std::abs(p[i] - t[i]) / 60, squares += std::pow(p[i] - t[i], 2) / 60, mean += t[i] / 60;
+  for (double each : t)
+    spread += std::pow(each - mean, 2) / 60;
+  Tensor x = Tensor::from(p), y = Tensor::from(t);
+  for (bool compiled : {false, true})
+    for (int64_t batch : {60, 7, 1}) {
+      metrics::MeanAbsoluteError mae;
+      metrics::MeanSquaredError mse;
+      metrics::R2 r2;
+      auto body = [&](const Tensor &x, const Tensor &y) { mae.update(x, y), mse.update(x, y), r2.update(x, y); };
+      auto traced = function("update", body);
+      for (int64_t i = 0; i < 60; i += batch) {
+        Tensor some = x[{wg::slice(i, i + batch)}], known = y[{wg::slice(i, i + batch)}];
+        compiled ? traced(some, known) : body(some, known);
+      }
+      body(zeros({0}, f64), zeros({0}, f64));
+      EXPECT_NEAR(mae.result(), absolute, 1e-12);
+      EXPECT_NEAR(mse.result(), squares, 1e-12);
+      EXPECT_NEAR(mse.root(), std::sqrt(squares), 1e-12);
+      EXPECT_NEAR(r2.result(), 1 - squares / spread, 1e-9);
+    }
+  metrics::R2 constant;
+  EXPECT_NE(messageOf([&] { constant.result(); }).find("nothing was counted"), std::string::npos);
+  constant.update(Tensor{2.0, 2.0}, Tensor{2.0, 2.0});
+  EXPECT_EQ(constant.result(), 1);
+  constant.update(Tensor{3.0}, Tensor{2.0});
+  EXPECT_EQ(constant.result(), 0);
+  metrics::MeanAbsoluteError integers;
+  integers.update(Tensor{uint8_t(1), uint8_t(5)}, Tensor{uint8_t(4), uint8_t(5)});
+  EXPECT_EQ(integers.result(), 1.5);
+}
+
+TEST(RegressionTest, PerplexityIsTheExponentialOfTheMean) {
+  metrics::Perplexity perplexity;
+  perplexity.update(Tensor{1.0f, 2.0f});
+  perplexity.update(Tensor(0.5), 2);
+  EXPECT_DOUBLE_EQ(perplexity.result(), std::exp((1 + 2 + 2 * 0.5) / 4));
+  EXPECT_NE(messageOf([&] { perplexity.update(Tensor(1.0), 0); }).find("weight is 0"), std::string::npos);
+}
