@@ -164,7 +164,7 @@ Tensor accuracy(const Located &logits, const Located &labels) {
                               ", the logits without their last axis " + toString(best.shape()),
                    .remedy = "give one label for each example: reshape or squeeze the labels"},
                   where);
-  DType dtype = logits.isLiteral() ? f32 : logits.tensor().dtype(where);
+  DType dtype = logits.isLiteral() || !runtime::isFloat(logits.tensor().dtype(where)) ? f32 : logits.tensor().dtype();
   return mean(Located(cast(Located(Located(best, where) == Located(classes, where), where), dtype), where));
 }
 

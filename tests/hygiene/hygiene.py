@@ -191,6 +191,37 @@ def composites_are_sampled(root):
         yield f"tests/Composites.inc: {name} is declared nowhere"
 
 
+def public_functions(root):
+    """The functions of the public headers that take or make tensors: header, and name as a program within wg writes it."""
+    for path in files(root, (".h",), "frontend/wengert"):
+        text, scope = "\n".join(line for _, line in lines(root, path)), []
+        for opened, closed, made, name, taken in re.findall(
+            r"^(?:namespace ([\w:]+) \{|(\}) // namespace|WENGERT_API ([^;(]*?)\b(operator\W{1,2}|\w+)\(([^;]*)\))", text, re.M
+        ):
+            if opened:
+                scope.append([part for part in opened.split("::") if part != "wg"])
+            elif closed:
+                scope.pop()
+            elif not any("detail" in parts for parts in scope) and (re.search(r"\bTensor\b", made) or "Located" in taken and made.strip() not in ("void", "bool")):
+                yield path, "::".join([part for parts in scope for part in parts] + [name])
+
+
+def functions_have_references(root):
+    """Every op and every public function of tensors has cases in the tables of tests/reference, or a reason in Calls.inc, and no reason is for what has cases or is gone."""
+    calls = os.path.join(root, "tests/reference/Calls.inc")
+    excused = set(re.findall(r"^WG_NO_REFERENCE\(([^,]+),", open(calls, encoding="utf-8").read(), re.M)) if os.path.exists(calls) else set()
+    cases = {match[1] for path in files(root, (".jsonl",), "tests/reference") for _, line in lines(root, path) if (match := re.match(r'\{"name":"([^"]+)"', line))}
+    declared = {name: path for path, name in public_functions(root)}
+    if os.path.exists(os.path.join(root, "docs/ops.md")):
+        declared |= {match[1]: "docs/ops.md" for _, line in lines(root, "docs/ops.md") if (match := re.match(r"\| `(\w+)`", line))}
+    for name, path in declared.items():
+        if name not in cases | excused:
+            yield f"{path}: {name} has no case in tests/reference; write one, and its call into tests/reference/Calls.inc"
+    for name in sorted(excused):
+        if name in cases or name not in declared:
+            yield f"tests/reference/Calls.inc: {name} {'has cases' if name in cases else 'is declared nowhere'}"
+
+
 def public_headers_stand_alone(root, build, compiler):
     """Each public header compiles alone, with nothing on the include path that is not installed, and reaches no MLIR, LLVM or Eigen header."""
     headers = sorted(files(root, (".h",), "frontend/wengert"))
@@ -271,6 +302,7 @@ BAD = {
     rooms_have_readmes: {"passes/Bad.cpp": "\n"},
     check_lines_are_read: {"tests/bad.mlir": "// RUN: wengert-opt %s | FileCheck %s\n// CHECK-NXT: a\n"},
     composites_are_sampled: {"frontend/wengert/Ops.h": "WENGERT_API Tensor gelu(const Located &x);\n"},
+    functions_have_references: {"frontend/wengert/Ops.h": "namespace wg::nn {\nWENGERT_API Tensor gelu(const Located &x);\n} // namespace wg::nn\n"},
     numbers_name_what_exists: {"docs/numbers.md": "| case | rule |\n|---|---|\n| `sort` of equals | stable |\n"},
     rules_are_formulas: {"ir/ops/Bad.cpp": "//===- Derivatives ---===//\nTerms BadOp::transpose(Expr ct) { return OpBuilder(ct).getF64Type(); }\n"},
     no_machine_paths: {"runtime/Bad.cpp": "// /home/somebody/file\n"},
