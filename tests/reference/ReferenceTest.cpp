@@ -173,9 +173,9 @@ TEST_P(Reference, HasTheValues) {
 
 /// The names of GoogleTest have letters and digits alone.
 std::string testName(const testing::TestParamInfo<Call> &info) {
-  static const std::map<char, const char *> signs = {{'+', "Add"}, {'-', "Sub"},     {'*', "Mul"}, {'/', "Div"},
-                                                     {'%', "Mod"}, {'=', "Equal"},   {'!', "Not"}, {'<', "Less"},
-                                                     {'&', "And"}, {'>', "Greater"}, {'|', "Or"},  {':', "_"}};
+  static const std::map<char, const char *> signs = {
+      {'+', "Add"},  {'-', "Sub"}, {'*', "Mul"},     {'/', "Div"}, {'%', "Mod"}, {'=', "Equal"}, {'!', "Not"},
+      {'<', "Less"}, {'&', "And"}, {'>', "Greater"}, {'|', "Or"},  {':', "_"},   {'[', "At"},    {']', ""}};
   std::string name;
   for (char sign : std::string_view(info.param.name))
     if (auto at = signs.find(sign); at != signs.end())

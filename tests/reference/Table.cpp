@@ -26,6 +26,21 @@ Shape Options::shape() const {
   return shape;
 }
 
+std::vector<Index> Options::indices() const {
+  auto bound = [](const json &place) {
+    return place.is_null() ? detail::Bound() : detail::Bound(place.get<int64_t>());
+  };
+  std::vector<Index> places;
+  for (const json &place : values_.at("indices"))
+    if (place.is_array())
+      places.push_back(slice(bound(place[0]), bound(place[1]), place[2].get<int64_t>()));
+    else if (place.is_string())
+      places.push_back(place == "newaxis" ? Index(newaxis) : Index(ellipsis));
+    else
+      places.push_back(place.get<int64_t>());
+  return places;
+}
+
 Axes Options::axes(const char *name) const {
   if (!has(name))
     return Axes::all();

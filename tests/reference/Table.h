@@ -36,6 +36,8 @@ public:
   std::vector<std::pair<int64_t, int64_t>> pairs(const char *name) const {
     return get(name, std::vector<std::pair<int64_t, int64_t>>());
   }
+  /// Places of `x[{...}]`: a number, [start, stop, step], "newaxis" or "...".
+  std::vector<Index> indices() const;
   /// One axis, a list of them, or all.
   Axes axes(const char *name = "axis") const;
   DType dtype(DType otherwise = f32) const;

@@ -80,6 +80,17 @@ case("slice", slices, deep, starts=[0, 1, 0, 0, 0, 1], limits=[1, 2, 1, 2, 1, 2]
 case("slice", slices, np.zeros((0, 2)), starts=[0, 1], limits=[3, 2])
 for i, axis in [(0, 0), (-2, 0), (2, 1), (3, -1), (-4, 2)]:
     case("index", lambda x, i, axis: np.take(x, i, axis), x, i=i, axis=axis)
+
+
+def indexed(x, indices):
+    words = {"newaxis": np.newaxis, "...": Ellipsis}
+    return x[tuple(slice(*place) if isinstance(place, list) else words.get(place, place) for place in indices)]
+
+
+for indices in [[1], [-1, 2], [1, -1, 0], [[0, 1, 1], 1], ["...", 2], ["newaxis", 0, "...", "newaxis"], [[None, None, 2], [-2, None, 1]], [0, [2, 1, 1]], [[-9, 9, 1], "...", [None, -1, 3]], ["..."], []]:
+    case("operator[]", indexed, x, indices=indices)
+case("operator[]", indexed, deep, indices=[0, "...", [1, None, 1]])
+case("operator[]", indexed, np.zeros((0, 2)), indices=["...", 1])
 for axis in (0, 1, 2, -1):
     case("concat", lambda *xs, axis: np.concatenate(xs, axis), x, x, axis=axis)
 case("concat", lambda *xs, axis: np.concatenate(xs, axis), x, axis=0)
