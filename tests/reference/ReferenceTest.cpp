@@ -43,6 +43,40 @@ Padding paddingOf(const Options &o) {
   return o.text("padding") == "same" ? Padding::same : Padding::valid;
 }
 
+PadMode padModeOf(const Options &o) {
+  std::string mode = o.text("mode");
+  return mode == "reflect"     ? PadMode::reflect
+         : mode == "symmetric" ? PadMode::symmetric
+         : mode == "edge"      ? PadMode::edge
+                               : PadMode::wrap;
+}
+Scatter scatterOf(const Options &o) {
+  std::string mode = o.text("mode", "set");
+  return mode == "add" ? Scatter::add : mode == "max" ? Scatter::max : mode == "min" ? Scatter::min : Scatter::set;
+}
+
+nn::Reduction reductionOf(const Options &o) {
+  std::string name = o.text("reduction", "mean");
+  return name == "mean" ? nn::Reduction::mean : name == "sum" ? nn::Reduction::sum : nn::Reduction::none;
+}
+template <class T> std::optional<T> maybe(bool has, T value) { return has ? std::optional<T>(value) : std::nullopt; }
+nn::NormOptions normOf(const Tensors &x, const Options &o) {
+  return {.weight = x[1], .bias = x[2], .epsilon = o.number("epsilon", 1e-5)};
+}
+nn::CrossEntropyOptions classesOf(const Options &o) {
+  return {.reduction = reductionOf(o),
+          .label_smoothing = o.number("label_smoothing"),
+          .ignore_index = maybe(o.has("ignore_index"), o.integer("ignore_index"))};
+}
+nn::BinaryCrossEntropyOptions binaryOf(const Options &o) {
+  return {.reduction = reductionOf(o),
+          .positive_weight = o.number("positive_weight", 1),
+          .label_smoothing = o.number("label_smoothing")};
+}
+nn::AttentionOptions attentionOf(const Options &o, const Tensor &mask = {}) {
+  return {.mask = mask, .causal = o.flag("causal"), .scale = maybe(o.has("scale"), o.number("scale"))};
+}
+
 struct Call {
   const char *name;
   Tensors (*run)(const Tensors &x, const Options &o);

@@ -27,6 +27,10 @@ public:
   bool flag(const char *name, bool otherwise = false) const { return get(name, otherwise); }
   bool keepdims() const { return flag("keepdims"); }
   bool isText(const char *name) const { return has(name) && values_[name].is_string(); }
+  bool isList(const char *name) const { return has(name) && values_[name].is_array(); }
+  std::vector<std::vector<int64_t>> lists(const char *name) const {
+    return get(name, std::vector<std::vector<int64_t>>());
+  }
   double number(const char *name, double otherwise = 0) const;
   std::string text(const char *name, const std::string &otherwise = "") const { return get(name, otherwise); }
   std::vector<int64_t> integers(const char *name) const { return get(name, std::vector<int64_t>()); }
