@@ -67,6 +67,17 @@ std::optional<SizeSource> sizeSource(Value x, int64_t axis) {
     return of(sort.getX(), axis);
   if (auto search = dyn_cast<SearchsortedOp>(op))
     return of(search.getValues(), axis);
+  if (auto solve = dyn_cast<LuSolveOp>(op))
+    return of(solve.getB(), axis);
+  if (isa<CholeskyOp>(op))
+    return of(op->getOperand(0), axis);
+  if (isa<LuOp, QrOp, EighOp, SvdOp, PinvOp>(op)) { // of m, n and the smaller of them only what is in front is a's own
+    int64_t rank = cast<RankedTensorType>(op->getOperand(0).getType()).getRank();
+    if (isa<PinvOp>(op) && axis >= rank - 2)
+      return of(op->getOperand(0), 2 * rank - 3 - axis);
+    bool square = isa<LuOp, EighOp>(op) && axis == cast<RankedTensorType>(op->getResult(0).getType()).getRank() - 1;
+    return axis < rank - 2 || square ? of(op->getOperand(0), axis) : std::nullopt;
+  }
   if (auto oneHot = dyn_cast<OneHotOp>(op)) // the last axis is static
     return of(oneHot.getX(), axis);
   if (auto concat = dyn_cast<ConcatOp>(op))

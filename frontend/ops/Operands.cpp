@@ -250,6 +250,21 @@ Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned>
   return applySized(OpId::broadcast, runtime::BroadcastAttrs::make(shape, dims), x, sizes, where);
 }
 
+void broadcastInFront(const char *op, Tensor &x, Tensor &y, const Where &where) {
+  if (std::min(x.rank(), y.rank()) < 2)
+    return;
+  Tensor ownX = x, ownY = y;
+  auto broadcast = [&](Tensor &tensor, const Tensor &own, const Tensor &other) {
+    Aligned operands[] = {{&own}, {&other}};
+    Shape shape = broadcastShape(op, operands, where, /*own=*/2);
+    for (int axis = own.rank() - 2; axis < own.rank(); ++axis)
+      shape.push_back(typeOf(own, where).shape.dim(axis));
+    tensor = broadcastTo(own, shape, operands, where);
+  };
+  broadcast(x, ownX, ownY);
+  broadcast(y, ownY, ownX);
+}
+
 Tensor inShape(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where) {
   return !level().trace && typeOf(x, where).shape.rank() == 0 ? x : broadcastTo(x, shape, operands, where);
 }

@@ -115,6 +115,8 @@ Shape broadcastShape(const char *op, std::span<const Aligned> operands, const Wh
 Tensor broadcastTo(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);
 /// The same, but for a scalar in eager code, which elementwise kernels take as it is.
 Tensor inShape(const Tensor &x, const Shape &shape, std::span<const Aligned> operands, const Where &where);
+/// Makes the axes of two tensors of matrices equal that are in front of the last two.
+void broadcastInFront(const char *op, Tensor &x, Tensor &y, const Where &where);
 void checkDTypes(const char *op, const Tensor &a, const Tensor &b, const Where &where);
 
 } // namespace wg::detail

@@ -111,18 +111,7 @@ Tensor triangular_solve(const Located &a, const Located &b, TriangularSolveOptio
   const Where &where = a.where();
   Tensor x = tensorOf(a), y = tensorOf(b);
   checkDTypes("triangular_solve", x, y, where);
-  if (std::min(x.rank(), y.rank()) >= 2) {
-    Tensor ownX = x, ownY = y;
-    auto broadcast = [&](Tensor &tensor, const Tensor &own, const Tensor &other) {
-      Aligned operands[] = {{&own}, {&other}};
-      Shape shape = broadcastShape("triangular_solve", operands, where, /*own=*/2);
-      for (int axis = own.rank() - 2; axis < own.rank(); ++axis)
-        shape.push_back(typeOf(own, where).shape.dim(axis));
-      tensor = broadcastTo(own, shape, operands, where);
-    };
-    broadcast(x, ownX, ownY);
-    broadcast(y, ownY, ownX);
-  }
+  detail::broadcastInFront("triangular_solve", x, y, where);
   return applyOne(OpId::triangular_solve, attrsOf(options), {&x, &y}, where);
 }
 

@@ -16,6 +16,7 @@
 #include <wengert/Implicit.h>
 #include <wengert/Index.h>
 #include <wengert/Jacobian.h>
+#include <wengert/Linalg.h>
 #include <wengert/Numpy.h>
 #include <wengert/Ops.h>
 #include <wengert/Progress.h>

@@ -26,7 +26,7 @@ Status externalKernel(std::span<const Array> operands, const Attrs &attrs, std::
   if (!call.symbol)
     return noKernel(operands[0].dtype());
   Workspace scratch = acquireWorkspace(static_cast<size_t>(call.scratchBytes));
-  int32_t status = findRoutine(call.symbol)(pointers, call.numbers.data(), scratch.data());
+  int32_t status = findRoutine(call.symbol)(pointers + call.hidden, call.numbers.data(), scratch.data());
   return status == 0 ? Status() : valueError(row->statuses[static_cast<size_t>(status - 1)]);
 }
 
