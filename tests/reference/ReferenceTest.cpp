@@ -55,6 +55,13 @@ Scatter scatterOf(const Options &o) {
   return mode == "add" ? Scatter::add : mode == "max" ? Scatter::max : mode == "min" ? Scatter::min : Scatter::set;
 }
 
+linalg::MatrixNorm matrixNormOf(const Options &o) {
+  std::string norm = o.text("norm");
+  return norm == "nuclear"    ? linalg::MatrixNorm::nuclear
+         : norm == "spectral" ? linalg::MatrixNorm::spectral
+                              : linalg::MatrixNorm::frobenius;
+}
+
 nn::Reduction reductionOf(const Options &o) {
   std::string name = o.text("reduction", "mean");
   return name == "mean" ? nn::Reduction::mean : name == "sum" ? nn::Reduction::sum : nn::Reduction::none;
