@@ -2,6 +2,7 @@
 #include "frontend/ops/Formula.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -213,6 +214,21 @@ static Tensor cropped(const Tensor &x, int64_t axis, int64_t before, int64_t aft
   return detail::partOf(x, axis, Size{before, {}}, end, where);
 }
 
+/// What a tensor is padded with, as a literal beside it. An integer or a bool tensor takes no other numbers than its own.
+static Located paddingOf(const TensorType &type, double value, const Where &where) {
+  if (runtime::isFloat(type.dtype))
+    return Located(value, where);
+  bool isBool = type.dtype == boolean;
+  if (isBool ? value != 0 && value != 1 : value != std::trunc(value) || value < -0x1p63 || value >= 0x1p63)
+    raiseOp("pad", "the value is " + std::to_string(value) + ", x is " + toString(type),
+            isBool ? "give 0 or 1, or cast x" : "give an integer, or cast x", {type}, where);
+  if (isBool)
+    return Located(value != 0, where);
+  auto whole = static_cast<int64_t>(value);
+  detail::checkHolds(Located(whole, where), type.dtype);
+  return Located(whole, where);
+}
+
 Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value) {
   const Where &where = x.where();
   Tensor tensor = tensorOf(x);
@@ -240,11 +256,13 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
     return applyOne(OpId::pad, runtime::PadAttrs::make(low, high, interior), {&y}, where);
   };
   Tensor y = padded(tensor);
-  if (value == 0)
+  if (value == 0 && !(std::signbit(value) && runtime::isFloat(tensor.dtype())))
     return y;
+  Located fill = paddingOf(typeOf(tensor, where), value, where);
   Tensor inside = padded(ones_like(Located(tensor, where)));
-  return wg::where(Located(equal(Located(inside, where), Located(0, where)), where), Located(value, where),
-                   Located(y, where));
+  Tensor outside = tensor.dtype() == boolean ? logical_not(Located(inside, where))
+                                             : equal(Located(inside, where), Located(0, where));
+  return wg::where(Located(outside, where), fill, Located(y, where));
 }
 
 Tensor one_hot(const Located &x, int64_t depth, DType dtype) {

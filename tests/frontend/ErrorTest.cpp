@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 using namespace wg;
 
 static Error errorOf(const std::function<void()> &f) {
@@ -95,6 +97,14 @@ TEST(Error, IntegersThatTheDtypeDoesNotHold) {
   std::string beyond = "18446744073709551615 does not fit i64, which holds at most 9223372036854775807";
   EXPECT_EQ(errorOf([&] { y + ULLONG_MAX; }).message(), beyond);
   EXPECT_EQ(errorOf([&] { Tensor{ULLONG_MAX}; }).message(), beyond);
+}
+
+TEST(Error, WhatATensorIsPaddedWithIsOneOfItsNumbers) {
+  Tensor x{1, 2};
+  for (double value : {0.5, 1e30, std::nan("")})
+    EXPECT_TRUE(errorOf([&] { pad(x, {{1, 0}}, value); }).message().starts_with("the value is ")) << value;
+  EXPECT_TRUE(errorOf([&] { pad(cast(x, boolean), {{1, 0}}, 2); }).message().starts_with("the value is 2"));
+  EXPECT_NE(errorOf([&] { pad(cast(x, u8), {{1, 0}}, 300); }).message().find("300"), std::string::npos);
 }
 
 TEST(Error, SizesBeyondAnyMemory) {

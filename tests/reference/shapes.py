@@ -51,6 +51,7 @@ for dtype in ALL:
     case("broadcast_to", lambda x, shape: np.broadcast_to(x, shape), x[:, :1], shape=[3, 2, 2, 4])
     case("slice", slices, x, starts=[0, -2, 1], limits=[2, 3, -1], strides=[1, 1, 2])
     case("pad", pad, x[:, 0], widths=[[1, 0], [0, 2]])
+    case("pad", pad, x[:, 0], widths=[[1, 0], [0, 2]], value=1 if dtype == "bool" else 7)
     case("concat", lambda *xs, axis: np.concatenate(xs, axis), x, x[:, :2], x[:, :0], axis=1)
     case("stack", lambda *xs, axis: np.stack(xs, axis), x[0], x[1], axis=-1)
     case("index", lambda x, i, axis: np.take(x, i, axis), x, i=-1, axis=1)
@@ -102,6 +103,7 @@ for parts, axis in [(2, 0), (3, 1), (2, -1), (4, 2), (1, 0)]:
     case("split", lambda x, parts, axis: np.split(x, parts, axis), x, parts=parts, axis=axis)
 for widths, value in [([[0, 0], [1, 2], [3, 0]], 0.1), ([[2, 2], [0, 0], [0, 0]], -np.inf), ([[0, 0], [0, 0], [0, 0]], 1)]:
     case("pad", pad, x, widths=widths, value=value if np.isfinite(value) else "-inf")
+case("pad", pad, x[0], widths=[[1, 0], [0, 1]], value=-0.0)
 case("pad", lambda x, widths: x, array("f64", 3), widths=[])
 case("pad", pad, np.zeros((0, 2)), widths=[[1, 1], [0, 1]], value=7)
 case("shape_check", lambda x, shape: x, x, shape=[-1, 3, -1])
