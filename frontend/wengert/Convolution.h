@@ -48,7 +48,7 @@ using Conv3dOptions = ConvOptions<3>;
 /// x[n, p * stride + r * dilation - before, q * stride + s * dilation - before, c], each axis with its own numbers.
 /// Places outside of the image add nothing: an infinite weight beside them makes no NaN. With groups, the first
 /// channels of x make the first of y, and so on; with as many groups as channels it is a depthwise convolution.
-/// Sizes may be open; only `same` by strides needs to know those that it divides.
+/// Sizes may be open; only `same` needs to know the window's, and by strides those that it divides.
 /// `conv2d(x, w, {.strides = {2, 2}, .padding = Padding::same})`, `{.padding = {{1, 0}, {2, 2}}}`.
 /// Shapes: x float[N, H, W, C], w float[R, S, C / groups, O] -> float[N, P, Q, O]; with channels_first
 /// x float[N, C, H, W] -> float[N, O, P, Q], and w as before.

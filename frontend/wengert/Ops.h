@@ -175,7 +175,8 @@ WENGERT_API Tensor concat(const std::vector<Tensor> &xs, int64_t axis = 0, Where
 WENGERT_API Tensor stack(const std::vector<Tensor> &xs, int64_t axis = 0, Where where = Where::current());
 /// `parts` equal pieces; an open size that is no multiple of `parts` is an error when the function runs.
 WENGERT_API std::vector<Tensor> split(const Located &x, int64_t parts, int64_t axis = 0);
-/// Zeros (or `value`) before and after: one pair an axis. A negative width takes away.
+/// Zeros (or `value`) before and after: one pair an axis. A negative width takes away. Errors: a value that an integer
+/// or bool dtype does not hold.
 WENGERT_API Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &widths, double value = 0);
 /// 1 at place x[...] of a new last axis of size `depth`, else 0; a row of zeros for an index outside.
 WENGERT_API Tensor one_hot(const Located &x, int64_t depth, DType dtype = f32);

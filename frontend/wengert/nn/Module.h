@@ -184,7 +184,7 @@ private:
 
 // ---- Measures ----------------------------------------------------------------------------------------------------
 
-/// Share of the examples whose largest logit is at the label, as a float of the logits' dtype.
+/// Share of the examples whose largest logit is at the label, as a float of the logits' dtype, f32 of integer logits.
 /// Shapes: logits number[..., classes], labels integer[...]; another shape of labels is an error.
 WENGERT_API Tensor accuracy(const Located &logits, const Located &labels);
 
