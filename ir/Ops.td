@@ -1,5 +1,7 @@
 //===- Ops.td - every family ---------------------------------------------------------------------------===//
 include "ir/ops/Elementwise.td"
+include "ir/ops/Special.td"
+include "ir/ops/Bits.td"
 include "ir/ops/Compare.td"
 include "ir/ops/Cast.td"
 include "ir/ops/Reduce.td"

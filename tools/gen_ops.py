@@ -18,7 +18,7 @@ import os
 import re
 import sys
 
-FAMILIES = ["Elementwise", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Cumulative", "Sort", "Random", "Linalg", "Control"]
+FAMILIES = ["Elementwise", "Special", "Bits", "Compare", "Cast", "Reduce", "Contract", "Shape", "Index", "Cumulative", "Sort", "Random", "Linalg", "Control"]
 ATTR_KINDS = {"I64Attr": "integer", "F64Attr": "real", "TypeAttr": "dtype", "DenseI64ArrayAttr": "ints", "WG_Sizes": "ints", "StrAttr": "string",
               "ElementsAttr": "array", "FlatSymbolRefAttr": "string", "BoolAttr": "boolean"}
 ATTR_TYPES = {"integer": "int64_t", "real": "double", "dtype": "DType", "ints": "const Ints &", "string": "const std::string &",

@@ -8,6 +8,8 @@
 // exp, Tang 1990 for log. Arithmetic has no fast-math flag: what is written is what runs.
 #include "codegen/emit/VectorMath.h"
 
+#include "codegen/emit/VectorNumbers.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <bit>
@@ -18,39 +20,8 @@ using namespace mlir;
 
 namespace wg::codegen {
 
-namespace {
+namespace vectors {
 
-/// What differs between the formats.
-struct Format {
-  int bits, mantissa, bias;
-  double ln2High, ln2Low;      ///< ln 2 in two parts; n * ln2High is exact for every exponent n
-  double expMin, expMax;       ///< exp is 0 below, inf above
-  double expm1Min;             ///< expm1 is -1 below
-  double expm1Tiny;            ///< expm1(x) = x where |x| is below
-  double tanhMax;              ///< tanh is 1 above
-  ArrayRef<double> exp, expm1; ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
-};
-
-// Errors relative to the function: 3e-9, 1.3e-8; 4e-18, 3e-19.
-constexpr double kExp32[] = {0.49999993433718908, 0.16666520401933948, 0.04166839031709421, 0.0083687449621392749,
-                             0.0013814568877268645};
-constexpr double kExpm1_32[] = {0.50000000612608037, 0.1666654279285481, 0.041666285515145893, 0.0083666129458117264,
-                                0.0013946211800377213};
-constexpr double kExp64[] = {0.50000000000000106689,     0.16666666666666411636,   0.041666666666529724761,
-                             0.0083333333334949138845,   0.0013888888943760944026, 0.00019841269505885313223,
-                             0.000024801492948551248292, 2.7557586719923130674e-6, 2.7630306668051005626e-7,
-                             2.5000041926713552417e-8};
-constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,    0.041666666666666701839,
-                                0.0083333333333215700685,   0.0013888888888866636705, 0.00019841269886286418596,
-                                0.000024801587360908364944, 2.7557244042275528782e-6, 2.7557242484735593201e-7,
-                                2.5109097041578879417e-8,   2.0924522677636064103e-9};
-// (log(1 + f) - f + f^2/2) / f^3 on [sqrt 1/2 - 1, sqrt 2 - 1]; error 6e-9 f^2.
-constexpr double kLog32[] = {0.33333316722138446, -0.25000810310445857, 0.20002286387464342, -0.16624555437283465,
-                             0.1418119003703304,  -0.13128750693456525, 0.12881664813990258, -0.0785962839058653};
-// (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, s = f / (2 + f); error 2e-18.
-constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838,
-                             0.22222198578901768671, 0.18183564096021856645, 0.15314054720569605722,
-                             0.14795924107346015663};
 // erf(x) / x - 1 in x^2 for |x| <= 0.9375, error 2e-8; -log(1 - erf(x)) / x up to 3.95, error 1e-9.
 constexpr double kErfSmall[] = {0.12837914584350564,   -0.3761246874369513,   0.11281553052821332,
                                 -0.026757044601885138, 0.0049791350937131155, -0.0005919412857762643};
@@ -63,185 +34,7 @@ constexpr double kCos[] = {0.04166664555466268, -0.0013887309883814856, 2.443241
 // pi/2 in two parts, the first of 33 bits.
 constexpr double kHalfPiHigh = 1.5707963267341256142, kHalfPiLow = 6.0771005065061926015e-11;
 
-const Format kF32 = {32,      23,   127,    0.693359375, -2.12194440054690583e-4, -104, 89, -18,
-                     0x1p-24, 9.02, kExp32, kExpm1_32};
-const Format kF64 = {
-    64, 52,     1023,     6.93147180369123816490e-01, 1.90821492927058770002e-10, -746, 710, -38, 0x1p-54,
-    22, kExp64, kExpm1_64};
-
-class Emitter;
-/// A number (or vector of numbers), its bit pattern, and a truth value, under construction.
-struct F {
-  Emitter *e;
-  Value v;
-};
-struct I {
-  Emitter *e;
-  Value v;
-};
-struct B {
-  Emitter *e;
-  Value v;
-};
-
-/// Builds at one op. Constants go to the head of the function, each once.
-class Emitter {
-public:
-  Emitter(Operation *op, Type type, const Target &target, DenseMap<Attribute, Value> &constants)
-      : b(op), op(op), loc(op->getLoc()), type(type), target(target), constants(constants),
-        entry(op->getParentOfType<func::FuncOp>()), format(getElementTypeOrSelf(type).isF64() ? kF64 : kF32),
-        intType(like(b.getIntegerType(format.bits))) {}
-
-  OpBuilder b;
-  Operation *op;
-  Location loc;
-  Type type;
-  const Target &target;
-  DenseMap<Attribute, Value> &constants;
-  func::FuncOp entry;
-  const Format &format;
-  Type intType;
-
-  Type like(Type element) const {
-    auto vector = dyn_cast<VectorType>(type);
-    return vector ? VectorType::get(vector.getShape(), element) : element;
-  }
-  F number(double value) { return {this, constant(type, b.getFloatAttr(getElementTypeOrSelf(type), value))}; }
-  I integer(int64_t value) { return {this, constant(intType, b.getIntegerAttr(getElementTypeOrSelf(intType), value))}; }
-  /// The bit pattern of a number.
-  int64_t pattern(double value) const {
-    return format.bits == 32 ? std::bit_cast<int32_t>(static_cast<float>(value)) : std::bit_cast<int64_t>(value);
-  }
-  Value constant(Type wanted, TypedAttr value) {
-    if (auto vector = dyn_cast<VectorType>(wanted))
-      value = DenseElementsAttr::get(vector, value);
-    Value &known = constants[value];
-    if (!known) {
-      OpBuilder head(entry.getBody());
-      head.setInsertionPointToStart(&entry.getBody().front());
-      known = arith::ConstantOp::create(head, entry.getLoc(), value);
-    }
-    return known;
-  }
-};
-
-template <class Op> F make(F x, F y) { return {x.e, Op::create(x.e->b, x.e->loc, x.v, y.v)}; }
-template <class Op> I make(I x, I y) { return {x.e, Op::create(x.e->b, x.e->loc, x.v, y.v)}; }
-F operator+(F x, F y) { return make<arith::AddFOp>(x, y); }
-F operator-(F x, F y) { return make<arith::SubFOp>(x, y); }
-F operator*(F x, F y) { return make<arith::MulFOp>(x, y); }
-F operator/(F x, F y) { return make<arith::DivFOp>(x, y); }
-F operator+(F x, double y) { return x + x.e->number(y); }
-F operator-(F x, double y) { return x - x.e->number(y); }
-F operator*(F x, double y) { return x * x.e->number(y); }
-F operator-(double x, F y) { return y.e->number(x) - y; }
-F operator/(double x, F y) { return y.e->number(x) / y; }
-I operator+(I x, int64_t y) { return make<arith::AddIOp>(x, x.e->integer(y)); }
-I operator-(I x, I y) { return make<arith::SubIOp>(x, y); }
-I operator-(I x, int64_t y) { return x + -y; }
-I operator&(I x, int64_t y) { return make<arith::AndIOp>(x, x.e->integer(y)); }
-I operator^(I x, I y) { return make<arith::XOrIOp>(x, y); }
-I operator<<(I x, int64_t y) { return make<arith::ShLIOp>(x, x.e->integer(y)); }
-I operator>>(I x, int64_t y) { return make<arith::ShRSIOp>(x, x.e->integer(y)); }
-
-B compare(arith::CmpFPredicate predicate, F x, F y) {
-  return {x.e, arith::CmpFOp::create(x.e->b, x.e->loc, predicate, x.v, y.v)};
-}
-B operator<(F x, double y) { return compare(arith::CmpFPredicate::OLT, x, x.e->number(y)); }
-B operator>(F x, double y) { return compare(arith::CmpFPredicate::OGT, x, x.e->number(y)); }
-B operator==(F x, double y) { return compare(arith::CmpFPredicate::OEQ, x, x.e->number(y)); }
-B operator&(B x, B y) { return {x.e, arith::AndIOp::create(x.e->b, x.e->loc, x.v, y.v)}; }
-B isNonzero(I x) {
-  return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ne, x.v, x.e->integer(0).v)};
-}
-B belowUnsigned(I x, int64_t y) {
-  return {x.e, arith::CmpIOp::create(x.e->b, x.e->loc, arith::CmpIPredicate::ult, x.v, x.e->integer(y).v)};
-}
-F select(B c, F x, F y) { return {c.e, arith::SelectOp::create(c.e->b, c.e->loc, c.v, x.v, y.v)}; }
-
-I bits(F x) { return {x.e, arith::BitcastOp::create(x.e->b, x.e->loc, x.e->intType, x.v)}; }
-F fromBits(I x) { return {x.e, arith::BitcastOp::create(x.e->b, x.e->loc, x.e->type, x.v)}; }
-F toNumber(I x) { return {x.e, arith::SIToFPOp::create(x.e->b, x.e->loc, x.e->type, x.v)}; }
-F abs(F x) { return {x.e, math::AbsFOp::create(x.e->b, x.e->loc, x.v)}; }
-F sqrt(F x) { return {x.e, math::SqrtOp::create(x.e->b, x.e->loc, x.v)}; }
-F copysign(F x, F sign) { return {x.e, math::CopySignOp::create(x.e->b, x.e->loc, x.v, sign.v)}; }
-
-/// a b + c: rounded once with FMA hardware, else twice. The expansions hold their bound either way.
-F fma(F a, F b, F c) {
-  if (!a.e->target.hasFma)
-    return a * b + c;
-  return {a.e, math::FmaOp::create(a.e->b, a.e->loc, a.v, b.v, c.v)};
-}
-F fma(F a, double b, F c) { return fma(a, a.e->number(b), c); }
-F fma(F a, F b, double c) { return fma(a, b, a.e->number(c)); }
-
-/// c[0] + c[1] x + ... by Horner's rule.
-F polynomial(F x, ArrayRef<double> c) {
-  F y = x.e->number(c.back());
-  for (double coefficient : llvm::reverse(c.drop_back()))
-    y = fma(y, x, coefficient);
-  return y;
-}
-
-/// x within [low, high]; a NaN stays. One min and one max instruction, whose second operand is what a NaN gives.
-F clampAbove(F x, double high) {
-  F bound = x.e->number(high);
-  return select(compare(arith::CmpFPredicate::OLT, bound, x), bound, x);
-}
-F clampBelow(F x, double low) {
-  F bound = x.e->number(low);
-  return select(compare(arith::CmpFPredicate::OGT, bound, x), bound, x);
-}
-F clamp(F x, double low, double high) { return clampBelow(clampAbove(x, high), low); }
-
-/// True for a vector of 512 bits where AVX-512 is: some steps are one instruction then, with the same result.
-bool fillsRegister(F x) {
-  auto vector = dyn_cast<VectorType>(x.e->type);
-  return x.e->target.hasAvx512 && vector && vector.getDimSize(0) * x.e->format.bits == 512;
-}
-
-/// That instruction, on all lanes, rounding as the control register says.
-F instruction(F x, StringRef name, SmallVector<Value> operands) {
-  Emitter &e = *x.e;
-  Type mask = e.b.getIntegerType(512 / e.format.bits);
-  operands.push_back(e.constant(mask, e.b.getIntegerAttr(mask, -1)));
-  operands.push_back(e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)));
-  auto full = e.b.getStringAttr("llvm.x86.avx512.mask." + name + (e.format.bits == 32 ? ".ps.512" : ".pd.512"));
-  return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, full, operands).getResult(0)};
-}
-
-// ---- exp, expm1
-// ------------------------------------------------------------------------------------------------------------
-
-/// x / step = n + fraction with |fraction| <= 1/2, by the sum with 1.5 * 2^mantissa + offset: n + offset is in its
-/// low bits.
-struct Rounded {
-  F n;       ///< as a number
-  F shifted; ///< n + offset in the low bits
-};
-
-Rounded divideAndRound(F x, double step, int offset) {
-  double magic = std::ldexp(1.5, x.e->format.mantissa) + offset;
-  F shifted = fma(x, 1 / step, x.e->number(magic));
-  return {shifted - magic, shifted};
-}
-
-/// 2^(n + k), where the offset was bias + k; the sum is the exponent of a normal number.
-F power(Rounded x) { return fromBits(bits(x.shifted) << x.n.e->format.mantissa); }
-
-/// x - n ln 2 without rounding n ln 2 (Cody and Waite).
-F remainder(F x, F n) { return fma(n, -x.e->format.ln2Low, fma(n, -x.e->format.ln2High, x)); }
-
-/// y 2^n, where the offset was 2 bias; rounded once where it is subnormal: two factors, the first of which is exact.
-F scale(F y, Rounded x) {
-  if (fillsRegister(y))
-    return instruction(y, "scalef", {y.v, x.n.v, y.v});
-  // With n + 2 bias in the low bits, half of it is the exponent of 2^floor(n/2), and half of the next that of
-  // 2^ceil(n/2).
-  I low = bits(x.shifted);
-  auto halfPower = [&](I k) { return fromBits((k >> 1) << y.e->format.mantissa); };
-  return y * halfPower(low) * halfPower(low + 1);
-}
+// ---- exp, expm1 -----------------------------------------------------------------------------------------------------
 
 F exp(F x) {
   const Format &format = x.e->format;
@@ -254,7 +47,7 @@ F exp(F x) {
 /// 2^n (e^r - 1) + (2^n - 1), with half of each so that 2^n does not overflow before the sum does. For n = 0 the last
 /// term is 0 and the result as exact as its first; the tiny numbers, whose half may not be representable, are their own
 /// result.
-F expm1(F x) {
+static F expm1(F x) {
   const Format &format = x.e->format;
   F c = clamp(x, format.expm1Min, format.expMax);
   Rounded n = divideAndRound(c, M_LN2, format.bias - 1);
@@ -263,10 +56,9 @@ F expm1(F x) {
   return select(abs(x) < format.expm1Tiny, x, y + y);
 }
 
-// ---- log, log1p
-// --------------------------------------------------------------------------------------------------------------
+// ---- log, log1p -----------------------------------------------------------------------------------------------------
 
-/// n ln 2 + log(1 + f) for f in [sqrt 1/2 - 1, sqrt 2 - 1], small terms first.
+/// Small terms first.
 F logOf(F n, F f) {
   const Format &format = f.e->format;
   if (format.bits == 32) {
@@ -280,7 +72,7 @@ F logOf(F n, F f) {
 }
 
 /// x = 2^n (1 + f) by the bits of x. Subnormals are scaled to normal numbers first.
-F log(F x) {
+F logarithm(F x, F (*finish)(F n, F f)) {
   Emitter &e = *x.e;
   const Format &format = e.format;
   double smallest = std::ldexp(1.0, 1 - format.bias), infinity = std::numeric_limits<double>::infinity();
@@ -291,7 +83,7 @@ F log(F x) {
     F mantissa = instruction(x, "getmant", {x.v, immediate, x.v}); // in [1, 2)
     F n = instruction(x, "getexp", {x.v, x.v});
     B upper = compare(arith::CmpFPredicate::OGE, mantissa, e.number(2 * root));
-    F y = logOf(select(upper, n + 1, n), select(upper, mantissa * 0.5, mantissa) - 1);
+    F y = finish(select(upper, n + 1, n), select(upper, mantissa * 0.5, mantissa) - 1);
     // By class of x, from the lowest digit: quiet and signalling NaN: itself; 0: -inf; 1: y; -inf: NaN; inf: inf;
     // negative: NaN; positive: y.
     return instruction(x, "fixupimm", {y.v, x.v, e.integer(0x03530422).v, immediate});
@@ -305,8 +97,10 @@ F log(F x) {
   B ordinary = belowUnsigned(bits(x) - 1, e.pattern(infinity) - 1);
   F notReal = e.number(-std::numeric_limits<double>::quiet_NaN());
   F special = select(x == 0, e.number(-infinity), select(x < 0, notReal, x));
-  return select(ordinary, logOf(n, f), special);
+  return select(ordinary, finish(n, f), special);
 }
+
+static F log(F x) { return logarithm(x, logOf); }
 
 /// 1 + x = 2^n (1 + f) with n taken from the rounded sum and f = 2^-n x + (2^-n - 1) from x itself, whose last bits the
 /// sum lost.
@@ -324,13 +118,12 @@ F log1p(F x) {
   return select((x > -1) & (x < infinity), y, special);
 }
 
-// ---- tanh, erf, rsqrt
-// ----------------------------------------------------------------------------------------------------------
+// ---- tanh, erf, rsqrt -----------------------------------------------------------------------------------------------
 
 /// t / (t + 1) with t = (e^2a - 1) / 2, a = |x| = n ln 2 / 2 + r: from e^2r = 1 + 2 p, t = 2^n p + (2^n - 1) / 2, where
 /// nothing is lost near 0. It is 1 in the format beyond tanhMax. ln 2 / 2 needs no second part: n is large only where
 /// tanh is flat. (A rational function of x^2 has three operations less, and exceeds 4 ulp.)
-F tanh(F x) {
+static F tanh(F x) {
   const Format &format = x.e->format;
   SmallVector<double> scaled; // (e^2r - 1 - 2r) / (2 r^2)
   for (double c : format.expm1)
@@ -343,7 +136,7 @@ F tanh(F x) {
 }
 
 /// f32 only. x (1 + P(x^2)) near 0; 1 - exp(-|x| Q(|x|)) elsewhere.
-F erf(F x) {
+static F erf(F x) {
   F t = clampAbove(abs(x), 3.95), z = x * x;
   F near = fma(x, polynomial(z, kErfSmall), x);
   F y = t * polynomial(t, kErfTail) * -1; // in [-17, 0]: 2^n is normal
@@ -352,13 +145,14 @@ F erf(F x) {
   return select(t < 0.9375, near, copysign(1 - complement, x));
 }
 
-F rsqrt(F x) { return 1 / sqrt(x); }
+static F rsqrt(F x) { return 1 / sqrt(x); }
 
 // ---- sin, cos, and what only libm has -------------------------------------------------------------------------------
 
 /// One call of libm for each lane, in a loop, for calls are long and code is not to be; null, with a diagnostic, if the
 /// module means something else by that name. The lanes wait on the stack.
-Value callLanes(OpBuilder &b, Location loc, func::FuncOp caller, StringRef name, Type type, ValueRange operands) {
+static Value callLanes(OpBuilder &b, Location loc, func::FuncOp caller, StringRef name, Type type,
+                       ValueRange operands) {
   Type element = getElementTypeOrSelf(type);
   SmallVector<Type> types(operands.size(), element);
   auto module = caller->getParentOfType<ModuleOp>();
@@ -405,7 +199,7 @@ Value callLanes(OpBuilder &b, Location loc, func::FuncOp caller, StringRef name,
 /// f32 only; the sine of x + shift pi/2. x = n pi/2 + r in f64, which is exact enough while n has at most 20 bits; n
 /// modulo 4 chooses polynomial and sign. Larger arguments are rare: then their lanes, and only theirs, are taken from
 /// libm.
-F sinShifted(F x, int shift, StringRef name) {
+static F sinShifted(F x, int shift, StringRef name) {
   Emitter &e = *x.e;
   Emitter wide(e.op, e.like(e.b.getF64Type()), e.target, e.constants);
   F w{&wide, arith::ExtFOp::create(e.b, e.loc, wide.type, x.v)};
@@ -433,15 +227,15 @@ F sinShifted(F x, int shift, StringRef name) {
   return {&e, branch.getResult(0)};
 }
 
-F sin(F x) { return sinShifted(x, 0, "sin"); }
-F cos(F x) { return sinShifted(x, 1, "cos"); }
+static F sin(F x) { return sinShifted(x, 0, "sin"); }
+static F cos(F x) { return sinShifted(x, 1, "cos"); }
 
 // ---- Which op becomes what ------------------------------------------------------------------------------------------
 
 using Expansion = F (*)(F);
 
 /// The expansion of a unary op, or null.
-Expansion expansionOf(Operation *op, bool isF32) {
+static Expansion expansionOf(Operation *op, bool isF32) {
   return llvm::TypeSwitch<Operation *, Expansion>(op)
       .Case<math::ExpOp>([](auto) { return exp; })
       .Case<math::ExpM1Op>([](auto) { return expm1; })
@@ -450,13 +244,21 @@ Expansion expansionOf(Operation *op, bool isF32) {
       .Case<math::TanhOp>([](auto) { return tanh; })
       .Case<math::ErfOp>([&](auto) -> Expansion { return isF32 ? erf : nullptr; })
       .Case<math::RsqrtOp>([](auto) { return rsqrt; })
+      .Case<math::Exp2Op>([](auto) { return exp2; })
+      .Case<math::Log2Op>([](auto) { return log2; })
+      .Case<math::Log10Op>([](auto) { return log10; })
+      .Case<math::SinhOp>([](auto) { return sinh; })
+      .Case<math::CoshOp>([](auto) { return cosh; })
+      .Case<math::AsinhOp>([](auto) { return asinh; })
+      .Case<math::AcoshOp>([](auto) { return acosh; })
+      .Case<math::AtanhOp>([](auto) { return atanh; })
       .Case<math::SinOp>([&](auto) -> Expansion { return isF32 ? sin : nullptr; })
       .Case<math::CosOp>([&](auto) -> Expansion { return isF32 ? cos : nullptr; })
       .Default([](auto) { return nullptr; });
 }
 
 /// The f64 function of libm that an op is; empty for ops that LLVM has instructions or intrinsics for.
-StringRef libraryName(Operation *op) {
+static StringRef libraryName(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
       .Case<math::SinOp>([](auto) { return "sin"; })
       .Case<math::CosOp>([](auto) { return "cos"; })
@@ -465,22 +267,16 @@ StringRef libraryName(Operation *op) {
       .Case<math::AcosOp>([](auto) { return "acos"; })
       .Case<math::AtanOp>([](auto) { return "atan"; })
       .Case<math::Atan2Op>([](auto) { return "atan2"; })
-      .Case<math::SinhOp>([](auto) { return "sinh"; })
-      .Case<math::CoshOp>([](auto) { return "cosh"; })
-      .Case<math::AsinhOp>([](auto) { return "asinh"; })
-      .Case<math::AcoshOp>([](auto) { return "acosh"; })
-      .Case<math::AtanhOp>([](auto) { return "atanh"; })
       .Case<math::CbrtOp>([](auto) { return "cbrt"; })
       .Case<math::ErfOp>([](auto) { return "erf"; })
       .Case<math::ErfcOp>([](auto) { return "erfc"; })
-      .Case<math::Exp2Op>([](auto) { return "exp2"; })
-      .Case<math::Log2Op>([](auto) { return "log2"; })
-      .Case<math::Log10Op>([](auto) { return "log10"; })
       .Case<math::PowFOp>([](auto) { return "pow"; })
       .Default([](auto) { return ""; });
 }
 
-} // namespace
+} // namespace vectors
+
+using namespace vectors;
 
 /// From so many expansions on, each is a function of its own and not a copy in every kernel. A copy takes LLVM some
 /// 2 ms, a call a fifth of the time of what it computes.

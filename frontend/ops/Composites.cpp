@@ -1,9 +1,8 @@
-// What is composed of other operations: means, softmax, activations, losses.
+// What is composed of other operations: means, softmax, losses.
 #include "frontend/ops/Operands.h"
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 namespace wg {
 
@@ -108,23 +107,6 @@ Tensor log_softmax(const Located &x, int64_t axis) {
   Tensor z = sub(Located(tensor, at), Located(shiftOf(tensor, axis, at), at));
   Tensor sum = reduce_sum(Located(exp(Located(z, at)), at), axis, true);
   return sub(Located(z, at), Located(log(Located(sum, at)), at));
-}
-
-Tensor gelu(const Located &x) {
-  Where at = x.where();
-  Tensor tensor = floatOf("gelu", x);
-  Tensor phi =
-      mul(Located(0.5, at),
-          Located(add(Located(1, at),
-                      Located(erf(Located(mul(Located(tensor, at), Located(std::numbers::sqrt2 / 2, at)), at)), at)),
-                  at));
-  return mul(Located(tensor, at), Located(phi, at));
-}
-
-Tensor silu(const Located &x) {
-  Where at = x.where();
-  Tensor tensor = floatOf("silu", x);
-  return mul(Located(tensor, at), Located(sigmoid(Located(tensor, at)), at));
 }
 
 Tensor clip(const Located &x, const Located &low, const Located &high) {

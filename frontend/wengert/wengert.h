@@ -17,6 +17,7 @@
 #include <wengert/Index.h>
 #include <wengert/Jacobian.h>
 #include <wengert/Linalg.h>
+#include <wengert/Math.h>
 #include <wengert/Numpy.h>
 #include <wengert/Ops.h>
 #include <wengert/Progress.h>

@@ -139,9 +139,7 @@ static Value oppositeSigns(OpBuilder &b, Location loc, Value x, Value y) {
   return arith::XOrIOp::create(b, loc, xNegative, compare(b, loc, Order::less, y, zero(b, loc, y)));
 }
 
-/// A divisor that no division can trap on: 1 for 0, and for -1 under the lowest integer, where x / 1 and x % 1 are what
-/// numbers.md has (MIN // -1 = MIN, MIN % -1 = 0).
-static Value safeDivisor(OpBuilder &b, Location loc, Value x, Value divisor) {
+Value safeDivisor(OpBuilder &b, Location loc, Value x, Value divisor) {
   Value bad = compare(b, loc, Order::equal, divisor, zero(b, loc, divisor));
   if (!isUnsigned(x)) {
     unsigned width = getElementTypeOrSelf(x).getIntOrFloatBitWidth();

@@ -49,4 +49,8 @@ mlir::Value compare(mlir::OpBuilder &b, mlir::Location loc, Order order, mlir::V
 mlir::Value maximum(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value y);
 mlir::Value minimum(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value y);
 
+/// A divisor of the integer x that no division can trap on: 1 for 0, and for -1 under the lowest integer, where x / 1
+/// and x % 1 are what numbers.md has (MIN // -1 = MIN, MIN % -1 = 0).
+mlir::Value safeDivisor(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value divisor);
+
 } // namespace wg::ir

@@ -15,6 +15,8 @@ namespace wg::runtime {
 
 // The tables, one a family; Table.cpp joins them.
 std::span<const KernelRow> elementwiseKernels();
+std::span<const KernelRow> specialKernels();
+std::span<const KernelRow> bitsKernels();
 std::span<const KernelRow> compareKernels();
 std::span<const KernelRow> castKernels();
 std::span<const KernelRow> reduceKernels();
@@ -32,6 +34,7 @@ std::span<const KernelRow> hostKernels();
 template <class... Ts> struct Types {};
 using Floats = Types<double, float>;
 using Indices = Types<int64_t, int32_t>;
+using Integers = Types<int64_t, int32_t, uint8_t>;
 using Numbers = Types<double, float, int64_t, int32_t, uint8_t>;
 using Booleans = Types<bool>;
 using AllTypes = Types<double, float, int64_t, int32_t, uint8_t, bool>;

@@ -112,8 +112,9 @@ int Generator::aCondition(Shape shape) {
     return input(DType::boolean, shape);
   if (chance(0.15)) {
     int a = aCondition(shape);
-    Maybe found = chance(0.3) ? step(OpId::logical_not, {a})
-                              : step(chance(0.5) ? OpId::logical_and : OpId::logical_or, {a, aCondition(shape)});
+    static const OpId kOps[] = {OpId::logical_and, OpId::logical_or, OpId::logical_xor};
+    Maybe found =
+        chance(0.3) ? step(OpId::logical_not, {a}) : step(kOps[below(std::size(kOps))], {a, aCondition(shape)});
     return found >= 0 ? found : a;
   }
   static const OpId kCompare[] = {OpId::less,          OpId::less_equal, OpId::greater,

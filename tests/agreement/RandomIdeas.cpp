@@ -139,17 +139,19 @@ Generator::Maybe Generator::lookup() {
 }
 
 Generator::Maybe Generator::unary() {
-  static const OpId kOps[] = {OpId::tanh,     OpId::sigmoid, OpId::softplus, OpId::sin,  OpId::cos, OpId::erf,
-                              OpId::softsign, OpId::neg,     OpId::abs,      OpId::relu, OpId::exp, OpId::expm1};
+  static const OpId kOps[] = {OpId::tanh,     OpId::sigmoid, OpId::softplus, OpId::sin,  OpId::cos,  OpId::erf,
+                              OpId::softsign, OpId::neg,     OpId::abs,      OpId::relu, OpId::exp,  OpId::expm1,
+                              OpId::atan,     OpId::asinh,   OpId::erfc,     OpId::exp2, OpId::sinh, OpId::cosh};
   OpId op = kOps[below(std::size(kOps))];
   int x = aFloat();
-  if (op == OpId::exp || op == OpId::expm1)
+  if (op == OpId::exp || op == OpId::expm1 || op == OpId::exp2 || op == OpId::sinh || op == OpId::cosh)
     x = step(OpId::tanh, {x});
   return step(op, {x});
 }
 
 Generator::Maybe Generator::binary() {
-  static const OpId kOps[] = {OpId::add, OpId::sub, OpId::mul, OpId::mul, OpId::maximum, OpId::minimum};
+  static const OpId kOps[] = {OpId::add,     OpId::sub,     OpId::mul,      OpId::mul,
+                              OpId::maximum, OpId::minimum, OpId::logaddexp};
   int a = aFloat(), b = chance(0.2) ? fitted(aFloat(), shapeOf(a)) : ofType(typeOf(a));
   if (chance(0.5))
     std::swap(a, b);
@@ -160,7 +162,21 @@ Generator::Maybe Generator::binary() {
 Generator::Maybe Generator::guarded() {
   int a = aFloat();
   int positive = step(OpId::add, {step(OpId::sin, {a}), fill(a, 1.5)});
-  switch (below(8)) {
+  switch (below(16)) {
+  case 8: return step(chance(0.5) ? OpId::log2 : OpId::log10, {positive});
+  case 9: return step(OpId::cbrt, {positive});
+  case 10: return step(OpId::lgamma, {positive});
+  case 11: return step(OpId::polygamma, PolygammaAttrs::make(below(3)), {positive});
+  case 12: return step(chance(0.5) ? OpId::atan2 : OpId::hypot, {ofType(typeOf(a)), positive});
+  case 13: return step(OpId::acosh, {step(OpId::add, {positive, fill(a, 1)})});
+  case 14: { // between -0.7 and 0.7
+    static const OpId kOps[] = {OpId::asin, OpId::acos, OpId::atanh, OpId::erfinv, OpId::tan};
+    return step(kOps[below(std::size(kOps))], {step(OpId::mul, {step(OpId::sin, {a}), fill(a, 0.7)})});
+  }
+  case 15: { // the quotient is between 3 and 4, as below
+    int dividend = step(OpId::add, {step(OpId::mul, {step(OpId::sin, {a}), fill(a, 0.3)}), fill(a, 3.5)});
+    return step(OpId::fmod, {dividend, fill(a, chance(0.5) ? 1 : -1)});
+  }
   case 0: return step(OpId::log, {positive});
   case 1: return step(OpId::sqrt, {positive});
   case 2: return step(OpId::rsqrt, {positive});
@@ -459,7 +475,14 @@ Generator::Maybe Generator::disguised() {
 
 Generator::Maybe Generator::integers() {
   int a = anInteger();
-  switch (below(5)) {
+  switch (below(6)) {
+  case 4: {
+    static const OpId kOps[] = {OpId::bitwise_and, OpId::bitwise_or, OpId::bitwise_xor, OpId::left_shift,
+                                OpId::right_shift, OpId::trunc_div,  OpId::fmod};
+    OpId op = kOps[below(std::size(kOps))];
+    bool shifts = op == OpId::left_shift || op == OpId::right_shift;
+    return step(op, {a, shifts ? fill(a, static_cast<double>(below(5))) : ofType(typeOf(a))});
+  }
   case 0: {
     static const OpId kOps[] = {OpId::add, OpId::sub, OpId::mul, OpId::maximum, OpId::minimum};
     return step(kOps[below(std::size(kOps))], {a, ofType(typeOf(a))});
@@ -474,14 +497,16 @@ Generator::Maybe Generator::integers() {
     int real = step(OpId::cast, CastAttrs::make(options_.dtype), {rest}, true);
     return step(OpId::mul, {real, fill(real, 0.3)});
   }
-  default: return step(chance(0.5) ? OpId::neg : OpId::abs, {a});
+  default: return step(chance(0.3) ? OpId::bitwise_not : chance(0.5) ? OpId::neg : OpId::abs, {a});
   }
 }
 
 /// Functions with jumps, of values that every engine has to the bit.
 Generator::Maybe Generator::jumps() {
   int x = aRawFloat();
-  switch (below(6)) {
+  switch (below(8)) {
+  case 5: return step(OpId::trunc, Attrs(), {x}, true);
+  case 6: return step(OpId::copysign, Attrs(), {x, ofType(typeOf(x), true)}, true);
   case 0: return step(OpId::floor, Attrs(), {x}, true);
   case 1: return step(OpId::ceil, Attrs(), {x}, true);
   case 2: return step(OpId::round, Attrs(), {x}, true);

@@ -31,9 +31,15 @@ double rsqrt64(double x) { return 1 / std::sqrt(x); }
 long double rsqrt80(long double x) { return 1 / std::sqrt(x); }
 
 const Function kFunctions[] = {
-    {"math.exp", std::exp, std::exp},       {"math.expm1", std::expm1, std::expm1}, {"math.log", std::log, std::log},
-    {"math.log1p", std::log1p, std::log1p}, {"math.tanh", std::tanh, std::tanh},    {"math.erf", std::erf, std::erf},
-    {"math.rsqrt", rsqrt64, rsqrt80},       {"math.sin", std::sin, std::sin},       {"math.cos", std::cos, std::cos},
+    {"math.exp", std::exp, std::exp},       {"math.expm1", std::expm1, std::expm1},
+    {"math.log", std::log, std::log},       {"math.log1p", std::log1p, std::log1p},
+    {"math.tanh", std::tanh, std::tanh},    {"math.erf", std::erf, std::erf},
+    {"math.rsqrt", rsqrt64, rsqrt80},       {"math.sin", std::sin, std::sin},
+    {"math.cos", std::cos, std::cos},       {"math.exp2", std::exp2, std::exp2},
+    {"math.log2", std::log2, std::log2},    {"math.log10", std::log10, std::log10},
+    {"math.sinh", std::sinh, std::sinh},    {"math.cosh", std::cosh, std::cosh},
+    {"math.asinh", std::asinh, std::asinh}, {"math.acosh", std::acosh, std::acosh},
+    {"math.atanh", std::atanh, std::atanh},
 };
 
 /// Distance in units of the last place of the true value, which is given in higher precision. Below the normal range
@@ -90,7 +96,9 @@ template <class T> std::vector<T> samples() {
                         708.3964185322641,
                         709.782712893384,
                         745.1332191019411,
-                        746.0})
+                        746.0,
+                        89.41598629223294,
+                        710.4758600739439})
     around(center);
   for (Bits bits : {Bits(1), Bits(0x7fffff)})
     both(std::bit_cast<T>(bits));

@@ -8,9 +8,11 @@
 
 namespace wg::tests {
 
-inline constexpr const char *kSmooth[] = {
-    "tanh", "sin",  "cos",  "sigmoid", "softplus",   "exp",           "root",     "square", "neg",   "softsign", "erf",
-    "log",  "silu", "gelu", "rsqrt",   "reciprocal", "stop_gradient", "identity", "scale",  "shift", "softmax"};
+inline constexpr const char *kSmooth[] = {"tanh",  "sin",    "cos",     "sigmoid",    "softplus",      "exp",
+                                          "root",  "square", "neg",     "softsign",   "erf",           "log",
+                                          "silu",  "gelu",   "rsqrt",   "reciprocal", "stop_gradient", "identity",
+                                          "scale", "shift",  "softmax", "mish",       "gelu_tanh",     "log_sigmoid",
+                                          "atan",  "asinh",  "lgamma",  "erfinv"};
 inline constexpr const char *kKinked[] = {"relu", "abs", "clip"};
 inline constexpr const char *kBinary[] = {"add", "sub", "mul", "quotient", "distance", "pow", "lerp"};
 inline constexpr const char *kKinkedBinary[] = {"maximum", "minimum"};

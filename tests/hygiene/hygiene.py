@@ -178,7 +178,7 @@ def composites_are_sampled(root):
     table = open(os.path.join(root, "tests/Composites.inc"), encoding="utf-8").read() if os.path.exists(os.path.join(root, "tests/Composites.inc")) else ""
     sampled = set(re.findall(r"^WG_(?:NO_)?COMPOSITE\((\w+),", table, re.M))
     declared = set()
-    for header in ("Ops.h", "Arrays.h", "Convolution.h", "Check.h", "nn/Module.h", "optim/Optimizer.h", "optim/Schedules.h", "metrics/Metrics.h", "Random.h", "nn/Losses.h", "nn/Normalization.h", "nn/Attention.h"):
+    for header in ("Ops.h", "Arrays.h", "Convolution.h", "Check.h", "nn/Module.h", "optim/Optimizer.h", "optim/Schedules.h", "metrics/Metrics.h", "Random.h", "nn/Losses.h", "nn/Normalization.h", "nn/Attention.h", "Math.h"):
         path = os.path.join(root, "frontend/wengert", header)
         if not os.path.exists(path):
             continue
