@@ -64,7 +64,7 @@ def WG_CoshOp : WG_TranscendentalOp<"cosh", "y = cosh(x)"> {
 
 def WG_AsinhOp : WG_TranscendentalOp<"asinh", "y = asinh(x)"> {
   let description = [{Inverse hyperbolic sine. Shapes: x float[...] -> y float[...].}];
-  let agreement = "3, 3 ulp of the element";
+  let agreement = "2, 2 ulp of the element";
   let samples = ["f64[2,3] in [-3, 3]", "f64[6] = [-0.0, 1e-300, -1e-9, 1e9, -1e15, 1e5]", "f64[4] = [inf, -inf, nan, -1e200] # differences: no number"];
 }
 
@@ -87,7 +87,7 @@ def WG_ErfcOp : WG_TranscendentalOp<"erfc", "y = 1 - erf(x)"> {
 
 def WG_ErfinvOp : WG_TranscendentalOp<"erfinv", "y with erf(y) = x"> {
   let description = [{Inverse error function; inf at 1, -inf at -1, NaN beyond. Shapes: x float[...] -> y float[...].}];
-  let agreement = "4, 0 ulp of the element";
+  let agreement = "5, 0 ulp of the element";
   let samples = ["f64[2,3] in [-0.9, 0.9]", "f64[3] = [-0.0, 1e-300, -1e-9]",
                  "f64[8] = [0.9999999999, -0.99999999999999989, 1, -1, 1.5, inf, -inf, nan] # differences: a pole, and no number"];
 }
@@ -110,7 +110,7 @@ def WG_PolygammaOp : WG_TranscendentalOp<"polygamma", "y = the derivative of ord
   let arguments = (ins WG_FloatTensor:$x, I64Attr:$n);
   let publicFunction = 0;
   let agreement = "8, 0 ulp of the element";
-  let samples = ["f64[2,3] in [2, 12] | n = 0", "f64[2,3] in [0.3, 12] | n = 1", "f64[2,3] in [0.5, 12] | n = 3", "f64[5] = [0.7, 1, 2.5, 30, -0.3] | n = 0",
+  let samples = ["f64[2,3] in [4, 12] | n = 0", "f64[2,3] in [0.3, 12] | n = 1", "f64[2,3] in [0.5, 12] | n = 3", "f64[5] = [0.7, 1, 2.5, 30, -0.3] | n = 0",
                  "f64[4] = [0.7, -0.3, -1.6, -2.4] | n = 1", "f64[4] = [0.7, 1, 2.5, 300] | n = 2", "f64[3] = [1.5, 4, 50] | n = 9",
                  "f64[8] = [0, -0.0, -1, -1e300, inf, -inf, nan, 1e300] | n = 0 # differences: a pole, and no number",
                  "f64[8] = [0, -0.0, -1, -1e300, inf, -inf, nan, 1e300] | n = 1 # differences: a pole, and no number",
@@ -144,7 +144,7 @@ def WG_LogaddexpOp : WG_BinaryTranscendentalOp<"logaddexp", "c = log(exp(a) + ex
     Logarithm of a sum of exponentials: neither side overflows, and the logarithm of 0 is no exception. Derivatives: the two shares, 1/2 each where both are the same
     infinity. Shapes: a, b float[...] -> c float[...].
   }];
-  let agreement = "3, 3 ulp of the absolute terms";
+  let agreement = "2, 3 ulp of the absolute terms";
   let samples = ["f64[2,3] in [-3, 3]; f64[2,3] in [-3, 3]", "f64[4] = [0.5, -800, 5000, 1]; f64[4] = [0.5, 800, 1, 41]",
                  "f64[6] = [-inf, inf, -inf, inf, -inf, nan]; f64[6] = [-inf, inf, 1, 1, inf, 1] # differences: no number"];
 }
