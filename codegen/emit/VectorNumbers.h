@@ -1,5 +1,5 @@
-// Numbers in vector registers, as formulas: an `F` is a scalar or a vector of f32 or f64 under construction, `a * b + c`
-// builds arith ops, and what the expansions share is here. Private to VectorMath.cpp and VectorHyperbolic.cpp.
+// Numbers in vector registers, as formulas: an `F` is a scalar or a vector of f32 or f64 under construction, and
+// `a * b + c` builds arith ops. What the expansions share is here. Private to VectorMath.cpp and VectorHyperbolic.cpp.
 #pragma once
 
 #include "codegen/target/Cpu.h"

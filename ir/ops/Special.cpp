@@ -63,7 +63,7 @@ static constexpr double kErfinvCentreBelow[] = {1.0,
                                                 38.4330352691325532714,
                                                 7.0250988007743394386,
                                                 0.319644605561315912137};
-// erfinv(x) in r = sqrt(-log(1 - x)), x from 0.85 to the last number below 1, which is r from 1.37 to 6.07; error 2e-17.
+// erfinv(x) in r = sqrt(-log(1 - x)), x from 0.85 to the last number below 1, r from 1.37 to 6.07; error 2e-17.
 static constexpr double kErfinvTail[] = {
     -0.00059532207907897180557, 0.00758020359750102581918, 0.842503894609731775071,
     2.08286319334339260711,     2.90845050076959653257,    3.28992254585386841671,
@@ -98,7 +98,7 @@ static constexpr double kCosPi[] = {-4.93480220054467930742,    4.05871212641676
                                     -0.000103699162979410044246};
 
 namespace {
-/// sin(pi x) and cos(pi x) for the reflections: x = n + distance, and of |distance| <= 1/2 that from the nearer quarter.
+/// sin(pi x) and cos(pi x) for the reflections: x = n + distance, by the distance to the nearer quarter.
 struct Turn {
   Real distance;
   Truth steep;       ///< |distance| > 1/4: sine and cosine have changed places

@@ -1,5 +1,5 @@
-// Functions of one element and their derivatives in closed form, checked at points: eagerly by tapes in tapes, and traced
-// and compiled.
+// Functions of one element and their derivatives in closed form, checked at points: eagerly by tapes in tapes, and
+// traced and compiled.
 #pragma once
 
 #include <wengert/wengert.h>
