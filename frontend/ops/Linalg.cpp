@@ -97,8 +97,8 @@ static Tensor diagonalOf(const Tensor &x, const Where &where) {
   return reduce_sum(located(wg::where(located(onDiagonal(x, where), where), x, 0), where), -1);
 }
 
-/// The b of equations with one a row of a, a vector as a column, both with the same axes in front; and their solution in
-/// the shape of b.
+/// The b of equations with one a row of a, a vector as a column, both with the same axes in front; and their solution
+/// in the shape of b.
 template <class F>
 static Tensor solving(const char *op, const Tensor &a, const Located &b, const Where &where, F solution) {
   Tensor x = a, y = tensorOf(b, typeOf(a, where).dtype);
@@ -123,7 +123,8 @@ static Tensor factorsOf(const Tensor &a, bool regular, const Where &where) {
   return applyOne(OpId::lu, runtime::LuAttrs::make(regular), {&a}, where);
 }
 
-// ---- Factorisations -------------------------------------------------------------------------------------------------
+// ---- Factorisations
+// -------------------------------------------------------------------------------------------------
 
 Tensor cholesky(const Located &a) {
   Tensor x = matricesOf("cholesky", a, true);
@@ -179,7 +180,8 @@ Tensor svdvals(const Located &a) {
   return applyOne(OpId::svd, runtime::SvdAttrs::make(false), {&x}, a.where());
 }
 
-// ---- Equations ------------------------------------------------------------------------------------------------------
+// ---- Equations
+// ------------------------------------------------------------------------------------------------------
 
 /// By factors that are no function of a for the derivative, which is that of the solution (LuSolveOp).
 static Tensor solveSquare(const Tensor &a, const Tensor &b, const Where &where) {
@@ -223,7 +225,8 @@ Tensor lstsq(const Located &a, const Located &b, double rcond) {
   });
 }
 
-// ---- Numbers of a matrix --------------------------------------------------------------------------------------------
+// ---- Numbers of a matrix
+// --------------------------------------------------------------------------------------------
 
 /// u's diagonal, and the permutation's sign: whether as many pairs as not stand the wrong way round.
 static std::pair<Tensor, Tensor> pivotsOf(const char *op, const Tensor &a, const Where &where) {

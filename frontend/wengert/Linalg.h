@@ -1,7 +1,7 @@
 // Linear algebra: factorisations of matrices, and what is made of them.
 //
-// Matrices are the last two axes; axes in front are a batch, and an error in one of its matrices is one of all. f64 and
-// f32. Each factorisation is one routine that eager and compiled code both call, so they agree bit for bit; its
+// Matrices are the last two axes; axes in front are a batch, and an error in one of its matrices is one of all. f64
+// and f32. Each factorisation is one routine that eager and compiled code both call, so they agree bit for bit; its
 // derivative is a formula of its own, in every mode and order. A matrix with a NaN or an infinity has NaN for its
 // singular values, its eigenvalues and what is made of them; other factorisations carry it on as arithmetic does.
 #pragma once
@@ -51,13 +51,13 @@ struct QrOptions {
   bool complete = false; ///< q is square: [m, m], and r is [m, n]
 };
 /// By Householder's reflections, with LAPACK's signs: r's diagonal may be negative. Derivative: Walter, Lehmann and
-/// Lamour 2012, for m < n Roberts and Roberts 2020; it needs the first k columns of a to be independent. The complete q
-/// has none where m > n, an error: its last columns are any basis of what a's columns leave.
+/// Lamour 2012, for m < n Roberts and Roberts 2020; it needs the first k columns of a to be independent. The complete
+/// q has none where m > n, an error: its last columns are any basis of what a's columns leave.
 /// Shapes: a float[..., m, n], k = min(m, n) -> q float[..., m, k], r float[..., k, n].
 WENGERT_API Qr qr(const Located &a, QrOptions options = {});
 /// Eigenvalues, ascending, and orthonormal eigenvectors of (a + a^T) / 2. Of each vector the first component with at
-/// least half the largest magnitude is positive. Derivative: Giles 2008, symmetric; where values are equal the gradient
-/// through vectors is infinite or NaN, as these are any basis: eigvalsh has none of that.
+/// least half the largest magnitude is positive. Derivative: Giles 2008, symmetric; where values are equal the
+/// gradient through vectors is infinite or NaN, as these are any basis: eigvalsh has none of that.
 /// Shapes: a float[..., n, n] -> values float[..., n], vectors float[..., n, n]. Errors: a that is not square.
 WENGERT_API Eigh eigh(const Located &a);
 /// The values alone, in a fraction of the time; its gradient is right where values are equal too.
@@ -86,8 +86,8 @@ WENGERT_API Tensor inv(const Located &a);
 /// the dtype. Derivative: Golub and Pereyra 1973, for a rank that stays as it is.
 /// Shapes: a float[..., m, n] -> float[..., n, m].
 WENGERT_API Tensor pinv(const Located &a, double rcond = -1);
-/// The x of smallest norm among those with the smallest |a x - b|, for any m, n and rank, by the pseudoinverse, and one
-/// step of refinement. b and rcond as in solve and pinv.
+/// The x of smallest norm among those with the smallest |a x - b|, for any m, n and rank, by the pseudoinverse, and
+/// one step of refinement. b and rcond as in solve and pinv.
 /// Shapes: a float[..., m, n], b float[..., m, k] or [m] -> float[..., n, k] or [..., n].
 WENGERT_API Tensor lstsq(const Located &a, const Located &b, double rcond = -1);
 
@@ -96,8 +96,8 @@ WENGERT_API Tensor lstsq(const Located &a, const Located &b, double rcond = -1);
 /// By lu; 0 of a singular matrix, 1 of an empty one. Its gradient there is NaN or infinite.
 /// Shapes: a float[..., n, n] -> float[...].
 WENGERT_API Tensor det(const Located &a);
-/// The determinant's sign, which has no gradient, and the logarithm of its magnitude, whose gradient is a^-T; 0 and -inf
-/// of a singular matrix. Shapes: a float[..., n, n] -> both float[...].
+/// The determinant's sign, which has no gradient, and the logarithm of its magnitude, whose gradient is a^-T; 0 and
+/// -inf of a singular matrix. Shapes: a float[..., n, n] -> both float[...].
 WENGERT_API Slogdet slogdet(const Located &a);
 /// How many singular values exceed rcond times the largest; rcond as in pinv. No gradient.
 /// Shapes: a float[..., m, n] -> i64[...].

@@ -31,15 +31,15 @@ static Expr inTriangle(const Expr &x, bool lower, bool strict) {
 
 //===- Derivatives ------------------------------------------------------------------------------------------===//
 
-/// T x = b, T = op(a), so db = T^-T ct, a solve with the other transpose, and dT = -db x^T (Giles 2008, product with an
-/// inverse); da is dT or its transpose, -x db^T, in the triangle that is read, and 0 elsewhere.
+/// T x = b, T = op(a), so db = T^-T ct, a solve with the other transpose, and dT = -db x^T (Giles 2008, product with
+/// an inverse); da is dT or its transpose, -x db^T, in the triangle that is read, and 0 elsewhere.
 FailureOr<Terms> TriangularSolveOp::vjp(Expr ct) {
   Expr db = ct.make<TriangularSolveOp>(getA(), ct, getLower(), !getTranspose(), getUnitDiagonal());
   Expr x = ct.at(getX()), outer = getTranspose() ? timesTransposed(x, db) : timesTransposed(db, x);
   return Terms{where(inTriangle(outer, getLower(), getUnitDiagonal()), -outer, outer.zeros()), db};
 }
 
-//===- Factorisations: formulas on blocks ---------------------------------------------------------------------===//
+//===- Derivatives of factorisations -------------------------------------------------------------------------===//
 
 namespace {
 /// What rules of matrices share; axes in front are carried along. m x n, k = min(m, n).
@@ -106,8 +106,8 @@ struct Matrices {
 static Expr onDiagonal(const Expr &x) { return inTriangle(x, true, false) && inTriangle(x, false, false); }
 static bool isStatically(int64_t a, int64_t b) { return a == b && !ShapedType::isDynamic(a); }
 
-/// S = L^-T F(L^T dL) L^-1, F the lower triangle with half the diagonal; da = (S + S^T) / 2 (Murray 2016, "Differentiation
-/// of the Cholesky decomposition", eq. 10).
+/// S = L^-T F(L^T dL) L^-1, F the lower triangle with half the diagonal; da = (S + S^T) / 2 (Murray 2016,
+/// "Differentiation of the Cholesky decomposition", eq. 10).
 FailureOr<Terms> CholeskyOp::vjp(Expr ct) {
   Matrices of(ct);
   Expr l = ct.at(getL()), inner = of.product("li,lj->ij", l, ct);
@@ -152,7 +152,8 @@ FailureOr<Terms> LuSolveOp::vjp(Expr ct) {
 
 /// With a = [x z], x the first k columns, q r = x and v = q^T z: z moves as q v, which leaves
 /// dq' = dq + z dv^T, dx = (dq' + q c) r^-T, c = M's lower triangle and its mirror image, M = r dr^T - dq'^T q, and
-/// dz = q dv. Of a complete q of open sizes z is a slice, which is refused when the function runs if there is none (Walter, Lehmann and Lamour 2012; Roberts and Roberts 2020, for m < n).
+/// dz = q dv. Of a complete q of open sizes z is a slice, which is refused when the function runs if there is none
+/// (Walter, Lehmann and Lamour 2012; Roberts and Roberts 2020, for m < n).
 FailureOr<Terms> QrOp::vjp(Expr ct) {
   Matrices of(ct);
   Expr a = ct.at(getA()), y = ct.at(getY());
@@ -183,8 +184,8 @@ FailureOr<Terms> QrOp::vjp(Expr ct) {
   return Terms{dx.make<ConcatOp>(ValueRange{dx, dz}, of.column)};
 }
 
-/// da = v (diag(dw) + (v^T dv)_ij / (w_j - w_i)) v^T, its symmetric part (Giles 2008, 3.1). Of the values alone v dw v^T,
-/// where equal values do no harm.
+/// da = v (diag(dw) + (v^T dv)_ij / (w_j - w_i)) v^T, its symmetric part (Giles 2008, 3.1). Of the values alone v dw
+/// v^T, where equal values do no harm.
 FailureOr<Terms> EighOp::vjp(Expr ct) {
   Expr a = ct.at(getA());
   Matrices of(a);
@@ -201,8 +202,8 @@ FailureOr<Terms> EighOp::vjp(Expr ct) {
 }
 
 /// With K_ij = 1 / (s_j^2 - s_i^2), 0 on the diagonal:
-/// da = [u (K o (u^T du - du^T u)) s + (1 - u u^T) du s^-1 + u ds] v^T + u [s (K o (v^T dv - dv^T v)) v^T + s^-1 dv^T (1 - v v^T)]
-/// (Townsend 2016, "Differentiating the singular value decomposition"). Of the values alone u ds v^T.
+/// da = [u (K o (u^T du - du^T u)) s + (1 - u u^T) du s^-1 + u ds] v^T + u [s (K o (v^T dv - dv^T v)) v^T + s^-1 dv^T
+/// (1 - v v^T)] (Townsend 2016, "Differentiating the singular value decomposition"). Of the values alone u ds v^T.
 FailureOr<Terms> SvdOp::vjp(Expr ct) {
   Expr a = ct.at(getA());
   Matrices of(a);
@@ -245,8 +246,8 @@ FailureOr<Terms> PinvOp::vjp(Expr ct) {
 
 //===- Batches ----------------------------------------------------------------------------------------------===//
 
-/// solve(b) where every lane has the same matrix: the columns of all lanes are side by side, and the matrix is read once.
-/// [lane, ..., n, k] -> [..., n, lane, k] -> [..., n, lane k], and back.
+/// solve(b) where every lane has the same matrix: the columns of all lanes are side by side, and the matrix is read
+/// once. [lane, ..., n, k] -> [..., n, lane, k] -> [..., n, lane k], and back.
 static Expr sideBySide(const Expr &b, OpFoldResult count, function_ref<Expr(const Expr &)> solve) {
   int64_t rank = b.rank();
   SmallVector<int64_t> in, out{rank - 2};

@@ -34,7 +34,8 @@ template <class T> inline T hypotenuse(T a, T b) {
   return high == 0 ? T(0) : high * root(1 + ratio * ratio);
 }
 
-// -- Vectors ------------------------------------------------------------------------------------------------------------
+// -- Vectors
+// ------------------------------------------------------------------------------------------------------------
 
 /// The sum of x[i] y[i], by lanes.
 template <class T> inline T dot(const T *x, const T *y, int64_t n) {
@@ -104,7 +105,8 @@ template <class T> inline T scaleFor(T largest) {
   return scale;
 }
 
-// -- Matrices -----------------------------------------------------------------------------------------------------------
+// -- Matrices
+// -----------------------------------------------------------------------------------------------------------
 
 /// y[j, i] = x[i, j] for x [m, n], by tiles.
 template <class T> void transposeTo(T *y, int64_t toY, const T *x, int64_t toX, int64_t m, int64_t n) {
@@ -169,7 +171,8 @@ void subtractProduct(T *c, int64_t toC, const T *a, int64_t toA, const T *b, int
   }
 }
 
-// -- Reflections --------------------------------------------------------------------------------------------------------
+// -- Reflections
+// --------------------------------------------------------------------------------------------------------
 
 /// tau of H = 1 - tau v v^T with H x = (beta, 0, ...), v[0] = 1; x becomes v, and `beta` has the sign opposite to x[0]
 /// (as LAPACK's larfg). Of an x that is (x[0], 0, ...) H is 1.
@@ -212,8 +215,8 @@ template <class T> struct ReflectionRoom {
   }
 };
 
-/// x [m, n] becomes H x or, with `transpose`, H^T x, H = H_0 H_1 ... of the `count` reflections in room.rows, zeros before
-/// their ones: H = 1 - V t V^T (Schreiber and Van Loan 1989).
+/// x [m, n] becomes H x or, with `transpose`, H^T x, H = H_0 H_1 ... of the `count` reflections in room.rows, zeros
+/// before their ones: H = 1 - V t V^T (Schreiber and Van Loan 1989).
 template <class T>
 void applyReflections(const ReflectionRoom<T> &room, const T *taus, int64_t count, T *x, int64_t toX, int64_t m,
                       int64_t n, bool transpose) {
@@ -245,7 +248,8 @@ void applyReflections(const ReflectionRoom<T> &room, const T *taus, int64_t coun
   subtractProduct(x, toX, room.columns, count, room.inner, n, m, n, count);
 }
 
-// -- Rotations ----------------------------------------------------------------------------------------------------------
+// -- Rotations
+// ----------------------------------------------------------------------------------------------------------
 
 /// Of rows x, x + step, ...: row i becomes c[i] row i + s[i] row i + 1, and row i + 1 c[i] row i + 1 - s[i] row i, for
 /// i = 0, 1, ... Each row is read and written once.

@@ -1,5 +1,5 @@
-// cholesky: l l^T = (a + a^T) / 2, by blocks of columns, from left to right (Golub and Van Loan, Matrix Computations, 4th
-// edition, 4.2.6). pointers: a, l (which may be a); numbers: batch, n; scratch: kBlock rows of n.
+// cholesky: l l^T = (a + a^T) / 2, by blocks of columns, from left to right (Golub and Van Loan, Matrix Computations,
+// 4th edition, 4.2.6). pointers: a, l (which may be a); numbers: batch, n; scratch: kBlock rows of n.
 #include "runtime/routines/Blocks.h"
 
 namespace {

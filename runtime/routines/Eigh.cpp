@@ -1,6 +1,7 @@
-// eigh: eigenvalues and vectors of (a + a^T) / 2, by Householder's tridiagonal form and implicit QL steps (Golub and Van
-// Loan, Matrix Computations, 4th edition, 8.3; the step is that of Martin and Wilkinson 1968). pointers: a, y [n + 1, n],
-// the vectors and then the values, or y [n]; numbers: batch, n, vectors; scratch: a, vectors, and a ReflectionRoom.
+// eigh: eigenvalues and vectors of (a + a^T) / 2, by Householder's tridiagonal form and implicit QL steps (Golub and
+// Van Loan, Matrix Computations, 4th edition, 8.3; the step is that of Martin and Wilkinson 1968). pointers: a, y [n
+// + 1, n], the vectors and then the values, or y [n]; numbers: batch, n, vectors; scratch: a, vectors, and a
+// ReflectionRoom.
 #include "runtime/routines/Blocks.h"
 
 namespace {
@@ -26,8 +27,8 @@ template <class T> inline T updateAndDot(T *x, T f, const T *y, T g, const T *z,
   return sum;
 }
 
-/// The diagonal d and what is beside it, e; row j of a, from the diagonal on, becomes the reflection that made e[j]. The
-/// update of a by one reflection and its product with the next are one pass.
+/// The diagonal d and what is beside it, e; row j of a, from the diagonal on, becomes the reflection that made e[j].
+/// The update of a by one reflection and its product with the next are one pass.
 template <class T> void tridiagonalize(T *a, T *d, T *e, T *taus, T *p, T *w, int64_t n) {
   const T *v = nullptr; // the reflection before, from row j on, with w from there on too
   for (int64_t j = 0; j < n; ++j) {
@@ -50,8 +51,8 @@ template <class T> void tridiagonalize(T *a, T *d, T *e, T *taus, T *p, T *w, in
   }
 }
 
-/// Eigenvalues of the tridiagonal form, in d; each step's rotations are done to the n rows of z, if there is one. Whether
-/// it converges.
+/// Eigenvalues of the tridiagonal form, in d; each step's rotations are done to the n rows of z, if there is one.
+/// Whether it converges.
 template <class T> bool iterate(T *d, T *e, T *z, T *c, T *s, int64_t n) {
   constexpr int kMostSteps = 100;
   e[n - 1] = 0;

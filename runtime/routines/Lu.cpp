@@ -60,7 +60,8 @@ template <class T> int32_t lu(void *const *pointers, const int64_t *numbers, voi
   return 0;
 }
 
-/// pointers: lu [n + 1, n], b [n, k], x [n, k]; numbers: batch, n, k, transpose; scratch: 128 n bytes, and n k elements.
+/// pointers: lu [n + 1, n], b [n, k], x [n, k]; numbers: batch, n, k, transpose; scratch: 128 n bytes, and n k
+/// elements.
 template <class T> int32_t luSolve(void *const *pointers, const int64_t *numbers, void *scratch) {
   int64_t n = numbers[1], k = numbers[2];
   bool transpose = numbers[3] != 0;

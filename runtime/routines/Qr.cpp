@@ -1,5 +1,5 @@
-// qr: Householder's reflections, by blocks (Golub and Van Loan, Matrix Computations, 4th edition, 5.2.3). pointers: a [m, n],
-// y [m + n, k], q and then r^T; numbers: batch, m, n, k; scratch: a, taus, and a ReflectionRoom.
+// qr: Householder's reflections, by blocks (Golub and Van Loan, Matrix Computations, 4th edition, 5.2.3). pointers: a
+// [m, n], y [m + n, k], q and then r^T; numbers: batch, m, n, k; scratch: a, taus, and a ReflectionRoom.
 #include "runtime/routines/Blocks.h"
 
 namespace {

@@ -1,11 +1,11 @@
 // x with T x = b, T = op(a): substitution, by tiles of columns of b.
 //
-// Row p of x, in the order in which rows are found, is (b[p] - T[p, 0] x[0] - ... - T[p, p-1] x[p-1]) / T[p, p]. A tile
-// of columns lies in `scratch`, its rows one after the other, and a few rows are computed side by side: what they share
-// of the rows above is loaded once, and no sum waits for another. Whatever the tile, an element's terms are subtracted
-// one by one in this order: its bits depend on its column of b and on T alone, not on the other columns, the batch, or
-// whether T lies transposed. The error is that of substitution (Higham, Accuracy and Stability of Numerical Algorithms,
-// 2nd edition, theorem 8.5).
+// Row p of x, in the order in which rows are found, is (b[p] - T[p, 0] x[0] - ... - T[p, p-1] x[p-1]) / T[p, p]. A
+// tile of columns lies in `scratch`, its rows one after the other, and a few rows are computed side by side: what
+// they share of the rows above is loaded once, and no sum waits for another. Whatever the tile, an element's terms
+// are subtracted one by one in this order: its bits depend on its column of b and on T alone, not on the other
+// columns, the batch, or whether T lies transposed. The error is that of substitution (Higham, Accuracy and Stability
+// of Numerical Algorithms, 2nd edition, theorem 8.5).
 #pragma once
 
 #include "runtime/routines/Vectors.h"

@@ -1,5 +1,5 @@
-// svd: singular values and vectors, by Householder's bidiagonal form and implicit QR steps (Golub and Reinsch 1970; Golub
-// and Van Loan, Matrix Computations, 4th edition, 8.6). pinv: the pseudoinverse by it.
+// svd: singular values and vectors, by Householder's bidiagonal form and implicit QR steps (Golub and Reinsch 1970;
+// Golub and Van Loan, Matrix Computations, 4th edition, 8.6). pinv: the pseudoinverse by it.
 #include "runtime/routines/Blocks.h"
 
 namespace {
@@ -19,7 +19,8 @@ template <class T> struct Decomposition {
   bool run(const T *from, bool vectors, T *room);
 };
 
-/// The diagonal s and what is above it, e. Columns of a, from the diagonal on, and rows after it become the reflections.
+/// The diagonal s and what is above it, e. Columns of a, from the diagonal on, and rows after it become the
+/// reflections.
 template <class T> void Decomposition<T>::bidiagonalize() {
   for (int64_t j = 0; j < q; ++j) {
     int64_t length = p - j, width = q - j - 1;
@@ -165,8 +166,8 @@ template <class T> bool Decomposition<T>::iterate(bool vectors) {
   return true;
 }
 
-/// Whether it converges. Values descend, and rows of ut and vt are a's left and right vectors: vt's the left ones if it
-/// was transposed.
+/// Whether it converges. Values descend, and rows of ut and vt are a's left and right vectors: vt's the left ones if
+/// it was transposed.
 template <class T> bool Decomposition<T>::run(const T *from, bool vectors, T *room) {
   T scale = scaleFor(largestOf(from, m * n));
   if (m >= n)

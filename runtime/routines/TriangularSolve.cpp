@@ -1,5 +1,5 @@
-// triangular_solve. pointers: a, b, x (which may be b); numbers: batch, n, k, lower, transpose, unit_diagonal; scratch: 128 n
-// bytes, two vectors of the widest level for each row.
+// triangular_solve. pointers: a, b, x (which may be b); numbers: batch, n, k, lower, transpose, unit_diagonal;
+// scratch: 128 n bytes, two vectors of the widest level for each row.
 #include "runtime/routines/Substitution.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // What routines share: native vectors of the x86-64 level, and the names of their entries.
 //
-// Each routine is compiled once for each level, and linked into C programs: no function but the entries is visible, which
-// is why everything here is in an anonymous namespace, and nothing of the C++ library is used.
+// Each routine is compiled once for each level, and linked into C programs: no function but the entries is visible,
+// which is why everything here is in an anonymous namespace, and nothing of the C++ library is used.
 #pragma once
 
 #include "runtime/abi.h"

@@ -32,6 +32,8 @@ Matrix matrixOf(const Tensor &x) {
   std::vector<double> values = cast(x, f64).to_vector<double>();
   return Eigen::Map<Matrix>(values.data(), x.dim(0), x.rank() > 1 ? x.dim(1) : 1);
 }
+/// By the library's product, which is compiled with optimisation.
+Matrix times(const Matrix &a, const Matrix &b) { return matrixOf(matmul(tensorOf(a), tensorOf(b))); }
 Matrix noise(int64_t m, int64_t n, unsigned seed = 1) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal;
@@ -51,7 +53,7 @@ std::vector<Matrix> awkward(int64_t m, int64_t n, DType dtype) {
     }
   Matrix low = noise(m, 2, 3) * noise(2, n, 4);
   double far = dtype == f32 ? 1e15 : 1e140;
-  if (std::min(m, n) > 100) // Eigen takes its time
+  if (std::min(m, n) > 40) // few, as Eigen takes its time without optimisation
     return {noise(m, n), low};
   return {noise(m, n),        hilbert,           graded,           low, Matrix::Identity(m, n), Matrix::Ones(m, n),
           Matrix::Zero(m, n), noise(m, n) * far, noise(m, n) / far};
@@ -69,7 +71,7 @@ void expectWithin(const Matrix &found, const Matrix &wanted, double scale, DType
       << what << ": " << found.rows() << " x " << found.cols();
 }
 void expectOrthonormal(const Matrix &q, DType dtype, const char *what) {
-  expectWithin(q.transpose() * q, Matrix::Identity(q.cols(), q.cols()), 1, dtype, what);
+  expectWithin(times(q.transpose(), q), Matrix::Identity(q.cols(), q.cols()), 1, dtype, what);
 }
 bool sameBits(const Tensor &a, const Tensor &b) {
   auto bytesOf = [](const Tensor &x) {
@@ -94,7 +96,7 @@ TEST(LinalgTest, QrIsAProduct) {
           auto [q, r] = linalg::qr(x, {.complete = complete});
           Matrix factor = matrixOf(q), triangle = matrixOf(r), wanted = matrixOf(x);
           EXPECT_EQ(factor.cols(), complete ? m : std::min(m, n));
-          expectWithin(factor * triangle, wanted, wanted.norm(), dtype, "q r");
+          expectWithin(times(factor, triangle), wanted, wanted.norm(), dtype, "q r");
           expectOrthonormal(factor, dtype, "q");
           for (int64_t i = 0; i < triangle.rows(); ++i)
             for (int64_t j = 0; j < std::min<int64_t>(i, n); ++j)
@@ -112,7 +114,7 @@ TEST(LinalgTest, SvdIsAProductAndHasEigensValues) {
         Matrix left = matrixOf(u), right = matrixOf(vt), values = matrixOf(s), wanted = matrixOf(x);
         int64_t k = std::min(m, n);
         ASSERT_EQ(values.rows(), k);
-        expectWithin(left * values.col(0).asDiagonal() * right, wanted, wanted.norm(), dtype, "u s vt");
+        expectWithin(times(left * values.col(0).asDiagonal(), right), wanted, wanted.norm(), dtype, "u s vt");
         expectOrthonormal(left, dtype, "u");
         expectOrthonormal(right.transpose(), dtype, "v");
         for (int64_t i = 0; i < k; ++i) {
@@ -140,9 +142,9 @@ TEST(LinalgTest, EighDiagonalizesTheSymmetricPart) {
         Matrix read = matrixOf(x), symmetric = (read + read.transpose()) / 2;
         auto [values, vectors] = linalg::eigh(x);
         Matrix w = matrixOf(values), v = matrixOf(vectors);
-        expectWithin(v * w.col(0).asDiagonal() * v.transpose(), symmetric, symmetric.norm(), dtype, "v w vt");
+        expectWithin(times(v * w.col(0).asDiagonal(), v.transpose()), symmetric, symmetric.norm(), dtype, "v w vt");
         expectOrthonormal(v, dtype, "v");
-        if (n == 0 || n > 100)
+        if (n == 0 || n > 40)
           continue;
         Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(symmetric);
         expectWithin(w, eigen.eigenvalues(), symmetric.norm(), dtype, "values");
@@ -160,26 +162,26 @@ TEST(LinalgTest, LuAndCholeskyAreProducts) {
         std::vector<int64_t> rows = p.to_vector<int64_t>();
         for (int64_t i = 0; i < n; ++i)
           permuted.row(i) = wanted.row(rows[static_cast<size_t>(i)]);
-        expectWithin(matrixOf(l) * matrixOf(u), permuted, wanted.norm(), dtype, "l u");
+        expectWithin(times(matrixOf(l), matrixOf(u)), permuted, wanted.norm(), dtype, "l u");
         EXPECT_LE(n ? matrixOf(l).cwiseAbs().maxCoeff() : 0, 1);
         double scale = wanted.norm() > 0 ? wanted.norm() : 1;
-        Matrix positive = (wanted / scale) * (wanted / scale).transpose() + Matrix::Identity(n, n) / 8;
+        Matrix positive = times(wanted / scale, (wanted / scale).transpose()) + Matrix::Identity(n, n) / 8;
         Tensor c = linalg::cholesky(tensorOf(positive, dtype));
-        expectWithin(matrixOf(c) * matrixOf(c).transpose(), positive, positive.norm(), dtype, "l lt");
+        expectWithin(times(matrixOf(c), matrixOf(c).transpose()), positive, positive.norm(), dtype, "l lt");
         expectWithin(matrixOf(c).triangularView<Eigen::StrictlyUpper>(), Matrix::Zero(n, n), 0, dtype, "above");
       }
 }
 
 TEST(LinalgTest, EquationsAreSolved) {
   for (DType dtype : {f64, f32})
-    for (int64_t n : {0, 1, 2, 5, 33, 100, 257}) {
+    for (int64_t n : {0, 1, 2, 5, 33, 100}) {
       Tensor a = tensorOf(noise(n, n), dtype), b = tensorOf(noise(n, 3, 5), dtype);
       Matrix x = matrixOf(linalg::solve(a, b)), read = matrixOf(a);
       double size = read.norm() * x.norm();
       expectWithin(read * x, matrixOf(b), size, dtype, "a x");
-      expectWithin(read * matrixOf(linalg::inv(a)), Matrix::Identity(n, n),
+      expectWithin(times(read, matrixOf(linalg::inv(a))), Matrix::Identity(n, n),
                    read.norm() * matrixOf(linalg::inv(a)).norm(), dtype, "a inv(a)");
-      Matrix positive = read * read.transpose() / static_cast<double>(n + 1) + Matrix::Identity(n, n);
+      Matrix positive = times(read, read.transpose()) / static_cast<double>(n + 1) + Matrix::Identity(n, n);
       Tensor p = tensorOf(positive, dtype);
       Matrix y = matrixOf(linalg::cholesky_solve(linalg::cholesky(p), b));
       expectWithin(matrixOf(p) * y, matrixOf(b), matrixOf(p).norm() * y.norm(), dtype, "l lt x");
@@ -206,7 +208,7 @@ TEST(LinalgTest, EquationsAreSolved) {
 TEST(LinalgTest, LeastSquaresAreEigens) {
   for (auto [m, n] : kSizes)
     for (bool deficient : {false, true}) {
-      if (std::min(m, n) > 100)
+      if (std::min(m, n) > 40)
         continue;
       Matrix a = deficient ? Matrix(noise(m, 2, 6) * noise(2, n, 7)) : noise(m, n), b = noise(m, 2, 8);
       if (a.size() == 0) {

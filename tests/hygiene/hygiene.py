@@ -178,12 +178,12 @@ def composites_are_sampled(root):
     table = open(os.path.join(root, "tests/Composites.inc"), encoding="utf-8").read() if os.path.exists(os.path.join(root, "tests/Composites.inc")) else ""
     sampled = set(re.findall(r"^WG_(?:NO_)?COMPOSITE\((\w+),", table, re.M))
     declared = set()
-    for header in ("Ops.h", "Arrays.h", "Convolution.h", "Check.h", "nn/Module.h", "optim/Optimizer.h", "optim/Schedules.h", "metrics/Metrics.h", "Random.h", "nn/Losses.h", "nn/Normalization.h", "nn/Attention.h", "Math.h"):
+    for header in ("Ops.h", "Arrays.h", "Convolution.h", "Linalg.h", "Check.h", "nn/Module.h", "optim/Optimizer.h", "optim/Schedules.h", "metrics/Metrics.h", "Random.h", "nn/Losses.h", "nn/Normalization.h", "nn/Attention.h", "Math.h"):
         path = os.path.join(root, "frontend/wengert", header)
         if not os.path.exists(path):
             continue
         text = re.sub(r"\n(namespace detail \{|class |struct ).*?\n\}", "", open(path, encoding="utf-8").read(), flags=re.S)
-        for name in re.findall(r"^WENGERT_API (?:Tensor|BatchNormResult|Found|Ordered|std::vector<Tensor>|std::pair<[^;(]*>) (\w+)\(", text, re.M):
+        for name in re.findall(r"^WENGERT_API (?:Tensor|BatchNormResult|Found|Ordered|Lu|Qr|Eigh|Svd|Slogdet|std::vector<Tensor>|std::pair<[^;(]*>) (\w+)\(", text, re.M):
             declared.add(name)
             if name not in sampled:
                 yield f"frontend/wengert/{header}: {name} has no row in tests/Composites.inc"
