@@ -63,6 +63,41 @@ static void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &
   b.setInsertionPointToStart(after);
 }
 
+/// The most turns that a loop runs, apart from its condition.
+static Value mostTurns(ir::LoopOp op, BodyEmitter &e) {
+  int64_t length = static_cast<int64_t>(op.getLength());
+  Value most = e.number(length < 0 || op.hasRoom() ? INT64_MAX : length);
+  if (!op.getLimited())
+    return most;
+  Value limit = LLVM::LoadOp::create(e.b, e.loc, e.b.getI64Type(), e.launch.pointerTo(op.getLimit()), 8);
+  return arith::MinSIOp::create(e.b, e.loc, most, arith::MaxSIOp::create(e.b, e.loc, limit, e.number(0)));
+}
+
+/// After so many turns: their number, an error where they were too many, and zeros in the rows that none of them gave.
+static void endLoop(ir::LoopOp op, Value turns, BodyEmitter &e) {
+  int64_t length = static_cast<int64_t>(op.getLength());
+  if (op.hasCondition())
+    LLVM::StoreOp::create(e.b, e.loc, turns, e.launch.pointerTo(op.getTurns()), 8);
+  if (op.hasRoom())
+    e.failIf(arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::sgt, turns, e.number(length)), op, kRoomError,
+             {turns, e.number(static_cast<int64_t>(op.getRoom()))});
+  else if ((op.hasCondition() || op.getLimited()) && length >= 0)
+    for (Value stack : op.getStacked())
+      e.clearRows(e.launch.pointerTo(stack), stack.getType(), turns);
+}
+
+/// The call of a loop that runs in registers.
+static void emitTurnsCall(ir::LoopOp op, func::FuncOp turns, BodyLaunch &launch) {
+  BodyEmitter e(op, launch);
+  SmallVector<Value> operands;
+  for (ValueRange values : {ValueRange(op.getInits()), ValueRange(op.getXs()), ValueRange(op.getInvariants()),
+                            ValueRange(op.getFinals()), ValueRange(op.getStacked())})
+    for (Value value : values)
+      operands.push_back(launch.pointerTo(value));
+  operands.push_back(mostTurns(op, e));
+  endLoop(op, func::CallOp::create(e.b, e.loc, turns, operands).getResult(0), e);
+}
+
 static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch) {
   BodyEmitter e(op, launch);
   OpBuilder &b = e.b;
@@ -106,11 +141,7 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
     e.put(firstIsResult ? other : finals.back(), places, 2 * k + 1);
   }
 
-  Value zero = e.number(0), one = e.number(1), most = e.number(length < 0 || op.hasRoom() ? INT64_MAX : length);
-  if (op.getLimited()) {
-    Value limit = LLVM::LoadOp::create(b, loc, b.getI64Type(), launch.pointerTo(op.getLimit()), 8);
-    most = arith::MinSIOp::create(b, loc, most, arith::MaxSIOp::create(b, loc, limit, zero));
-  }
+  Value zero = e.number(0), one = e.number(1), most = mostTurns(op, e);
   Block *head = e.block(), *turn = e.block(), *after = e.block();
   Value t = head->addArgument(b.getI64Type(), loc), turns = after->addArgument(b.getI64Type(), loc);
   cf::BranchOp::create(b, loc, head, zero);
@@ -148,14 +179,7 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
   cf::BranchOp::create(b, loc, head, ValueRange{Value(arith::AddIOp::create(b, loc, t, one))});
 
   b.setInsertionPointToStart(after);
-  if (asks)
-    LLVM::StoreOp::create(b, loc, turns, launch.pointerTo(op.getTurns()), 8);
-  if (op.hasRoom())
-    e.failIf(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, turns, e.number(length)), op, kRoomError,
-             {turns, e.number(static_cast<int64_t>(op.getRoom()))});
-  else if (!isKnown && length >= 0)
-    for (auto [k, base] : llvm::enumerate(stacks))
-      e.clearRows(base, op.getStacked()[k].getType(), turns);
+  endLoop(op, turns, e);
   if (isKnown && length > 0)
     return;
   // Where it is the other place, or the initial one, that has the last value.
@@ -163,8 +187,10 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
     e.copyUnlessThere(e.get(args, k), finals[k], op.getFinals()[k].getType());
 }
 
-void emitBodyOp(Operation *op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch) {
-  if (auto loop = dyn_cast<ir::LoopOp>(op))
+void emitBodyOp(Operation *op, ArrayRef<EmittedBody> bodies, BodyLaunch &launch, func::FuncOp turns) {
+  if (auto loop = dyn_cast<ir::LoopOp>(op); loop && turns)
+    emitTurnsCall(loop, turns, launch);
+  else if (loop)
     emitLoop(loop, bodies, launch);
   else if (auto rewind = dyn_cast<ir::RewindOp>(op))
     emitRewind(rewind, bodies, launch);

@@ -36,7 +36,8 @@ inline constexpr llvm::StringLiteral kRoomError = "loop: {} turns are more than 
 bool mayLackRoom(mlir::Operation *op);
 /// What the op needs of the workspace: its bodies' workspace, and the second places of what it carries.
 int64_t bodyScratchBytes(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies);
-/// `bodies` are those of the op, in their order.
-void emitBodyOp(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies, BodyLaunch &launch);
+/// `bodies` are those of the op, in their order; of a loop that runs in registers its function instead (EmitTurns.h).
+void emitBodyOp(mlir::Operation *op, llvm::ArrayRef<EmittedBody> bodies, BodyLaunch &launch,
+                mlir::func::FuncOp turns = {});
 
 } // namespace wg::codegen

@@ -1,11 +1,13 @@
 #include "codegen/EmitProgram.h"
 
 #include "codegen/EmitBodies.h"
+#include "codegen/EmitTurns.h"
 #include "codegen/Parallel.h"
 #include "codegen/PlanMemory.h"
 #include "codegen/Rewind.h"
 #include "codegen/SameContent.h"
 #include "codegen/emit/KernelEmitter.h"
+#include "codegen/emit/Order.h"
 #include "ir/Bridge.h"
 #include "ir/Calls.h"
 #include "runtime/Extent.h"
@@ -88,6 +90,7 @@ public:
       for (Operation *each : before)
         symbols.erase(each);
     }
+    inRegisters = findTurns(*functions, symbols, target);
     DenseMap<Operation *, int64_t> scratch;
     for (func::FuncOp each : llvm::reverse(*functions)) // the program itself first, as its reports are
       if (failed(emitKernels(each, scratch)))
@@ -96,6 +99,8 @@ public:
       return failure();
     func::FuncOp program = function;
     for (auto [i, each] : llvm::enumerate(ArrayRef(*functions).drop_back())) {
+      if (inRegisters.bodies.contains(each))
+        continue;
       function = each;
       prefix = (info.name + "_b" + Twine(i)).str();
       function.removeArgAttrsAttr();
@@ -145,12 +150,17 @@ private:
   LogicalResult emitKernels(func::FuncOp from, DenseMap<Operation *, int64_t> &scratch) {
     b.setInsertionPoint(from);
     size_t first = reports.size();
+    Operation *within = inRegisters.bodies.lookup(from);
     for (Operation &op : from.getBody().front().without_terminator()) {
       if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
-        if (failed(emitKernel(kernel, scratch)))
+        if (within)
+          report(kernel, inRegisters.loops[within].function.getName());
+        else if (failed(emitKernel(kernel, scratch)))
           return failure();
       } else if (isa<ir::WithBodies>(op)) {
         report(&op);
+        if (auto turns = inRegisters.loops.find(&op); turns != inRegisters.loops.end())
+          declareTurns(&op, turns->second);
       } else if (!isa<ir::ReshapeOp, ir::ConstantOp>(op)) {
         return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
       }
@@ -160,10 +170,30 @@ private:
     return success();
   }
 
+  /// Its function, whose body is written later unless this process has it.
+  void declareTurns(Operation *loop, LoopsInRegisters::Turns &turns) {
+    std::string name = (info.name + "_turns" + Twine(numTurns++)).str();
+    turns.function = func::FuncOp::create(b, loop->getLoc(), name, turnsType(loop));
+    std::string key;
+    if (shared && threads) {
+      key = target.key() + "\n" + contentOf(loop);
+      for (func::FuncOp body : turns.bodies)
+        key += "\n" + contentOf(body);
+      if (useKnown(key, turns.function))
+        return;
+      shared->made.push_back({std::move(key), name, {}});
+    } else {
+      turns.function.setPrivate();
+    }
+    turns.isWritten = false;
+  }
+
   /// What the conditions and loops of `function` run, which has been emitted, and what they need of the workspace.
   void findBodies(SymbolTable &symbols, DenseMap<Operation *, int64_t> &scratch) {
     for (auto op : function.getBody().front().getOps<ir::WithBodies>()) {
       SmallVector<EmittedBody> &of = bodiesOf[op];
+      if (inRegisters.loops.contains(op)) // in registers
+        continue;
       for (FlatSymbolRefAttr name : op.bodyNames())
         of.push_back(emittedBodies.lookup(symbols.lookup(name.getAttr())));
       scratch[op] = bodyScratchBytes(op, of);
@@ -212,17 +242,13 @@ private:
     if (emitter.scratchBytes() > 0)
       scratch[kernel] = emitter.scratchBytes();
     report(kernel, name);
-    if (std::optional<KernelCache::Code> code = key.empty() ? std::nullopt : shared->cache.find(key)) {
-      fn.setPrivate();
-      shared->known.push_back({name, code->function});
+    if (std::optional<KernelCache::Code> code = useKnown(key, fn)) {
       if (code->piece) {
         e.piece = func::FuncOp::create(b, loc, pieceName(name), pieceType());
         e.piece.setPrivate();
         shared->known.push_back({pieceName(name), code->piece});
         reports.back().isShared = true;
       }
-      if (shared->modules.empty() || shared->modules.back() != code->module) // most are of one
-        shared->modules.push_back(std::move(code->module));
       return success();
     }
     if (key.empty()) // else other programs call it, by its address
@@ -239,6 +265,18 @@ private:
     if (!key.empty())
       shared->made.push_back({std::move(key), name, e.piece ? pieceName(name) : std::string()});
     return success();
+  }
+
+  /// Declares `fn` only, where this process has its code.
+  std::optional<KernelCache::Code> useKnown(StringRef key, func::FuncOp fn) {
+    std::optional<KernelCache::Code> code = key.empty() ? std::nullopt : shared->cache.find(key);
+    if (!code)
+      return std::nullopt;
+    fn.setPrivate();
+    shared->known.push_back({fn.getName().str(), code->function});
+    if (shared->modules.empty() || shared->modules.back() != code->module) // most are of one
+      shared->modules.push_back(code->module);
+    return code;
   }
 
   LogicalResult emitBody(Body &body) {
@@ -270,6 +308,14 @@ private:
         return failure();
       }
     bodies.clear();
+    for (auto &[loop, turns] : inRegisters.loops)
+      if (!turns.isWritten) {
+        if (failed(emitTurns(loop, turns.bodies, target, turns.function)))
+          return failure();
+        allowContraction(turns.function);
+        turns.function->setAttr(kTurnsAttr, b.getUnitAttr());
+        cleanUp(turns.function);
+      }
     return forEachFunction(b.getContext(), static_cast<int64_t>(together.size()), ops, [&](int64_t i) {
       std::unique_ptr<Body> body = std::move(together[i]);
       return emitBody(*body);
@@ -280,10 +326,10 @@ private:
   FunctionType pieceType() { return b.getFunctionType({pointerType, b.getI64Type()}, {}); }
 
   /// What a kernel is apart from which values it reads, and from where it was written.
-  static std::string contentOf(ir::KernelOp kernel) {
+  static std::string contentOf(Operation *op) {
     std::string text;
     llvm::raw_string_ostream out(text);
-    kernel->print(out, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(INT64_MAX).enableDebugInfo(false));
+    op->print(out, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(INT64_MAX).enableDebugInfo(false));
     return text;
   }
 
@@ -452,7 +498,8 @@ private:
     };
     BodyLaunch launch{b,     frame.function, byteOffset(frame.workspace, plan.scratch.lookup(op)), pointer, offset,
                       leave, addError};
-    emitBodyOp(op, bodiesOf[op], launch);
+    auto turns = inRegisters.loops.find(op);
+    emitBodyOp(op, bodiesOf[op], launch, turns == inRegisters.loops.end() ? func::FuncOp() : turns->second.function);
   }
 
   /// Whether `function` is the program itself, and no body of it.
@@ -589,6 +636,8 @@ private:
   std::string prefix;                                       ///< of the names of what is made of `function`
   DenseMap<Operation *, EmittedBody> emittedBodies;         ///< by function
   DenseMap<Operation *, SmallVector<EmittedBody>> bodiesOf; ///< conditions and loops
+  LoopsInRegisters inRegisters;
+  int64_t numTurns = 0;
   SmallVector<LLVM::GlobalOp> globals;
   SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input
   func::FuncOp parallelFor;

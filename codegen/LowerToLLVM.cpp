@@ -2,6 +2,7 @@
 
 #include "codegen/Parallel.h"
 #include "codegen/VerifyLowered.h"
+#include "codegen/emit/Order.h"
 #include "codegen/emit/VectorMath.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -166,6 +167,7 @@ LogicalResult lowerToLLVM(ModuleOp module, const Target &target, bool callMath) 
   ConversionConfig config = conversionConfig(isAsEmitted(module));
   if (failed(expandMath(module, target, callMath)) || !verified())
     return failure();
+  orderForLatency(module);
   SmallVector<StringAttr> helpers;
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPrivate() && !function.isExternal())

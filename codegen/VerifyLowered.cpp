@@ -1,6 +1,7 @@
 #include "codegen/VerifyLowered.h"
 
 #include "codegen/Jit.h"
+#include "codegen/emit/Order.h"
 #include "ir/Program.h"
 #include "runtime/Extent.h"
 #include "runtime/External.h"
@@ -191,7 +192,8 @@ LogicalResult checkFunction(func::FuncOp function, StringRef entry) {
   if (function.getArgAttrsAttr() || function.getResAttrsAttr())
     return function.emitOpError("has attributes of arguments or results, which the emitters do not write");
   for (NamedAttribute attribute : function->getDiscardableAttrs())
-    if (function.getName() != entry || !attribute.getName().getValue().starts_with("wg."))
+    if (attribute.getName() != kTurnsAttr &&
+        (function.getName() != entry || !attribute.getName().getValue().starts_with("wg.")))
       return function.emitOpError("has the attribute ") << attribute.getName() << ", which the emitters do not write";
   if (function.getName() != entry && !function.isPrivate())
     return function.emitOpError("is public; of a lowered program only the entry @") << entry << " is";

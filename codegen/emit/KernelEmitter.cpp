@@ -501,6 +501,8 @@ Value KernelEmitter::eval(Point &point, Value value) {
     if (auto access = accessOf(value)) {
       if (access->root.getDefiningOp())
         return remember(eval(point, access->root)); // a splat constant
+      if (Value held = point.held.lookup(access->root))
+        return remember(splat(held, point.lanes));
       return remember(load(point, pointerOf.lookup(access->root), element, access->strides, access->offset));
     }
     ir::Places::Seen traced = places.trace(value);
@@ -544,6 +546,14 @@ void KernelEmitter::evalAll(MutableArrayRef<Point> points, ValueRange values) {
       eval(point, value);
 }
 
+/// Once for the whole kernel.
+void KernelEmitter::evalUniform(Point &once) {
+  once.at.assign(axes.size(), {index(0), 0});
+  for (Operation &op : kernel.getBlock()->without_terminator())
+    if (isa<ir::Scalar>(op) && places.of(op.getResult(0)) == Space::uniform)
+      known[op.getResult(0)] = eval(once, op.getResult(0));
+}
+
 LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
   Block &body = *kernel.getBlock();
   for (auto [argument, pointer] : llvm::zip(body.getArguments(), pointers))
@@ -555,10 +565,7 @@ LogicalResult KernelEmitter::emit(ValueRange pointers, Value begin, Value end) {
   // What is the same for the whole kernel is computed once, before the loops.
   if (!loops.getSpace().empty()) { // there is none of one op
     Point once;
-    once.at.assign(axes.size(), {index(0), 0});
-    for (Operation &op : body.without_terminator())
-      if (isa<ir::Scalar>(op) && places.of(op.getResult(0)) == Space::uniform)
-        known[op.getResult(0)] = eval(once, op.getResult(0));
+    evalUniform(once);
   }
   if (kernel.getKind() == ir::KernelKind::map)
     return emitMap(begin, end);

@@ -35,6 +35,7 @@ struct Point {
   int lanes = 0;                        ///< 0: scalar code; else the length of the vectors
   mlir::Value mask;                     ///< vector<lanes x i1>; null: every lane is in range
   llvm::DenseMap<mlir::Value, mlir::Value> values;
+  llvm::DenseMap<mlir::Value, mlir::Value> held; ///< inputs that are in registers: what this point reads of each
 };
 
 /// One kernel on its way to a function.
@@ -55,6 +56,17 @@ public:
   int64_t scratchBytes() const { return scratch; }
   /// Whether it can fail at run time: it then returns an error number.
   bool mayFail() const { return loops.getMayFail(); }
+
+  /// Where an input is: in memory, or in registers, as a scalar or the vectors of a row.
+  struct Input {
+    mlir::Value pointer;
+    llvm::ArrayRef<mlir::Value> held;
+  };
+  /// What a map kernel yields, of a scalar or of the vectors of one short row: instead of emit(), where a loop keeps
+  /// them in registers (EmitTurns.cpp).
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> valuesInRegisters(llvm::ArrayRef<Input> inputs);
+  /// The vectors of a row of so many elements, the last one masked if it is not full.
+  llvm::SmallVector<Point> pointsOfRow(int64_t elements);
 
   // -- What Map, Reduce, Contract, Single and External build on ---------------------------------------------------
 
@@ -164,6 +176,7 @@ private:
     size_t axis;
     llvm::SmallVector<mlir::Value> values;
   };
+  void evalUniform(Point &once);
   std::optional<Across> readAcross();
   llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across,
                                                 llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first, int lanes,

@@ -196,6 +196,38 @@ Value KernelEmitter::putOnStack(ArrayRef<Value> vectors) {
   return space;
 }
 
+SmallVector<Point> KernelEmitter::pointsOfRow(int64_t elements) {
+  int lanes = lanesFor(elements);
+  SmallVector<Point> points =
+      pointsAlong(*this, {}, index(0), lanes, static_cast<int>(llvm::divideCeil(elements, lanes)));
+  points.back().mask = tailMask(lanes, elements - (points.size() - 1) * lanes);
+  return points;
+}
+
+SmallVector<SmallVector<Value>> KernelEmitter::valuesInRegisters(ArrayRef<Input> inputs) {
+  SmallVector<Point> points = axes.empty() ? SmallVector<Point>(1) : pointsOfRow(axes[0].size);
+  Point once;
+  known.clear();
+  for (auto [argument, input] : llvm::zip_equal(kernel.getBlock()->getArguments(), inputs)) {
+    pointerOf[argument] = input.pointer;
+    if (input.held.empty())
+      continue;
+    bool isScalar = !isa<VectorType>(input.held.front().getType());
+    if (isScalar)
+      once.held[argument] = input.held.front();
+    for (auto [i, point] : llvm::enumerate(points))
+      point.held[argument] = isScalar ? input.held.front() : input.held[i];
+  }
+  evalUniform(once);
+  auto yielded = kernel.getYield().getValues();
+  evalAll(points, yielded);
+  SmallVector<SmallVector<Value>> results;
+  for (Value value : yielded)
+    results.push_back(
+        llvm::map_to_vector(points, [&](Point &point) { return splat(eval(point, value), point.lanes); }));
+  return results;
+}
+
 LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   SmallVector<Value> values = llvm::to_vector(kernel.getYield().getValues());
   auto emitPoints = [&](MutableArrayRef<Point> points) {
@@ -218,6 +250,12 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       SmallVector<Point> points = pointsAlong(*this, outer, at, lanes, interleave());
       emitPoints(points);
     });
+    if (whole < size && whole - wholeGroups == lanes && interleave() > 1) {
+      // One vector and a part of one: side by side, neither waits for the other.
+      SmallVector<Point> points = pointsAlong(*this, outer, index(wholeGroups), lanes, 2);
+      points[1].mask = tailMask(lanes, size - whole);
+      return emitPoints(points);
+    }
     loop(wholeGroups, whole, lanes, [&](Value at) {
       SmallVector<Point> points = pointsAlong(*this, outer, at, lanes, 1);
       emitPoints(points);
