@@ -2,6 +2,7 @@
 // `a * b + c` builds arith ops. What the expansions share is here. Private to VectorMath.cpp and VectorHyperbolic.cpp.
 #pragma once
 
+#include "codegen/emit/Coefficients.h"
 #include "codegen/target/Cpu.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,27 +33,6 @@ struct Format {
   ArrayRef<double> exp, expm1; ///< P of (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2
 };
 
-// Errors relative to the function: 3e-9, 1.3e-8; 4e-18, 3e-19.
-inline constexpr double kExp32[] = {0.49999993433718908, 0.16666520401933948, 0.04166839031709421,
-                                    0.0083687449621392749, 0.0013814568877268645};
-inline constexpr double kExpm1_32[] = {0.50000000612608037, 0.1666654279285481, 0.041666285515145893,
-                                       0.0083666129458117264, 0.0013946211800377213};
-inline constexpr double kExp64[] = {0.50000000000000106689,     0.16666666666666411636,   0.041666666666529724761,
-                                    0.0083333333334949138845,   0.0013888888943760944026, 0.00019841269505885313223,
-                                    0.000024801492948551248292, 2.7557586719923130674e-6, 2.7630306668051005626e-7,
-                                    2.5000041926713552417e-8};
-inline constexpr double kExpm1_64[] = {0.49999999999999999985,     0.1666666666666667665,    0.041666666666666701839,
-                                       0.0083333333333215700685,   0.0013888888888866636705, 0.00019841269886286418596,
-                                       0.000024801587360908364944, 2.7557244042275528782e-6, 2.7557242484735593201e-7,
-                                       2.5109097041578879417e-8,   2.0924522677636064103e-9};
-// (log(1 + f) - f + f^2/2) / f^3 on [sqrt 1/2 - 1, sqrt 2 - 1]; error 6e-9 f^2.
-inline constexpr double kLog32[] = {0.33333316722138446,  -0.25000810310445857, 0.20002286387464342,
-                                    -0.16624555437283465, 0.1418119003703304,   -0.13128750693456525,
-                                    0.12881664813990258,  -0.0785962839058653};
-// (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, s = f / (2 + f); error 2e-18.
-inline constexpr double kLog64[] = {0.66666666666667343687, 0.39999999999415001063, 0.28571428742321163838,
-                                    0.22222198578901768671, 0.18183564096021856645, 0.15314054720569605722,
-                                    0.14795924107346015663};
 inline constexpr Format kF32 = {32,      23,   127,    0.693359375, -2.12194440054690583e-4, -104, 89, -18,
                                 0x1p-24, 9.02, kExp32, kExpm1_32};
 inline constexpr Format kF64 = {
@@ -103,7 +83,7 @@ public:
     return format.bits == 32 ? std::bit_cast<int32_t>(static_cast<float>(value)) : std::bit_cast<int64_t>(value);
   }
   Value constant(Type wanted, TypedAttr value) {
-    if (auto vector = dyn_cast<VectorType>(wanted))
+    if (auto vector = dyn_cast<VectorType>(wanted); vector && !isa<DenseElementsAttr>(value))
       value = DenseElementsAttr::get(vector, value);
     Value &known = constants[value];
     if (!known) {
@@ -126,6 +106,7 @@ inline F operator-(F x, double y) { return x - x.e->number(y); }
 inline F operator*(F x, double y) { return x * x.e->number(y); }
 inline F operator-(double x, F y) { return y.e->number(x) - y; }
 inline F operator/(double x, F y) { return y.e->number(x) / y; }
+inline I operator+(I x, I y) { return make<arith::AddIOp>(x, y); }
 inline I operator+(I x, int64_t y) { return make<arith::AddIOp>(x, x.e->integer(y)); }
 inline I operator-(I x, I y) { return make<arith::SubIOp>(x, y); }
 inline I operator-(I x, int64_t y) { return x + -y; }
