@@ -12,19 +12,26 @@ namespace wg {
 using detail::floatOf;
 using detail::raiseOp;
 
-Tensor gelu(const Located &x, GeluOptions options) {
-  Where at = x.where();
-  Tensor tensor = floatOf("gelu", x), bend;
+/// x (1 + bend) / 2
+static Tensor half(const Tensor &x, const Tensor &bend, const Where &at) {
   auto in = [&](const auto &value) { return Located(value, at); };
-  if (options.approximate) {
-    // Beyond 20 tanh is 1 in every dtype, and its slope 0: a cube that overflows would make it NaN.
-    Tensor inner = clip(in(tensor), in(-20), in(20));
-    Tensor cube = mul(in(mul(in(square(in(inner))), in(0.044715))), in(inner));
-    bend = tanh(in(mul(in(add(in(inner), in(cube))), in(std::sqrt(2 / std::numbers::pi)))));
-  } else {
-    bend = erf(in(mul(in(tensor), in(std::numbers::sqrt2 / 2))));
-  }
-  return mul(in(tensor), in(mul(in(0.5), in(add(in(1), in(bend))))));
+  return mul(in(x), in(mul(in(0.5), in(add(in(1), in(bend))))));
+}
+
+Tensor gelu(const Located &x) {
+  Where at = x.where();
+  Tensor tensor = floatOf("gelu", x);
+  return half(tensor, erf(Located(mul(Located(tensor, at), Located(std::numbers::sqrt2 / 2, at)), at)), at);
+}
+
+/// Beyond 20 tanh is 1 in every dtype, and its slope 0: a cube that overflows would make it NaN.
+Tensor gelu_tanh(const Located &x) {
+  Where at = x.where();
+  Tensor tensor = floatOf("gelu_tanh", x);
+  auto in = [&](const auto &value) { return Located(value, at); };
+  Tensor inner = clip(in(tensor), in(-20), in(20));
+  Tensor cube = mul(in(mul(in(square(in(inner))), in(0.044715))), in(inner));
+  return half(tensor, tanh(in(mul(in(add(in(inner), in(cube))), in(std::sqrt(2 / std::numbers::pi))))), at);
 }
 
 Tensor silu(const Located &x) {

@@ -21,14 +21,14 @@ using detail::reshapeTo;
 using detail::Size;
 using detail::sizeOf;
 using detail::Sizes;
-using detail::sizesOf;
+using detail::wholeOf;
 using detail::tensorOf;
 using detail::typeOf;
 using runtime::OpId;
 
 // ---- What formulas are written with ---------------------------------------------------------------------------------
 
-Sizes detail::sizesOf(const Tensor &x, const Where &where) {
+Sizes detail::wholeOf(const Tensor &x, const Where &where) {
   Sizes sizes;
   for (int axis = 0; axis < x.rank(); ++axis)
     sizes.push_back(sizeOf(x, axis, where));
@@ -53,7 +53,7 @@ Tensor detail::broadcastTo(const Tensor &x, const Sizes &sizes, const Ints &dims
 }
 
 Tensor detail::placesAlong(const Tensor &x, int64_t axis, DType dtype, const Where &where) {
-  Sizes sizes = sizesOf(x, where);
+  Sizes sizes = wholeOf(x, where);
   std::vector<const Tensor *> operands;
   for (const Tensor &value : sizes.values)
     operands.push_back(&value);
@@ -461,7 +461,7 @@ Tensor diag(const Located &x, int64_t k) {
   std::vector<std::pair<int64_t, int64_t>> widths(static_cast<size_t>(tensor.rank()));
   widths.back() = {0, k < 0 ? -k : k};
   Tensor padded = k == 0 ? tensor : pad(at[tensor], widths);
-  Sizes sizes = sizesOf(padded, at.where);
+  Sizes sizes = wholeOf(padded, at.where);
   sizes.push_back(sizeOf(padded, padded.rank() - 1, at.where));
   detail::checkRank("diag", Shape(sizes.list), at.where);
   Ints dims;

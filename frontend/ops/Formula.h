@@ -12,7 +12,7 @@ struct At {
 };
 
 /// All sizes of x.
-Sizes sizesOf(const Tensor &x, const Where &where);
+Sizes wholeOf(const Tensor &x, const Where &where);
 /// x in the shape of these sizes.
 inline Tensor reshapeTo(const Tensor &x, const Sizes &sizes, const Where &where) {
   return reshapeTo(x, Shape(sizes.list), sizes.values, where);

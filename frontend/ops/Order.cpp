@@ -68,7 +68,7 @@ Tensor searchsorted(const Located &sorted, const Located &values, bool right) {
     return applyOne(OpId::searchsorted, attrs, {&ascending, &tensor}, where);
   Tensor flat = flatten(Located(tensor, where));
   Tensor places = applyOne(OpId::searchsorted, attrs, {&ascending, &flat}, where);
-  return detail::reshapeTo(places, detail::sizesOf(tensor, where), where);
+  return detail::reshapeTo(places, detail::wholeOf(tensor, where), where);
 }
 
 Tensor quantile(const Located &x, double q, int64_t axis, bool keepdims) {

@@ -20,7 +20,7 @@ using detail::reshapeTo;
 using detail::Size;
 using detail::sizeOf;
 using detail::Sizes;
-using detail::sizesOf;
+using detail::wholeOf;
 using detail::tensorOf;
 using detail::typeOf;
 using runtime::OpId;
@@ -266,7 +266,7 @@ static Sizes together(const Tensor &x, int64_t batch, const Rows &rows, const Wh
 Tensor gather_nd(const Located &x, const Located &indices, int64_t batch_dims) {
   const Where &where = x.where();
   Tensor tensor = tensorOf(x), coordinates = indicesOf("gather_nd", "the indices", indices);
-  Rows rows = rowsAt("gather_nd", sizesOf(tensor, where), coordinates, batch_dims, where);
+  Rows rows = rowsAt("gather_nd", wholeOf(tensor, where), coordinates, batch_dims, where);
   Tensor flat = reshapeTo(tensor, together(tensor, batch_dims, rows, where), where);
   return applyOne(OpId::gather, runtime::GatherAttrs::make(batch_dims), {&flat, &rows.places}, where);
 }
@@ -302,7 +302,7 @@ Tensor put_along_axis(const Located &x, const Located &indices, const Located &u
             "x is " + toString(type) + ", the indices are " + toString(at) + ", the updates " + toString(own),
             "indices and updates have x's shape but for axis " + std::to_string(place), {type, at, own}, where);
   if (news.rank() == 0) {
-    Sizes sizes = sizesOf(places, where);
+    Sizes sizes = wholeOf(places, where);
     news = detail::broadcastTo(news, sizes, {}, where);
   }
   Tensor y = updated(moveAxis(tensor, place, last, where), moveAxis(news, place, last, where),
@@ -314,7 +314,7 @@ Tensor scatter_nd_update(const Located &x, const Located &indices, const Located
   const Where &where = x.where();
   Tensor tensor = tensorOf(x), coordinates = indicesOf("scatter_nd_update", "the indices", indices),
          news = tensorOf(updates, typeOf(tensor, where).dtype);
-  Sizes sizes = sizesOf(tensor, where);
+  Sizes sizes = wholeOf(tensor, where);
   Rows rows = rowsAt("scatter_nd_update", sizes, coordinates, 0, where);
   Tensor flat = reshapeTo(tensor, together(tensor, 0, rows, where), where);
   return reshapeTo(updated(flat, news, rows.places, 0, mode, where), sizes, where);

@@ -202,12 +202,10 @@ WENGERT_API Tensor variance(const Located &x, const Axes &axes = Axes::all(), bo
 WENGERT_API Tensor logsumexp(const Located &x, const Axes &axes = Axes::all(), bool keepdims = false);
 WENGERT_API Tensor softmax(const Located &x, int64_t axis = -1);
 WENGERT_API Tensor log_softmax(const Located &x, int64_t axis = -1);
-struct GeluOptions {
-  bool approximate = false; ///< by tanh instead of erf
-};
-/// x Phi(x), exact, by erf; or x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within 5e-4 of it (Hendrycks and
-/// Gimpel 2016).
-WENGERT_API Tensor gelu(const Located &x, GeluOptions options = {});
+/// x Phi(x), exact, by erf (Hendrycks and Gimpel 2016).
+WENGERT_API Tensor gelu(const Located &x);
+/// The approximation of the same paper: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within 5e-4 of it.
+WENGERT_API Tensor gelu_tanh(const Located &x);
 /// x sigmoid(x)
 WENGERT_API Tensor silu(const Located &x);
 /// min(max(x, low), high), NaN where any of the three is; a bound counts as inside for the gradient.

@@ -31,7 +31,7 @@ const std::map<std::string, Apply> &named() {
       {"log", [](auto &x, auto &) { return log1p(x[0] * x[0]); }},
       {"silu", [](auto &x, auto &) { return silu(x[0]); }},
       {"gelu", [](auto &x, auto &) { return gelu(x[0]); }},
-      {"gelu_tanh", [](auto &x, auto &) { return gelu(x[0], {.approximate = true}); }},
+      {"gelu_tanh", [](auto &x, auto &) { return gelu_tanh(x[0]); }},
       {"mish", [](auto &x, auto &) { return mish(x[0]); }},
       {"log_sigmoid", [](auto &x, auto &) { return log_sigmoid(x[0]); }},
       {"atan", [](auto &x, auto &) { return atan(x[0]); }},

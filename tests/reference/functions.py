@@ -83,9 +83,8 @@ def hard_sigmoid(x):
     return np.clip(x + 3, 0, 6) / 6
 
 
-def gelu(x, approximate=False):
+def gelu_tanh(x):
     """By tanh: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
-    assert approximate
     return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
@@ -102,7 +101,7 @@ for dtype in FLOATS:
         # NaN at -inf: -inf * 0.
         case("mish", wide(mish), x, within=Within(4))
         case("hard_swish", wide(lambda x: x * hard_sigmoid(x)), x, within=lambda x: Within(2, of=np.where(np.isfinite(x), np.abs(x), 1)))
-        case("gelu", wide(gelu), x, approximate=True, within=lambda x: Within(3, of=np.where(np.isfinite(x), np.abs(x), 1)))
+        case("gelu_tanh", wide(gelu_tanh), x, within=lambda x: Within(3, of=np.where(np.isfinite(x), np.abs(x), 1)))
 
 # ---- Two operands
 

@@ -1,6 +1,7 @@
 // Layers of images and of rows of a table, and shapes between layers.
 #pragma once
 
+#include <wengert/Convolution.h>
 #include <wengert/nn/Module.h>
 
 namespace wg::nn {
