@@ -41,7 +41,7 @@ bool isEmitted(Operation *op) {
              math::RsqrtOp, math::SinOp, math::SinhOp, math::SqrtOp, math::TanOp, math::TanhOp, math::TruncOp,
              vector::BroadcastOp, vector::CreateMaskOp, vector::ExtractOp, vector::FMAOp, vector::FromElementsOp, vector::InsertOp,
              vector::ReductionOp, vector::ShuffleOp, vector::StepOp,
-             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::CallIntrinsicOp, LLVM::ConstantOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::ICmpOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
+             LLVM::AddressOfOp, LLVM::AllocaOp, LLVM::CallIntrinsicOp, LLVM::ConstantOp, LLVM::FMAOp, LLVM::GEPOp, LLVM::GlobalOp, LLVM::ICmpOp, LLVM::LoadOp, LLVM::MaskedLoadOp,
              LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter, LLVM::MemcpyOp, LLVM::MemsetOp, LLVM::Prefetch, LLVM::StoreOp>(op);
   // clang-format on
 }

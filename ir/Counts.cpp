@@ -50,7 +50,9 @@ static std::optional<int64_t> flopsOf(Operation &op) {
   if (auto add = dyn_cast<IndexAddOp>(op))
     return isFloat(op.getResult(0)) ? elementsOf(add.getUpdates()) : 0;
   if (isa<CumsumOp, CumprodOp, LinearRecurrenceOp>(op)) // all but the first of each row
-    return isFloat(op.getResult(0)) ? runtime::saturatingMul(isa<LinearRecurrenceOp>(op) ? 2 : 1, elementsOf(op.getResult(0))) : 0;
+    return isFloat(op.getResult(0))
+               ? runtime::saturatingMul(isa<LinearRecurrenceOp>(op) ? 2 : 1, elementsOf(op.getResult(0)))
+               : 0;
   if (auto solve = dyn_cast<TriangularSolveOp>(op)) {
     int64_t n = cast<RankedTensorType>(solve.getA().getType()).getShape().back();
     return runtime::saturatingMul(elementsOf(solve.getX()), solve.getUnitDiagonal() ? n - 1 : n);

@@ -21,9 +21,9 @@ using detail::reshapeTo;
 using detail::Size;
 using detail::sizeOf;
 using detail::Sizes;
-using detail::wholeOf;
 using detail::tensorOf;
 using detail::typeOf;
+using detail::wholeOf;
 using runtime::OpId;
 
 // ---- What formulas are written with ---------------------------------------------------------------------------------
@@ -262,8 +262,9 @@ Tensor repeat(const Located &x, const Located &counts, int64_t axis, int64_t tot
   int64_t n = tensor.shape().dim(static_cast<int>(place));
   if (!runtime::isInteger(type.dtype) || type.shape.rank() != 1 ||
       (n != dynamic && type.shape.dim(0) != dynamic && type.shape.dim(0) != n))
-    raiseOp("repeat", "the counts are " + toString(type) + " for axis " + std::to_string(place) + " of " +
-                          toString(typeOf(tensor, at.where)),
+    raiseOp("repeat",
+            "the counts are " + toString(type) + " for axis " + std::to_string(place) + " of " +
+                toString(typeOf(tensor, at.where)),
             "give one integer for each place of the axis", {typeOf(tensor, at.where), type}, at.where);
   Tensor ends = cumsum(at[cast(at[times], i64)], 0);
   Tensor from = searchsorted(at[ends], at[arange(total, i64, at.where)], /*right=*/true);
@@ -413,7 +414,8 @@ Tensor diagonal(const Located &x, int64_t k) {
   if (k > (1LL << 56) || k < -(1LL << 56))
     raiseOp("diagonal", "there is no diagonal " + std::to_string(k), "give a smaller number", {}, at.where);
   if (n != dynamic && m != dynamic) {
-    int64_t first = k >= 0 ? k : -k * m, length = std::max<int64_t>(0, k >= 0 ? std::min(n, m - k) : std::min(n + k, m));
+    int64_t first = k >= 0 ? k : -k * m,
+            length = std::max<int64_t>(0, k >= 0 ? std::min(n, m - k) : std::min(n + k, m));
     Tensor flat = flatten(at[tensor], -2, -1);
     std::vector<int64_t> starts(static_cast<size_t>(rank - 1), 0), strides(static_cast<size_t>(rank - 1), 1);
     Sizes from, to;

@@ -37,7 +37,8 @@ void Image::refuse(const std::string &what, const std::string &remedy) const {
 
 void Image::check(const char *name, int64_t number, int64_t least) const {
   if (number < least || number > kMostPlaces)
-    refuse(std::string(name) + " is " + numeral(number), "give a number from " + numeral(least) + " to " + numeral(kMostPlaces));
+    refuse(std::string(name) + " is " + numeral(number),
+           "give a number from " + numeral(least) + " to " + numeral(kMostPlaces));
 }
 
 void Image::checkPadding(const Padding &padding) const {
@@ -82,7 +83,8 @@ Size Image::taken(const WindowedAxis &axis) const {
 }
 
 std::string Image::nameOf(size_t number) const {
-  static constexpr const char *names[3][3] = {{"only axis", "", ""}, {"rows", "columns", ""}, {"planes", "rows", "columns"}};
+  static constexpr const char *names[3][3] = {
+      {"only axis", "", ""}, {"rows", "columns", ""}, {"planes", "rows", "columns"}};
   return names[axes - 1][number];
 }
 
@@ -141,7 +143,8 @@ static void checkWindows(const Image &image, const Tensor &w, const Windows &win
 static void checkChannels(const Image &image, const Windows &windows, int64_t channels, int64_t own, int64_t made) {
   int64_t groups = windows.groups;
   bool isTranspose = !windows.more.empty();
-  bool fits = isTranspose ? own == channels && channels % groups == 0 : own <= channels / groups && own * groups == channels;
+  bool fits =
+      isTranspose ? own == channels && channels % groups == 0 : own <= channels / groups && own * groups == channels;
   if (channels != dynamic && own != dynamic && !fits)
     image.refuse("x has " + numeral(channels) + " channels and w takes " + numeral(own) +
                      (groups == 1 ? "" : (isTranspose ? " of " : " in each of ") + numeral(groups) + " groups"),
@@ -223,8 +226,8 @@ static Tensor product(const Image &image, Tensor w, const Windows &windows) {
     y.add(kResult[i], size);
     related.push_back(size);
     char sum = isTranspose ? kResult[i] : kImage[i], other = isTranspose ? kImage[i] : kResult[i];
-    relations += std::string("; ") + sum + "=" + numeral(axis.stride) + other + "+" + numeral(axis.dilation) + kWindow[i] +
-                 (axis.around.first > 0 ? "-" + numeral(axis.around.first) : "");
+    relations += std::string("; ") + sum + "=" + numeral(axis.stride) + other + "+" + numeral(axis.dilation) +
+                 kWindow[i] + (axis.around.first > 0 ? "-" + numeral(axis.around.first) : "");
   }
   if (last)
     addChannels();

@@ -99,7 +99,7 @@ static std::string spellDots(Sides &sides, std::vector<Factor> &factors, const s
     if (equation.find(c) == std::string::npos)
       dots += c;
   }
-  std::vector<bool> isWide(most, false); // whether some operand has another size than 1 there
+  std::vector<bool> isWide(most, false);  // whether some operand has another size than 1 there
   auto sizeAt = [&](size_t i, size_t k) { // of letter k of the dots, in operand i; 1 if it lacks it
     size_t missing = most - counts[i];
     size_t dot = sides.operands[i].find("...");
@@ -279,7 +279,8 @@ Tensor tensordot(const Located &a, const Located &b, const std::vector<int64_t> 
     auto own = static_cast<size_t>(placeOf("tensordot", a_axes[i], x.rank(), where)),
          other = static_cast<size_t>(placeOf("tensordot", b_axes[i], y.rank(), where));
     if (right[other] != ' ' || kept[own] == ' ')
-      raiseOp("tensordot", "an axis is named twice", "name each axis once", {typeOf(x, where), typeOf(y, where)}, where);
+      raiseOp("tensordot", "an axis is named twice", "name each axis once", {typeOf(x, where), typeOf(y, where)},
+              where);
     right[other] = left[own];
     kept[own] = ' ';
   }
@@ -314,8 +315,7 @@ Tensor kron(const Located &a, const Located &b) {
     left += static_cast<char>('a' + axis);
     right += static_cast<char>('A' + axis);
     result += {left.back(), right.back()};
-    sizes.push_back(
-        computeSize("kron", "a * b", {sizeOf(x, axis, at.where), sizeOf(y, axis, at.where)}, at.where));
+    sizes.push_back(computeSize("kron", "a * b", {sizeOf(x, axis, at.where), sizeOf(y, axis, at.where)}, at.where));
   }
   return detail::reshapeTo(einsum(left + "," + right + "->" + result, {x, y}, at.where), sizes, at.where);
 }

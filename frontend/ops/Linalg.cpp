@@ -250,6 +250,7 @@ Slogdet slogdet(const Located &a) {
   auto [diagonal, parity] = pivotsOf("slogdet", matricesOf("slogdet", a, true), where);
   Tensor signs = wg::sign(located(diagonal, where)), logs = log(located(abs(located(diagonal, where)), where));
   Tensor sign = located(reduce_prod(located(signs, where), -1), where) * parity;
+  sign = add(located(sign, where), Located(0.0, where)); // of a singular matrix 0, and never -0
   return {stop_gradient(located(sign, where)), reduce_sum(located(logs, where), -1)};
 }
 

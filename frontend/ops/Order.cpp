@@ -79,7 +79,8 @@ Tensor quantile(const Located &x, double q, int64_t axis, bool keepdims) {
     raiseOp("quantile",
             "the part " + std::to_string(q) + " of axis " + std::to_string(place) + " of " +
                 toString(typeOf(tensor, at.where)),
-            "the part is from 0 to 1, of an axis of known size that is not empty", {typeOf(tensor, at.where)}, at.where);
+            "the part is from 0 to 1, of an axis of known size that is not empty", {typeOf(tensor, at.where)},
+            at.where);
   double position = q * static_cast<double>(n - 1);
   int64_t low = static_cast<int64_t>(std::floor(position)), high = std::min(low + 1, n - 1);
   Tensor sorted = sort(at[tensor], place);
@@ -149,7 +150,9 @@ static Ordered extremesSoFar(const char *op, const Located &x, int64_t axis, boo
       applyOne(OpId::cumargmax, runtime::CumargmaxAttrs::make(place, reverse, smallest), {&tensor}, at.where);
   return {take_along_axis(at[tensor], at[places], place), places};
 }
-Ordered cummax(const Located &x, int64_t axis, bool reverse) { return extremesSoFar("cummax", x, axis, reverse, false); }
+Ordered cummax(const Located &x, int64_t axis, bool reverse) {
+  return extremesSoFar("cummax", x, axis, reverse, false);
+}
 Ordered cummin(const Located &x, int64_t axis, bool reverse) { return extremesSoFar("cummin", x, axis, reverse, true); }
 
 Tensor linear_recurrence(const Located &a, const Located &x, int64_t axis, bool reverse) {
@@ -201,8 +204,8 @@ Tensor standard_deviation(const Located &x, const Axes &axes, bool keepdims, int
   At at{x.where()};
   Tensor tensor = floatOf("standard_deviation", x);
   placesOf("standard_deviation", axes, tensor.rank(), at.where);
-  Tensor squares = correction == 0 ? variance(at[tensor], axes, keepdims)
-                                   : variance(at[tensor], axes, keepdims, correction);
+  Tensor squares =
+      correction == 0 ? variance(at[tensor], axes, keepdims) : variance(at[tensor], axes, keepdims, correction);
   Tensor none = equal(at[squares], at[0]);
   return where(at[none], at[0], at[sqrt(at[where(at[none], at[1], at[squares])])]);
 }
@@ -230,7 +233,8 @@ Tensor p_norm(const Located &x, double p, const Axes &axes, bool keepdims) {
   Tensor scaled = div(at[size], at[scale]);
   Tensor isZero = equal(at[scaled], at[0]);
   // 0^p is 0, or infinity below 0; a power of 1 stands there, so that no slope is infinite.
-  Tensor powers = where(at[isZero], at[p > 0 ? 0.0 : kInfinity], at[pow(at[where(at[isZero], at[1], at[scaled])], at[p])]);
+  Tensor powers =
+      where(at[isZero], at[p > 0 ? 0.0 : kInfinity], at[pow(at[where(at[isZero], at[1], at[scaled])], at[p])]);
   Tensor sum = reduce_sum(at[powers], axes, true);
   Tensor none = equal(at[sum], at[0]);
   Tensor root = where(at[none], at[0], at[pow(at[where(at[none], at[1], at[sum])], at[1 / p])]);

@@ -77,14 +77,14 @@ static Tensor elementsAt(const char *op, const Tensor &x, int64_t axis, int64_t 
       continue;
     }
     starts.push_back(detail::computeSize(op, "min(" + std::to_string(first) + ", a)", {size}, where));
-    limits.push_back(
-        detail::computeSize(op, from + " + max((a - 1) * " + std::to_string(by.stride) + " + 1, 0) * min(a, 1)",
-                            {count, size}, where));
+    limits.push_back(detail::computeSize(
+        op, from + " + max((a - 1) * " + std::to_string(by.stride) + " + 1, 0) * min(a, 1)", {count, size}, where));
     strides.push_back(by.stride);
   }
   std::vector<Tensor> values = starts.values;
   values.insert(values.end(), limits.values.begin(), limits.values.end());
-  return detail::applySized(OpId::slice, runtime::SliceAttrs::make(starts.list, limits.list, strides), x, values, where);
+  return detail::applySized(OpId::slice, runtime::SliceAttrs::make(starts.list, limits.list, strides), x, values,
+                            where);
 }
 
 /// The window's elements along one axis combined, the first with the second, what that gives with the third ...
@@ -188,7 +188,8 @@ Tensor avg_pool3d(const Located &x, const PoolOptions<3> &options) {
 
 static std::vector<int64_t> axesOfImage(const char *op, const Tensor &x, Layout layout, const Where &where) {
   if (x.rank() < 3)
-    raiseOp(op, "takes an image, got " + toString(typeOf(x, where)), "give x[N, axes..., C]", {typeOf(x, where)}, where);
+    raiseOp(op, "takes an image, got " + toString(typeOf(x, where)), "give x[N, axes..., C]", {typeOf(x, where)},
+            where);
   std::vector<int64_t> axes;
   for (int axis = 2; axis < x.rank(); ++axis)
     axes.push_back(layout == Layout::channels_last ? axis - 1 : axis);
@@ -228,7 +229,8 @@ static Sources sourcesOf(int64_t from, int64_t to, const ResizeOptions &options)
       exact = (exact + 0.5) * scale - 0.5;
     double last = static_cast<double>(from - 1);
     if (options.method == Interpolation::nearest) {
-      double place = options.align_corners ? std::floor(exact + 0.5) : std::floor((static_cast<double>(i) + 0.5) * scale);
+      double place =
+          options.align_corners ? std::floor(exact + 0.5) : std::floor((static_cast<double>(i) + 0.5) * scale);
       sources.first.push_back(static_cast<int64_t>(std::clamp(place, 0.0, last)));
       continue;
     }
@@ -244,7 +246,9 @@ Tensor resize(const Located &x, const std::vector<int64_t> &sizes, ResizeOptions
   At at{x.where()};
   Tensor y = detail::floatOf("resize", x);
   const TensorType type = typeOf(y, at.where);
-  auto refuse = [&](const std::string &why, const std::string &remedy) { raiseOp("resize", why, remedy, {type}, at.where); };
+  auto refuse = [&](const std::string &why, const std::string &remedy) {
+    raiseOp("resize", why, remedy, {type}, at.where);
+  };
   if (sizes.empty() || sizes.size() > 3 || type.shape.size() != sizes.size() + 2)
     refuse("x is " + toString(type) + ", with sizes for " + std::to_string(sizes.size()) + " axes",
            "give x[N, axes..., C] and a size for each of one to three axes");

@@ -20,9 +20,9 @@ using detail::reshapeTo;
 using detail::Size;
 using detail::sizeOf;
 using detail::Sizes;
-using detail::wholeOf;
 using detail::tensorOf;
 using detail::typeOf;
+using detail::wholeOf;
 using runtime::OpId;
 
 /// Indices as the ops take them, i64 or i32.
@@ -60,8 +60,7 @@ Tensor ravel_index(const std::vector<Tensor> &coordinates, const Shape &shape, W
   At at{where};
   checkGrid("ravel_index", shape, where);
   if (static_cast<int>(coordinates.size()) != shape.rank() || coordinates.empty())
-    raiseOp("ravel_index",
-            std::to_string(coordinates.size()) + " coordinates for the shape " + detail::text(shape),
+    raiseOp("ravel_index", std::to_string(coordinates.size()) + " coordinates for the shape " + detail::text(shape),
             "give one tensor for each axis", {}, where);
   Tensor place;
   for (size_t axis = 0; axis < coordinates.size(); ++axis) {
@@ -125,12 +124,13 @@ Tensor slice_update(const Located &x, const Located &update, const std::vector<i
       refuse("stride " + std::to_string(stride) + " of axis " + std::to_string(axis) + " is not positive",
              "give 1 or more");
     if (size == dynamic || taken == dynamic)
-      refuse("axis " + std::to_string(axis) + " of x or of the update is open", "dynamic_update_slice takes open sizes");
+      refuse("axis " + std::to_string(axis) + " of x or of the update is open",
+             "dynamic_update_slice takes open sizes");
     start = start < 0 ? start + size : start;
     int64_t reach = 0, end = 0;
     if (start < 0 ||
-        (taken > 0 && (__builtin_mul_overflow(taken - 1, stride, &reach) || __builtin_add_overflow(start, reach, &end) ||
-                       end >= size)) ||
+        (taken > 0 && (__builtin_mul_overflow(taken - 1, stride, &reach) ||
+                       __builtin_add_overflow(start, reach, &end) || end >= size)) ||
         start > size)
       refuse("an update of " + std::to_string(taken) + " places from " + std::to_string(starts[axis]) + " on, " +
                  std::to_string(stride) + " apart, does not lie in axis " + std::to_string(axis) + " of " +
@@ -198,11 +198,11 @@ Tensor take_along_axis(const Located &x, const Located &indices, int64_t axis) {
   if (places.rank() != tensor.rank())
     raiseOp("take_along_axis",
             "x is " + toString(typeOf(tensor, where)) + ", the indices " + toString(typeOf(places, where)),
-            "both have one rank; take(x, indices, axis) takes indices of any", {typeOf(tensor, where), typeOf(places, where)},
-            where);
+            "both have one rank; take(x, indices, axis) takes indices of any",
+            {typeOf(tensor, where), typeOf(places, where)}, where);
   int64_t last = tensor.rank() - 1;
-  auto [rows, at] = alike("take_along_axis", moveAxis(tensor, place, last, where), moveAxis(places, place, last, where),
-                          where);
+  auto [rows, at] =
+      alike("take_along_axis", moveAxis(tensor, place, last, where), moveAxis(places, place, last, where), where);
   Tensor y = applyOne(OpId::gather, runtime::GatherAttrs::make(last), {&rows, &at}, where);
   return moveAxis(y, last, place, where);
 }
@@ -211,9 +211,9 @@ namespace {
 
 /// Coordinates as one place in row-major order, for axes that are brought together.
 struct Rows {
-  Tensor places;  ///< -1 where a coordinate is out of range
-  Size count;     ///< of the axes together
-  int64_t axes;   ///< how many
+  Tensor places; ///< -1 where a coordinate is out of range
+  Size count;    ///< of the axes together
+  int64_t axes;  ///< how many
 };
 
 } // namespace
@@ -296,7 +296,8 @@ Tensor put_along_axis(const Located &x, const Located &indices, const Located &u
   const TensorType &type = typeOf(tensor, where), &at = typeOf(places, where), &own = typeOf(news, where);
   bool fits = places.rank() == tensor.rank() && (news.rank() == 0 || detail::sameSizes(at.shape, own.shape));
   for (int i = 0; fits && i < tensor.rank(); ++i)
-    fits = i == place || type.shape.dim(i) == at.shape.dim(i) || type.shape.dim(i) == dynamic || at.shape.dim(i) == dynamic;
+    fits = i == place || type.shape.dim(i) == at.shape.dim(i) || type.shape.dim(i) == dynamic ||
+           at.shape.dim(i) == dynamic;
   if (!fits)
     raiseOp("put_along_axis",
             "x is " + toString(type) + ", the indices are " + toString(at) + ", the updates " + toString(own),
@@ -350,8 +351,8 @@ Tensor scatter_nd(const Located &indices, const Located &updates, const Shape &s
 /// What only values tell has to be given where there are none yet.
 static void refuseUnknown(const char *op, const std::string &what, const Where &where) {
   if (detail::level().trace)
-    raiseOp(op, "a traced function has no values yet, by which the size of the result would be known",
-            "give " + what, {}, where);
+    raiseOp(op, "a traced function has no values yet, by which the size of the result would be known", "give " + what,
+            {}, where);
 }
 
 // ---- Segments -------------------------------------------------------------------------------------------------------
@@ -384,8 +385,8 @@ static Tensor segmentSum(const Segments &of, const Tensor &x, const Where &where
   for (const Tensor &size : of.sizes.values)
     operands.push_back(&size);
   Tensor result;
-  detail::applyOp(OpId::scatter_add, runtime::ScatterAddAttrs::make(of.sizes.list, 0), operands,
-                  std::span(&result, 1), where);
+  detail::applyOp(OpId::scatter_add, runtime::ScatterAddAttrs::make(of.sizes.list, 0), operands, std::span(&result, 1),
+                  where);
   return result;
 }
 
@@ -480,7 +481,8 @@ Found boolean_mask(const Located &x, const Located &mask, std::optional<int64_t>
     Sizes sizes;
     for (int axis = 0; axis < rows.rank(); ++axis)
       sizes.push_back(axis == 0 ? known(*bound) : sizeOf(rows, axis, at.where));
-    return {detail::broadcastTo(detail::filledWith(at[0], rows.dtype(), Shape(), at.where), sizes, {}, at.where), count};
+    return {detail::broadcastTo(detail::filledWith(at[0], rows.dtype(), Shape(), at.where), sizes, {}, at.where),
+            count};
   }
   return {clearedBehind(take(at[rows], at[places], 0), count, *bound, at), count};
 }

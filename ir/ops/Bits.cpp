@@ -94,6 +94,8 @@ Slopes FmodOp::slopes(Operands x, Expr) { return {1, -x[0].make<TruncDivOp>(x[0]
 
 /// c = |a| with the sign of b, so dc/da = sign(a) with the sign of b turned in: 0 at 0. It jumps with b, and else does
 /// not move.
-Slopes CopysignOp::slopes(Operands x, Expr) { return {sign(x[0]) * x[1].make<CopysignOp>(x[1].ones(), x[1]), none}; }
+Slopes CopysignOp::slopes(Operands x, Expr) {
+  return {sign(x[0]) * x[1].make<CopysignOp>(x[1].ones(), x[1]), Slope([](const Expr &ct) { return ct.zeros(); })};
+}
 
 } // namespace wg::ir

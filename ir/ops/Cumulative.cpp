@@ -3,6 +3,7 @@
 #include "ir/ops/Loops.h"
 #include "ir/ops/Scalar.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <limits>
@@ -19,7 +20,7 @@ using Step = function_ref<Value(OpBuilder &b, Location loc, ArrayRef<Value> at, 
 /// Stores step(at, the result before) at each place, along `axis` from its start or, reversed, its end. Where the axis
 /// is the innermost the element before stays in a register; else rows are made of rows, so that memory is read in order.
 static void alongAxis(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape, int64_t axis,
-                 bool reverse, Step step) {
+                      bool reverse, Step step) {
   int64_t n = shape[axis];
   if (llvm::is_contained(shape, 0))
     return;
@@ -62,71 +63,72 @@ static void alongAxis(OpBuilder &b, Location loc, const ElementAccess &memory, A
 
 void CumsumOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   alongAxis(b, loc, memory, getType().getShape(), getAxis(), getReverse(),
-       [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
-         Value x = memory.load(b, loc, 0, at);
-         if (!previous)
-           return x;
-         return isFloat(x) ? arith::AddFOp::create(b, loc, previous, x).getResult()
-                           : arith::AddIOp::create(b, loc, previous, x).getResult();
-       });
+            [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
+              Value x = memory.load(b, loc, 0, at);
+              if (!previous)
+                return x;
+              return isFloat(x) ? arith::AddFOp::create(b, loc, previous, x).getResult()
+                                : arith::AddIOp::create(b, loc, previous, x).getResult();
+            });
 }
 
 void CumprodOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   alongAxis(b, loc, memory, getType().getShape(), getAxis(), getReverse(),
-       [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
-         Value x = memory.load(b, loc, 0, at);
-         if (!previous)
-           return x;
-         return isFloat(x) ? arith::MulFOp::create(b, loc, previous, x).getResult()
-                           : arith::MulIOp::create(b, loc, previous, x).getResult();
-       });
+            [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
+              Value x = memory.load(b, loc, 0, at);
+              if (!previous)
+                return x;
+              return isFloat(x) ? arith::MulFOp::create(b, loc, previous, x).getResult()
+                                : arith::MulIOp::create(b, loc, previous, x).getResult();
+            });
 }
 
 /// max + log1p(e^-|difference|); of two equal infinities the difference is none, and the result is the maximum.
 void LogcumsumexpOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   alongAxis(b, loc, memory, getType().getShape(), getAxis(), getReverse(),
-       [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
-         Value x = memory.load(b, loc, 0, at);
-         if (!previous)
-           return x;
-         Value larger = maximum(b, loc, previous, x), zero = constant(b, loc, x.getType(), 0.0);
-         Value distance = math::AbsFOp::create(b, loc, arith::SubFOp::create(b, loc, previous, x));
-         Value same = compare(b, loc, Order::equal, previous, x);
-         Value between = arith::NegFOp::create(b, loc, arith::SelectOp::create(b, loc, same, zero, distance));
-         return arith::AddFOp::create(b, loc, larger,
-                                      math::Log1pOp::create(b, loc, math::ExpOp::create(b, loc, between)));
-       });
+            [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
+              Value x = memory.load(b, loc, 0, at);
+              if (!previous)
+                return x;
+              Value larger = maximum(b, loc, previous, x), zero = constant(b, loc, x.getType(), 0.0);
+              Value distance = math::AbsFOp::create(b, loc, arith::SubFOp::create(b, loc, previous, x));
+              Value same = compare(b, loc, Order::equal, previous, x);
+              Value between = arith::NegFOp::create(b, loc, arith::SelectOp::create(b, loc, same, zero, distance));
+              return arith::AddFOp::create(b, loc, larger,
+                                           math::Log1pOp::create(b, loc, math::ExpOp::create(b, loc, between)));
+            });
 }
 
 void CumargmaxOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   int64_t axis = getAxis();
   Type integer = b.getI64Type();
   alongAxis(b, loc, memory, getType().getShape(), axis, getReverse(),
-       [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
-         Value place = arith::IndexCastOp::create(b, loc, integer, at[axis]);
-         if (!previous)
-           return place;
-         SmallVector<Value> there(at);
-         there[axis] = arith::IndexCastOp::create(b, loc, b.getIndexType(), previous);
-         Value x = memory.load(b, loc, 0, at), best = memory.load(b, loc, 0, there);
-         Value better = compare(b, loc, getSmallest() ? Order::less : Order::greater, x, best);
-         if (isFloat(x)) {
-           Value firstNan = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, x, x),
-                                                  compare(b, loc, Order::equal, best, best));
-           better = arith::OrIOp::create(b, loc, better, firstNan);
-         }
-         return arith::SelectOp::create(b, loc, better, place, previous);
-       });
+            [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
+              Value place = arith::IndexCastOp::create(b, loc, integer, at[axis]);
+              if (!previous)
+                return place;
+              SmallVector<Value> there(at);
+              there[axis] = arith::IndexCastOp::create(b, loc, b.getIndexType(), previous);
+              Value x = memory.load(b, loc, 0, at), best = memory.load(b, loc, 0, there);
+              Value better = compare(b, loc, getSmallest() ? Order::less : Order::greater, x, best);
+              if (isFloat(x)) {
+                Value firstNan = arith::AndIOp::create(b, loc, compare(b, loc, Order::notEqual, x, x),
+                                                       compare(b, loc, Order::equal, best, best));
+                better = arith::OrIOp::create(b, loc, better, firstNan);
+              }
+              return arith::SelectOp::create(b, loc, better, place, previous);
+            });
 }
 
+/// By the intrinsic, which is one operation on every machine, as it is in the eager kernel.
 void LinearRecurrenceOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   alongAxis(b, loc, memory, getType().getShape(), getAxis(), getReverse(),
-       [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
-         Value x = memory.load(b, loc, 1, at);
-         if (!previous)
-           return x;
-         return math::FmaOp::create(b, loc, memory.load(b, loc, 0, at), previous, x);
-       });
+            [&](OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous) -> Value {
+              Value x = memory.load(b, loc, 1, at);
+              if (!previous)
+                return x;
+              return LLVM::FMAOp::create(b, loc, memory.load(b, loc, 0, at), previous, x);
+            });
 }
 
 //===- Derivatives ------------------------------------------------------------------------------------------===//

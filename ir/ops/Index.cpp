@@ -112,7 +112,7 @@ Value indexAt(OpBuilder &b, Location loc, const ElementAccess &memory, unsigned 
 }
 
 void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAccess &memory, IndexBound range,
-                            ArrayRef<int64_t> shape, function_ref<void(OpBuilder &)> body) {
+                     ArrayRef<int64_t> shape, function_ref<void(OpBuilder &)> body) {
   if (memory.isChecked)
     return body(b);
   int64_t size = range.size;

@@ -46,7 +46,8 @@ static Status cumargmaxRule(TypeSpan operands, const Attrs &attrs, TypeList &res
 static Status linearRecurrenceRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   const TensorType &a = operands[0], &x = operands[1];
   if (a.dtype != x.dtype)
-    return typeError(say(a, " and ", x, " have different dtypes"), say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
+    return typeError(say(a, " and ", x, " have different dtypes"),
+                     say("cast one of them: cast(x, ", nameOf(a.dtype), ")"));
   if (Status status = checkAxis(attrs.integer(0), a); !status.ok())
     return status;
   TensorType y = x;

@@ -15,15 +15,14 @@ static void copyUnlessInPlace(const Array &x, Array &y) {
 static Status indexSetKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
   Array &y = results[0];
   int64_t batch = attrs.integer(0);
-  return withIndices(
-      operands[2], y.shape()[static_cast<int>(batch)], "an axis", [&]<class I>(std::span<const I> indices) {
-        copyUnlessInPlace(operands[0], y);
-        visitWidth(y.dtype(), [&]<class B>(B) {
-          forRows<B>(operands[1], indices, y, batch, [](B *to, const B *from, int64_t row) {
-            std::copy_n(from, row, to);
-          });
-        });
-      });
+  return withIndices(operands[2], y.shape()[static_cast<int>(batch)], "an axis",
+                     [&]<class I>(std::span<const I> indices) {
+                       copyUnlessInPlace(operands[0], y);
+                       visitWidth(y.dtype(), [&]<class B>(B) {
+                         forRows<B>(operands[1], indices, y, batch,
+                                    [](B *to, const B *from, int64_t row) { std::copy_n(from, row, to); });
+                       });
+                     });
 }
 
 /// Each element of an updated row is f(itself, the update's).
@@ -70,8 +69,7 @@ static Status checkPart(const TensorType &x, const TensorType &part, const Tenso
 }
 
 /// f(the first place of the part in x, its first place in the part) in each place of the batch, in elements.
-template <class F>
-static Status forParts(const Shape &x, const Shape &part, const Array &starts, int64_t batch, F f) {
+template <class F> static Status forParts(const Shape &x, const Shape &part, const Array &starts, int64_t batch, F f) {
   size_t own = x.size() - static_cast<size_t>(batch);
   Ints strides = stridesOf(x);
   return visit(Indices(), starts.dtype(), [&]<class I>(I) -> Status {

@@ -7,9 +7,9 @@
 extern "C" const std::span<const wg::runtime::KernelRow> *WG_JOIN(wg_kernels_v, WG_LEVEL)(size_t *count) {
   using namespace wg::runtime;
   static const std::span<const KernelRow> families[] = {
-      elementwiseKernels(), specialKernels(), bitsKernels(), compareKernels(), castKernels(),   reduceKernels(), contractKernels(),
-      shapeKernels(),       indexKernels(),   indexUpdateKernels(), cumulativeKernels(), sortKernels(),
-      randomKernels(),      linalgKernels(),  hostKernels(),
+      elementwiseKernels(), specialKernels(),  bitsKernels(),   compareKernels(), castKernels(),
+      reduceKernels(),      contractKernels(), shapeKernels(),  indexKernels(),   indexUpdateKernels(),
+      cumulativeKernels(),  sortKernels(),     randomKernels(), linalgKernels(),  hostKernels(),
   };
   *count = std::size(families);
   return families;

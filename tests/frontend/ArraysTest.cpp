@@ -48,8 +48,7 @@ void expectSameOpen(const char *what, const std::function<Tensor(const Tensor &)
 
 TEST(Arrays, OpenSizes) {
   Tensor a = scattered({3, 4}), b = scattered({2, 7}), c = scattered({5, 5});
-#define SAME(call)                                                                                                     \
-  expectSameOpen(#call, [](const Tensor &x) -> Tensor { return call; }, {a, b, c})
+#define SAME(call) expectSameOpen(#call, [](const Tensor &x) -> Tensor { return call; }, {a, b, c})
   SAME(flatten(x));
   SAME(swapaxes(x, 0, 1));
   SAME(tile(x, {2, 1, 3}));
@@ -196,8 +195,7 @@ TEST(Arrays, FindsWithAndWithoutABound) {
 
 TEST(Arrays, Errors) {
   Tensor x = counted({3, 4});
-#define EXPECT_SAYS(text, ...)                                                                                         \
-  EXPECT_PRED2(says, messageOf([&] { (void)(__VA_ARGS__); }), text)
+#define EXPECT_SAYS(text, ...) EXPECT_PRED2(says, messageOf([&] { (void)(__VA_ARGS__); }), text)
   EXPECT_SAYS("flatten: axis 1 comes after axis 0", flatten(x, 1, 0));
   EXPECT_SAYS("moveaxis: axis 0 is named twice", moveaxis(x, {0, 0}, {0, 1}));
   EXPECT_SAYS("tile: the count -1 is negative", tile(x, {-1}));

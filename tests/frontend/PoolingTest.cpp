@@ -30,7 +30,8 @@ struct Case {
 std::pair<int64_t, int64_t> planOf(const Case &c) {
   int64_t reach = (c.window - 1) * c.dilation + 1;
   if (c.padding.kind == Padding::same) {
-    int64_t count = (c.size + c.stride - 1) / c.stride, both = std::max<int64_t>(0, (count - 1) * c.stride + reach - c.size);
+    int64_t count = (c.size + c.stride - 1) / c.stride,
+            both = std::max<int64_t>(0, (count - 1) * c.stride + reach - c.size);
     return {both / 2, count};
   }
   auto [before, after] = c.padding.kind == Padding::given ? c.padding.axes[0] : Padding::Pair(0, 0);
@@ -47,7 +48,8 @@ TEST(Pooling, OneAxisAgainstLoops) {
             Case c{size, window, stride, dilation, padding};
             auto [before, count] = planOf(c);
             Tensor x = scattered({2, size, 3});
-            PoolOptions<1> options{.window = {window}, .strides = {stride}, .dilations = {dilation}, .padding = padding};
+            PoolOptions<1> options{
+                .window = {window}, .strides = {stride}, .dilations = {dilation}, .padding = padding};
             Tensor largest = max_pool1d(x, options), mean = avg_pool1d(x, options);
             options.count_padding = true;
             Tensor whole = avg_pool1d(x, options);
@@ -83,7 +85,8 @@ TEST(Pooling, AxesAreIndependent) {
   expectNear(y, reshape(columns, y.shape()));
   options.layout = Layout::channels_first;
   expectNear(last(max_pool2d(first(x), options)), y);
-  expectNear(last(avg_pool2d(first(x), options)), avg_pool2d(x, {.window = {2, 3}, .strides = {1, 2}, .padding = {{1, 0}, {1, 1}}}));
+  expectNear(last(avg_pool2d(first(x), options)),
+             avg_pool2d(x, {.window = {2, 3}, .strides = {1, 2}, .padding = {{1, 0}, {1, 1}}}));
   Tensor deep = scattered({1, 3, 4, 5, 2});
   PoolOptions<3> cube{.window = {3, 1, 1}, .strides = {1, 1, 1}};
   expectNear(squeeze(max_pool3d(deep, cube), 1), reduce_max(deep, 1));
@@ -109,13 +112,15 @@ TEST(Resize, AgainstTheFormula) {
       Tensor y = resize(x, {to}, {.align_corners = corners});
       Tensor near = resize(x, {to}, {.method = Interpolation::nearest, .align_corners = corners});
       for (int64_t i = 0; i < to; ++i) {
-        double place = corners ? (to == 1 ? 0.0 : static_cast<double>(i) * 4 / static_cast<double>(to - 1))
-                               : std::clamp((static_cast<double>(i) + 0.5) * 5 / static_cast<double>(to) - 0.5, 0.0, 4.0);
+        double place = corners
+                           ? (to == 1 ? 0.0 : static_cast<double>(i) * 4 / static_cast<double>(to - 1))
+                           : std::clamp((static_cast<double>(i) + 0.5) * 5 / static_cast<double>(to) - 0.5, 0.0, 4.0);
         auto low = static_cast<int64_t>(place), high = std::min<int64_t>(low + 1, 4);
         double share = place - static_cast<double>(low);
         double wanted = (1 - share) * x[{0, low, 1}].item<double>() + share * x[{0, high, 1}].item<double>();
         EXPECT_NEAR((y[{0, i, 1}].item<double>()), wanted, 1e-14) << to << " " << i;
-        double nearest = corners ? std::floor(place + 0.5) : std::floor((static_cast<double>(i) + 0.5) * 5 / static_cast<double>(to));
+        double nearest = corners ? std::floor(place + 0.5)
+                                 : std::floor((static_cast<double>(i) + 0.5) * 5 / static_cast<double>(to));
         EXPECT_EQ((near[{0, i, 1}].item<double>()), (x[{0, static_cast<int64_t>(nearest), 1}].item<double>()));
       }
     }
@@ -128,10 +133,12 @@ TEST(Convolution, LayoutsAndRanks) {
   options.layout = Layout::channels_first;
   expectNear(last(conv2d(first(x), w, options)), y);
   Tensor line = conv1d(reshape(x, {12, 5, 4}), reshape(scattered({3, 4, 2}), {3, 4, 2}), {.padding = Padding::same});
-  Tensor image = conv2d(reshape(x, {12, 1, 5, 4}), reshape(scattered({3, 4, 2}), {1, 3, 4, 2}), {.padding = Padding::same});
+  Tensor image =
+      conv2d(reshape(x, {12, 1, 5, 4}), reshape(scattered({3, 4, 2}), {1, 3, 4, 2}), {.padding = Padding::same});
   expectNear(line, squeeze(image, 1));
-  Tensor deep = conv3d(reshape(x, {2, 1, 6, 5, 4}), reshape(w, {1, 3, 2, 2, 6}),
-                       {.strides = {1, 2, 1}, .dilations = {1, 1, 2}, .groups = 2, .padding = {{0, 0}, {1, 1}, {0, 2}}});
+  Tensor deep =
+      conv3d(reshape(x, {2, 1, 6, 5, 4}), reshape(w, {1, 3, 2, 2, 6}),
+             {.strides = {1, 2, 1}, .dilations = {1, 1, 2}, .groups = 2, .padding = {{0, 0}, {1, 1}, {0, 2}}});
   expectNear(squeeze(deep, 1), y);
 }
 
@@ -145,8 +152,11 @@ TEST(Convolution, TheTransposeIsTheDerivative) {
             Tensor x = scattered({2, 7, 6, 4}), w = scattered({3, 2, 4 / groups, 6}, 1);
             if (layout == Layout::channels_first)
               x = first(x);
-            Conv2dOptions options{.strides = {stride, stride}, .dilations = {dilation, dilation}, .groups = groups,
-                                  .padding = padding, .layout = layout};
+            Conv2dOptions options{.strides = {stride, stride},
+                                  .dilations = {dilation, dilation},
+                                  .groups = groups,
+                                  .padding = padding,
+                                  .layout = layout};
             GradientTape tape;
             tape.watch(x);
             Tensor y = conv2d(x, w, options), ct = scattered(y.shape(), 2);
@@ -154,8 +164,11 @@ TEST(Convolution, TheTransposeIsTheDerivative) {
             // [R, S, C / groups, O] -> [R, S, O, C / groups], group by group.
             Tensor turned = reshape(transpose(reshape(w, {3, 2, 4 / groups, groups, 6 / groups}), {0, 1, 3, 4, 2}),
                                     {3, 2, 6, 4 / groups});
-            ConvTransposeOptions<2> back{.strides = {stride, stride}, .dilations = {dilation, dilation},
-                                         .groups = groups, .padding = padding, .layout = layout};
+            ConvTransposeOptions<2> back{.strides = {stride, stride},
+                                         .dilations = {dilation, dilation},
+                                         .groups = groups,
+                                         .padding = padding,
+                                         .layout = layout};
             if (padding.kind == Padding::same) {
               if (7 % stride != 0 || 6 % stride != 0)
                 continue; // sizes that are multiples only
@@ -163,7 +176,8 @@ TEST(Convolution, TheTransposeIsTheDerivative) {
               auto around = padding.kind == Padding::given ? padding.axes : std::vector<Padding::Pair>(2, {0, 0});
               int64_t sizes[] = {7, 6}, windows[] = {3, 2};
               for (size_t i = 0; i < 2; ++i)
-                back.output_padding[i] = (sizes[i] + around[i].first + around[i].second - (windows[i] - 1) * dilation - 1) % stride;
+                back.output_padding[i] =
+                    (sizes[i] + around[i].first + around[i].second - (windows[i] - 1) * dilation - 1) % stride;
             }
             expectNear(conv2d_transpose(ct, turned, back), wanted);
           }
@@ -180,7 +194,8 @@ TEST(Convolution, ErrorsNameTheCall) {
   EXPECT_PRED2(says, saying([&] { avg_pool2d(cast(x, i64)); }), "avg_pool2d: takes floats");
   EXPECT_PRED2(says, saying([&] { resize(x, {4}); }), "a size for each of one to three axes");
   EXPECT_PRED2(says, saying([&] { global_avg_pool(scattered({2, 3})); }), "takes an image");
-  EXPECT_PRED2(says, saying([&] { conv2d_transpose(x, w, {.padding = {{9, 9}, {0, 0}}}); }), "the padding takes 18 places");
+  EXPECT_PRED2(says, saying([&] { conv2d_transpose(x, w, {.padding = {{9, 9}, {0, 0}}}); }),
+               "the padding takes 18 places");
 }
 
 } // namespace

@@ -97,8 +97,8 @@ case("take", lambda x, i, axis, batch_dims: np.stack([np.take(a, b, 1) for a, b 
 places = array("i64", [[[2, 0], [1, 1]], [[0, 2], [1, 0]]])
 case("take_along_axis", lambda x, i, axis: np.take_along_axis(x, i, axis), x3[:, :2], places, axis=2)
 case("take_along_axis", lambda x, i, axis: np.take_along_axis(x, np.broadcast_to(i, (2, 2, 4)), axis), x3, array("i64", [[[2], [0]]]), axis=1)
-case("gather_nd", lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], x3, array("i64", [[0, 2], [1, 1], [0, 2]]))
-case("gather_nd", lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], x3, array("i64", [[[0, 2, 3]], [[1, 1, 0]]]))
+case("gather_nd", lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], x3, array("i64", [[0, 2], [1, 1], [0, 2]]), closed="of known size")
+case("gather_nd", lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], x3, array("i64", [[[0, 2, 3]], [[1, 1, 0]]]), closed="of known size")
 
 
 def written(x, indices, updates, how):
@@ -126,8 +126,8 @@ def put_along_axis(x, indices, updates, axis, mode):
 for mode in ("set", "add", "max", "min"):
     case("put_along_axis", put_along_axis, x3, array("i64", [[[2, 0, 1, 1]], [[0, 2, 1, 0]]]), eighths("f64", 2, 1, 4, salt=1), axis=1, mode=mode)
     case("put_along_axis", put_along_axis, x3, array("i64", [[[2, 0], [1, 1], [3, 3]], [[0, 2], [1, 0], [2, 2]]]), array("f64", 1.5), axis=2, mode=mode)
-    case("scatter_nd_update", lambda x, i, u, mode: written(x.reshape(6, 4), i @ np.array([3, 1]), u, mode).reshape(x.shape), x3, array("i64", [[0, 2], [1, 1], [0, 2]]), eighths("f64", 3, 4, salt=1), mode=mode)
-case("scatter_nd", lambda i, u, shape: written(np.zeros((6, 2)), i @ np.array([3, 1]), u, "add").reshape(shape), array("i64", [[0, 2], [1, 1], [0, 2]]), eighths("f64", 3, 2), shape=[2, 3, 2])
+    case("scatter_nd_update", lambda x, i, u, mode: written(x.reshape(6, 4), i @ np.array([3, 1]), u, mode).reshape(x.shape), x3, array("i64", [[0, 2], [1, 1], [0, 2]]), eighths("f64", 3, 4, salt=1), mode=mode, closed="of known size")
+case("scatter_nd", lambda i, u, shape: written(np.zeros((6, 2)), i @ np.array([3, 1]), u, "add").reshape(shape), array("i64", [[0, 2], [1, 1], [0, 2]]), eighths("f64", 3, 2), shape=[2, 3, 2], closed="of known size")
 
 
 def segment(how, start):
