@@ -214,7 +214,8 @@ static Tensor cropped(const Tensor &x, int64_t axis, int64_t before, int64_t aft
   return detail::partOf(x, axis, Size{before, {}}, end, where);
 }
 
-/// What a tensor is padded with, as a literal beside it. An integer or a bool tensor takes no other numbers than its own.
+/// What a tensor is padded with, as a literal beside it. An integer or a bool tensor takes no other numbers than its
+/// own.
 static Located paddingOf(const TensorType &type, double value, const Where &where) {
   if (runtime::isFloat(type.dtype))
     return Located(value, where);

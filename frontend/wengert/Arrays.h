@@ -87,15 +87,15 @@ WENGERT_API Tensor take(const Located &x, const Located &indices, int64_t axis, 
 /// `y[..., j, ...] = x[..., indices[..., j, ...], ...]` along an axis: as `numpy.take_along_axis`. The other axes
 /// broadcast. An index out of range is an error.
 WENGERT_API Tensor take_along_axis(const Located &x, const Located &indices, int64_t axis);
-/// Rows at several coordinates at once: `y[b..., i..., j...] = x[b..., indices[b..., i..., :], j...]`, b being the first
-/// batch_dims axes. A coordinate out of range is an error that names the index -1.
+/// Rows at several coordinates at once: `y[b..., i..., j...] = x[b..., indices[b..., i..., :], j...]`, b being the
+/// first batch_dims axes. A coordinate out of range is an error that names the index -1.
 /// Shapes: x any[batch..., n1, ..., nk, ...], indices integer[batch..., ..., k] -> any[batch..., ..., ...].
 WENGERT_API Tensor gather_nd(const Located &x, const Located &indices, int64_t batch_dims = 0);
 
 /// What an update does to the element at its place. Of several `set` at one place the last counts.
 enum class Scatter : uint8_t { set, add, max, min };
-/// x, with updates put along an axis: `y[..., indices[..., j, ...], ...] = updates[..., j, ...]`. Indices and updates have
-/// one shape, which is x's but for the axis; a scalar update is for all of them.
+/// x, with updates put along an axis: `y[..., indices[..., j, ...], ...] = updates[..., j, ...]`. Indices and updates
+/// have one shape, which is x's but for the axis; a scalar update is for all of them.
 WENGERT_API Tensor put_along_axis(const Located &x, const Located &indices, const Located &updates, int64_t axis,
                                   Scatter mode = Scatter::set);
 /// x, with rows at coordinates updated: `y[indices[i..., :], j...] = updates[i..., j...]`.
@@ -116,8 +116,8 @@ WENGERT_API Tensor segment_max(const Located &x, const Located &segments, int64_
 /// The same for the smallest; inf or the highest integer of none.
 WENGERT_API Tensor segment_min(const Located &x, const Located &segments, int64_t count);
 
-/// How often each of 0, ..., length - 1 is in x; with weights, the sums of the weights. Without a length, the largest of
-/// x and one more, which eager code alone can know. Another number in x is an error.
+/// How often each of 0, ..., length - 1 is in x; with weights, the sums of the weights. Without a length, the largest
+/// of x and one more, which eager code alone can know. Another number in x is an error.
 /// Shapes: x integer[...], weights number[...] as x -> i64[length], or number[length].
 WENGERT_API Tensor bincount(const Located &x, std::optional<int64_t> length = {}, const Tensor &weights = {});
 
@@ -127,8 +127,8 @@ struct Found {
   WENGERT_FIELDS(values, count)
 };
 /// The elements, or rows, of x where `mask` holds, in their order. The mask has the shape of x's first axes. A function
-/// that is traced says how many there are at most, `bound`, and gets so many, of which the first `count` are found; more
-/// than that are left out, but counted. Eager code may leave the bound out.
+/// that is traced says how many there are at most, `bound`, and gets so many, of which the first `count` are found;
+/// more than that are left out, but counted. Eager code may leave the bound out.
 /// Shapes: x any[mask..., ...], mask bool[mask...] -> values any[bound, ...], count i64[].
 WENGERT_API Found boolean_mask(const Located &x, const Located &mask, std::optional<int64_t> bound = {});
 /// The coordinates of the elements that are not 0, in row-major order; the bound as of boolean_mask.
@@ -151,8 +151,8 @@ WENGERT_API Tensor sort(const Located &x, int64_t axis = -1, SortOptions options
 WENGERT_API Tensor argsort(const Located &x, int64_t axis = -1, SortOptions options = {});
 /// The k largest along an axis, the largest first.
 WENGERT_API Ordered top_k(const Located &x, int64_t k, int64_t axis = -1);
-/// Where values belong in an ascending vector, or in one for each of the same axes in front: the number of elements that
-/// are smaller, or with `right`, not larger. That it ascends is not checked.
+/// Where values belong in an ascending vector, or in one for each of the same axes in front: the number of elements
+/// that are smaller, or with `right`, not larger. That it ascends is not checked.
 /// Shapes: sorted number[n], values number[...] -> i64[...]; or sorted number[batch..., n], values number[batch..., m].
 WENGERT_API Tensor searchsorted(const Located &sorted, const Located &values, bool right = false);
 /// The element below which the part q of x lies along an axis, linear between the two nearest (NumPy's default). NaN if
@@ -198,10 +198,11 @@ WENGERT_API Tensor count_nonzero(const Located &x, const Axes &axes = Axes::all(
 
 // ---- Products -------------------------------------------------------------------------------------------------------
 
-/// einsum of one to many operands: a letter for each axis, `...` for those that broadcast (aligned at the end); a letter
-/// twice in an operand is its diagonal; letters that the result lacks are summed over. Without `->` the result has the
-/// axes of `...`, then the letters that occur once, in alphabetical order. Of many operands the pair whose product costs
-/// least is contracted first (sizes `?` count as 64). `einsum("bhqd,bhkd->bhqk", {q, k})`, `einsum("...ii->...i", {x})`.
+/// einsum of one to many operands: a letter for each axis, `...` for those that broadcast (aligned at the end); a
+/// letter twice in an operand is its diagonal; letters that the result lacks are summed over. Without `->` the result
+/// has the axes of `...`, then the letters that occur once, in alphabetical order. Of many operands the pair whose
+/// product costs least is contracted first (sizes `?` count as 64). `einsum("bhqd,bhkd->bhqk", {q, k})`,
+/// `einsum("...ii->...i", {x})`.
 WENGERT_API Tensor einsum(const std::string &equation, const std::vector<Tensor> &operands,
                           Where where = Where::current());
 /// Contracts axis a_axes[i] of a with axis b_axes[i] of b; the others follow, a's first.

@@ -66,9 +66,9 @@ template <int axes> struct ConvTransposeOptions {
   Padding padding = Padding::valid; ///< what the convolution had: taken from the result. same: size * stride
   Layout layout = Layout::channels_last;
 };
-/// The transpose of a convolution, `conv_transpose` of other libraries: each element of x adds the window, times itself,
-/// to y: y[n, p * stride + r * dilation - before, ..., o] += x[n, p, ..., c] w[r, ..., c, o]. The size of an axis is
-/// (size - 1) * stride + (window - 1) * dilation + 1 - before - after + output_padding.
+/// The transpose of a convolution, `conv_transpose` of other libraries: each element of x adds the window, times
+/// itself, to y: y[n, p * stride + r * dilation - before, ..., o] += x[n, p, ..., c] w[r, ..., c, o]. The size of an
+/// axis is (size - 1) * stride + (window - 1) * dilation + 1 - before - after + output_padding.
 /// Shapes: x float[N, H, W, C], w float[R, S, C, O / groups] -> float[N, P, Q, O].
 WENGERT_API Tensor conv2d_transpose(const Located &x, const Located &w, const ConvTransposeOptions<2> &options = {});
 /// The same with one axis. Shapes: x float[N, L, C], w float[R, C, O / groups] -> float[N, P, O].

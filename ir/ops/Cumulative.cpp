@@ -18,7 +18,8 @@ namespace wg::ir {
 using Step = function_ref<Value(OpBuilder &b, Location loc, ArrayRef<Value> at, Value previous)>;
 
 /// Stores step(at, the result before) at each place, along `axis` from its start or, reversed, its end. Where the axis
-/// is the innermost the element before stays in a register; else rows are made of rows, so that memory is read in order.
+/// is the innermost the element before stays in a register; else rows are made of rows, so that memory is read in
+/// order.
 static void alongAxis(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> shape, int64_t axis,
                       bool reverse, Step step) {
   int64_t n = shape[axis];
@@ -165,8 +166,8 @@ FailureOr<Terms> LinearRecurrenceOp::vjp(Expr ct) {
   return Terms{s * before(ct.at(getY()), axis, getReverse(), [](const Expr &y) { return y.zeros(); }), s};
 }
 
-/// y[i] = x[i] y[i-1] with y[-1] = 1, so s[i] = ct[i] + x[i+1] s[i+1] and dx[i] = s[i] y[i-1]: nothing is divided. Reads
-/// y.
+/// y[i] = x[i] y[i-1] with y[-1] = 1, so s[i] = ct[i] + x[i+1] s[i+1] and dx[i] = s[i] y[i-1]: nothing is divided.
+/// Reads y.
 FailureOr<Terms> CumprodOp::vjp(Expr ct) {
   int64_t axis = getAxis();
   Expr next = before(ct.at(getX()), axis, !getReverse(), [](const Expr &x) { return x.zeros(); });
@@ -180,8 +181,8 @@ static Expr share(const Expr &a, const Expr &b) {
   return exp(where(equal(a, none), none, a - b));
 }
 
-/// y[i] = log(e^y[i-1] + e^x[i]), of which y[i-1] has the share e^(y[i-1] - y[i]) and x[i] the share e^(x[i] - y[i]), so
-/// s[i] = ct[i] + e^(y[i] - y[i+1]) s[i+1] and dx[i] = s[i] e^(x[i] - y[i]): all shares are 1 at most. Reads y.
+/// y[i] = log(e^y[i-1] + e^x[i]), of which y[i-1] has the share e^(y[i-1] - y[i]) and x[i] the share e^(x[i] - y[i]),
+/// so s[i] = ct[i] + e^(y[i] - y[i+1]) s[i+1] and dx[i] = s[i] e^(x[i] - y[i]): all shares are 1 at most. Reads y.
 FailureOr<Terms> LogcumsumexpOp::vjp(Expr ct) {
   int64_t axis = getAxis();
   Expr x = ct.at(getX()), y = ct.at(getY());

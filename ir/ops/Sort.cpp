@@ -5,6 +5,8 @@ using namespace mlir;
 
 namespace wg::ir {
 
+//===- Batches ----------------------------------------------------------------------------------------------===//
+
 FailureOr<Expr> ArgsortOp::batch(const Lanes &x) {
   return x[0].make<ArgsortOp>(x[0], getDescending(), static_cast<uint64_t>(getCount()));
 }

@@ -1,4 +1,5 @@
-// What has come so far along an axis. One element after the other, in one order, so the bits are those of compiled code.
+// What has come so far along an axis. One element after the other, in one order, so the bits are those of compiled
+// code.
 #include "runtime/kernels/Kernels.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// argsort and searchsorted. Elements are seen as unsigned keys in their order, so every dtype is one algorithm: a stable
-// radix sort from the lowest digit up (Knuth, The Art of Computer Programming, volume 3, section 5.2.5), insertion where
-// there are few elements or few places are asked for, and binary search.
+// argsort and searchsorted. Elements are seen as unsigned keys in their order, so every dtype is one algorithm: a
+// stable radix sort from the lowest digit up (Knuth, The Art of Computer Programming, volume 3, section 5.2.5),
+// insertion where there are few elements or few places are asked for, and binary search.
 //
 // Compiled once for each x86-64 level, and linked into C programs: no function here but the entries is visible, and
 // nothing of the C++ library is used.
