@@ -71,7 +71,7 @@ inline void store(runtime::Array &array, int64_t i, double value) {
   switch (array.dtype()) {
   case runtime::DType::f64: array.data<double>()[i] = value; break;
   case runtime::DType::f32: array.data<float>()[i] = static_cast<float>(value); break;
-  case runtime::DType::i64: array.data<int64_t>()[i] = static_cast<int64_t>(value); break;
+  case runtime::DType::i64: array.data<int64_t>()[i] = value >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(value); break;
   case runtime::DType::i32: array.data<int32_t>()[i] = static_cast<int32_t>(value); break;
   case runtime::DType::u8: array.data<uint8_t>()[i] = static_cast<uint8_t>(std::fabs(value)); break;
   default: array.data<bool>()[i] = value != 0; break;

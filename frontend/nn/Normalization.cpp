@@ -25,7 +25,7 @@ static void checkEpsilon(const char *op, double epsilon, const Where &at) {
 
 /// y weight + bias, both of the last `axes` axes of y.
 static Tensor affine(const char *op, Placed y, const NormOptions &options, int axes) {
-  const Shape &shape = detail::typeOf(y.x, y.at).shape;
+  const Shape shape = detail::typeOf(y.x, y.at).shape; // y is another below
   auto fitted = [&](const char *name, const Tensor &given) {
     const TensorType &type = detail::typeOf(given, y.at);
     bool fits = type.dtype == y.x.dtype() && type.shape.rank() == axes;

@@ -350,7 +350,9 @@ Tensor pad(const Located &x, const std::vector<std::pair<int64_t, int64_t>> &wid
   bool same = true;
   for (int axis = 0; axis < tensor.rank(); ++axis) {
     auto [before, after] = widths[static_cast<size_t>(axis)];
-    int64_t size = tensor.shape().dim(axis), most = mode == PadMode::edge ? size : size - (mode == PadMode::reflect);
+    int64_t size = tensor.shape().dim(axis), most = mode == PadMode::edge ? size
+                                                    : size == dynamic     ? dynamic
+                                                                          : size - (mode == PadMode::reflect);
     if (size != dynamic && ((mode != PadMode::edge && std::max(before, after) > std::max<int64_t>(most, 0)) ||
                             (size == 0 && std::max(before, after) > 0)))
       raiseOp("pad",

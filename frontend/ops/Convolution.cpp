@@ -143,9 +143,11 @@ static void checkWindows(const Image &image, const Tensor &w, const Windows &win
 static void checkChannels(const Image &image, const Windows &windows, int64_t channels, int64_t own, int64_t made) {
   int64_t groups = windows.groups;
   bool isTranspose = !windows.more.empty();
-  bool fits =
-      isTranspose ? own == channels && channels % groups == 0 : own <= channels / groups && own * groups == channels;
-  if (channels != dynamic && own != dynamic && !fits)
+  auto fits = [&] {
+    return isTranspose ? own == channels && channels % groups == 0
+                       : own <= channels / groups && own * groups == channels;
+  };
+  if (channels != dynamic && own != dynamic && !fits())
     image.refuse("x has " + numeral(channels) + " channels and w takes " + numeral(own) +
                      (groups == 1 ? "" : (isTranspose ? " of " : " in each of ") + numeral(groups) + " groups"),
                  isTranspose ? "w is [..., C, O / groups]" : "w is [..., C / groups, O]");
