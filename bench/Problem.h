@@ -49,10 +49,10 @@ inline std::vector<int32_t> labels(uint64_t seed, size_t count, int classes) {
   return values;
 }
 
-/// A weight [fanIn, fanOut], uniform within +-sqrt(6 / (fanIn + fanOut)).
-inline std::vector<float> weight(uint64_t seed, size_t fanIn, size_t fanOut) {
+/// The `count` numbers of a weight, uniform within +-sqrt(6 / (fanIn + fanOut)); of a matrix [fanIn, fanOut] if not said.
+inline std::vector<float> weight(uint64_t seed, size_t fanIn, size_t fanOut, size_t count = 0) {
   double bound = std::sqrt(6.0 / static_cast<double>(fanIn + fanOut));
-  return uniform(seed, fanIn * fanOut, -bound, bound);
+  return uniform(seed, count ? count : fanIn * fanOut, -bound, bound);
 }
 
 /// The line of step a: y = 3 x + 2 + noise.
