@@ -49,7 +49,7 @@ inline std::vector<int32_t> labels(uint64_t seed, size_t count, int classes) {
   return values;
 }
 
-/// The `count` numbers of a weight, uniform within +-sqrt(6 / (fanIn + fanOut)); of a matrix [fanIn, fanOut] if not said.
+/// The `count` numbers of a weight, uniform within +-sqrt(6 / (fanIn + fanOut)); those of a matrix if it is 0.
 inline std::vector<float> weight(uint64_t seed, size_t fanIn, size_t fanOut, size_t count = 0) {
   double bound = std::sqrt(6.0 / static_cast<double>(fanIn + fanOut));
   return uniform(seed, count ? count : fanIn * fanOut, -bound, bound);
