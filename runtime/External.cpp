@@ -44,7 +44,7 @@ static wg_routine findAdded(std::string_view symbol) {
 wg_routine findRoutine(std::string_view symbol) {
   for (const LibraryRoutine &routine : kLibrary)
     if (symbol == routine.symbol)
-      return routine.levels[kernelLevel() - 2];
+      return routine.levels[machineLevel() - 2];
   std::lock_guard lock(added().mutex);
   return findAdded(symbol);
 }
@@ -59,7 +59,7 @@ bool isInLibrary(std::string_view symbol) {
 std::vector<Routine> routines() {
   std::vector<Routine> all;
   for (const LibraryRoutine &routine : kLibrary)
-    all.push_back({routine.symbol, routine.levels[kernelLevel() - 2]});
+    all.push_back({routine.symbol, routine.levels[machineLevel() - 2]});
   std::lock_guard lock(added().mutex);
   all.insert(all.end(), added().routines.begin(), added().routines.end());
   return all;

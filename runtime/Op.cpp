@@ -97,9 +97,6 @@ bool operator==(const Attrs &a, const Attrs &b) {
 #include "runtime/OpTable.inc"
 
 static int chooseLevel() {
-#ifdef WENGERT_ONE_LEVEL
-  return 3;
-#else
   __builtin_cpu_init();
   int level = 2;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
@@ -112,10 +109,9 @@ static int chooseLevel() {
     if (int wanted = std::atoi(text); wanted >= 2 && wanted < level)
       level = wanted;
   return level;
-#endif
 }
 
-int kernelLevel() {
+int machineLevel() {
   static const int level = chooseLevel();
   return level;
 }
@@ -139,7 +135,7 @@ struct Table {
 #ifdef WENGERT_ONE_LEVEL
     const std::span<const KernelRow> *families = wg_kernels_v3(&count);
 #else
-    auto *accessor = kernelLevel() == 4 ? wg_kernels_v4 : kernelLevel() == 3 ? wg_kernels_v3 : wg_kernels_v2;
+    auto *accessor = machineLevel() == 4 ? wg_kernels_v4 : machineLevel() == 3 ? wg_kernels_v3 : wg_kernels_v2;
     const std::span<const KernelRow> *families = accessor(&count);
 #endif
     for (const std::span<const KernelRow> &family : std::span(families, count))

@@ -149,8 +149,8 @@ const OpRecord *findOp(std::string_view name);
 /// While it is set, a float result with a NaN or an infinity that no float operand has is a failure of the op.
 void setDebugNans(bool debug);
 bool debugsNans();
-/// x86-64 level of the kernels in use: 2, 3 or 4. `WENGERT_CPU_LEVEL` lowers it.
-int kernelLevel();
+/// This machine's x86-64 level, of which kernels and routines are: 2, 3 or 4. `WENGERT_CPU_LEVEL` lowers it.
+int machineLevel();
 
 /// An operation to be done: what every front end hands to the gate and every program stores.
 template <class Operand> struct OpCallOf {

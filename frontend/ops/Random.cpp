@@ -2,6 +2,8 @@
 #include "wengert/Random.h"
 
 #include "frontend/ops/Placed.h"
+#include "wengert/Arrays.h"
+#include "wengert/Math.h"
 
 #include <cmath>
 #include <mutex>
@@ -82,25 +84,12 @@ static Tensor scaled(const Placed &x, double location, double scale) {
 /// Half of what the uniform numbers of a dtype are multiples of.
 static double halfStep(DType dtype) { return std::ldexp(1, dtype == f32 ? -25 : -54); }
 
-/// For |y| <= erf(sqrt 2): in w = -log(1 - y^2) - 2.5, Giles's polynomial for w < 5 (M. Giles 2010, "Approximating the
-/// erfinv function", table 1) has a relative error of 1e-6; a step of Halley's method, x - e / (1 + x e) with
-/// e = (erf(x) - y) sqrt(pi) / 2 exp(x^2), makes it the cube of that.
-static Placed inverseErf(const Placed &y) {
-  constexpr double coefficients[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                                     -0.00125372503, -0.00417768164, 0.246640727,    1.50140941};
-  Placed w = -log1p(-(y * y)) - 2.5, p = w * coefficients[0] + coefficients[1];
-  for (size_t i = 2; i < std::size(coefficients); ++i)
-    p = p * w + coefficients[i];
-  Placed x = p * y, e = (erf(x) - y) * exp(x * x) * (std::sqrt(std::numbers::pi) / 2);
-  return x - e / (x * e + 1);
-}
-
 Tensor random_truncated_normal(const Located &key, const Shape &shape, double mean, double stddev, DType dtype) {
   const Where &at = key.where();
   checkScale("random_truncated_normal", "stddev", stddev, at);
   // Of u and -u one is as probable as the other: (2 u - 1) erf(sqrt 2), in which u is uniform in [0, 1).
   Placed u{random_uniform(key, shape, 0, 1, dtype), at};
-  Placed x = inverseErf((u * 2 - 1) * std::erf(std::numbers::sqrt2)) * std::numbers::sqrt2;
+  Placed x = Placed(erfinv((u * 2 - 1) * std::erf(std::numbers::sqrt2)), at) * std::numbers::sqrt2;
   return scaled(maximum(minimum(x, 2), -2), mean, stddev);
 }
 
@@ -177,6 +166,31 @@ Tensor random_categorical(const Located &key, const Located &logits, std::option
   return wg::argmax(x + drawn, -1);
 }
 
+static Tensor permutationOf(const char *op, const Tensor &key, const detail::Size &count, const Where &at) {
+  detail::Sizes sizes;
+  sizes.push_back(count);
+  Tensor words = detail::applySized(OpId::random_bits, runtime::RandomBitsAttrs::make(sizes.list, i64),
+                                    stream(op, key, int64_t(0x510e527f) << 32, at), sizes.values, at);
+  return argsort(Located(words, at));
+}
+
+Tensor random_permutation(const Located &key, int64_t count) {
+  const Where &at = key.where();
+  if (count < 0)
+    detail::raiseOp("random_permutation", "the count " + std::to_string(count) + " is negative", "give 0 or more", {},
+                    at);
+  checkSizes("random_permutation", {count}, at);
+  return permutationOf("random_permutation", tensorOf(key), {count, {}}, at);
+}
+
+Tensor random_shuffle(const Located &key, const Located &x, int64_t axis) {
+  const Where &at = x.where();
+  Tensor tensor = tensorOf(x);
+  int64_t place = detail::placeOf("random_shuffle", axis, tensor.rank(), at);
+  Tensor order = permutationOf("random_shuffle", tensorOf(key), detail::sizeOf(tensor, place, at), at);
+  return take(Located(tensor, at), Located(order, at), place);
+}
+
 Generator::Generator(int64_t seed, Where where)
     : state_(random::key(seed), {.name = "generator", .trainable = false}, where) {
   state_.state()->isGenerator = true;
@@ -225,6 +239,12 @@ Tensor Generator::integers(const Shape &shape, int64_t low, int64_t high, DType 
 Tensor Generator::categorical(const Located &logits, std::optional<int64_t> samples) const {
   const Where &where = logits.where();
   return random_categorical(Located(next(where), where), logits, samples);
+}
+Tensor Generator::permutation(int64_t count, Where where) const {
+  return random_permutation(Located(next(where), where), count);
+}
+Tensor Generator::shuffle(const Located &x, int64_t axis) const {
+  return random_shuffle(Located(next(x.where()), x.where()), x, axis);
 }
 
 } // namespace wg

@@ -51,6 +51,12 @@ WENGERT_API Tensor random_integers(const Located &key, const Shape &shape, int64
 /// empty one; a negative count.
 /// Shapes: logits float[..., classes] -> i64[...] or i64[..., samples].
 WENGERT_API Tensor random_categorical(const Located &key, const Located &logits, std::optional<int64_t> samples = {});
+/// The places 0, ..., count - 1 in an order of which each is as probable: that which sorts words of 64 random bits.
+/// Errors: a negative count. Shapes: -> i64[count].
+WENGERT_API Tensor random_permutation(const Located &key, int64_t count);
+/// x with the places along an axis in such an order, one order for all of x.
+/// Shapes: x any[...] of rank 1 or more -> as x.
+WENGERT_API Tensor random_shuffle(const Located &key, const Located &x, int64_t axis = 0);
 
 /// A key that every draw advances; inside a traced function it is state like any variable. Threads may share it: no two
 /// draws have the same key. Each draw is the function of the same name of the next key.
@@ -74,6 +80,8 @@ public:
   Tensor integers(const Shape &shape, int64_t low, int64_t high, DType dtype = i64,
                   Where where = Where::current()) const;
   Tensor categorical(const Located &logits, std::optional<int64_t> samples = {}) const;
+  Tensor permutation(int64_t count, Where where = Where::current()) const;
+  Tensor shuffle(const Located &x, int64_t axis = 0) const;
   const Variable &state() const { return state_; }
 
 private:

@@ -58,7 +58,7 @@ struct MatrixSizes {
   int64_t batch = 1, m, n;
   explicit MatrixSizes(const TensorType &x) : m(x.shape.dim(x.shape.rank() - 2)), n(x.shape.dim(x.shape.rank() - 1)) {
     for (int axis = 0; axis < x.shape.rank() - 2; ++axis)
-      batch *= x.shape.dim(axis);
+      batch = batch == kDynamic || x.shape.dim(axis) == kDynamic ? kDynamic : batch * x.shape.dim(axis);
   }
   int64_t k() const { return m == kDynamic || n == kDynamic ? kDynamic : std::min(m, n); }
   /// Scratch for so many elements, and some beside them that make rows begin where vectors do.

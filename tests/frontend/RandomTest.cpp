@@ -3,6 +3,7 @@
 #include "tests/frontend/Support.h"
 
 #include <cmath>
+#include <map>
 #include <numbers>
 
 using namespace wg;
@@ -35,6 +36,45 @@ Tensor drawn(const std::function<Tensor(const Tensor &)> &f) {
 }
 
 } // namespace
+
+TEST(RandomTest, EveryOrderIsAsProbable) {
+  // Of three places each of six orders: 60,000 draws, within 5 standard errors of a sixth.
+  constexpr int64_t kDraws = 60'000;
+  Tensor keys = Tensor::from(
+      [] {
+        std::vector<int64_t> list;
+        for (int64_t i = 0; i < kDraws; ++i)
+          list.insert(list.end(), {7, i << 20});
+        return list;
+      }(),
+      {kDraws, 2});
+  Tensor orders = vmap([](const Tensor &key) { return random_permutation(key, 3); })(keys);
+  std::map<std::vector<int64_t>, int64_t> counts;
+  std::vector<int64_t> values = orders.to_vector<int64_t>();
+  for (size_t i = 0; i < values.size(); i += 3)
+    ++counts[{values[i], values[i + 1], values[i + 2]}];
+  ASSERT_EQ(counts.size(), 6u);
+  for (const auto &[order, count] : counts)
+    EXPECT_NEAR(static_cast<double>(count), kDraws / 6.0, 5 * std::sqrt(kDraws / 6.0 * 5 / 6.0));
+}
+
+TEST(RandomTest, Shuffle) {
+  Tensor x = arange(0, 1000, 1, i64), key = random::key(3);
+  Tensor y = drawn([&](const Tensor &key) { return random_shuffle(key, x); });
+  EXPECT_NE(y.to_vector<int64_t>(), x.to_vector<int64_t>());
+  EXPECT_EQ(sort(y).to_vector<int64_t>(), x.to_vector<int64_t>());
+  EXPECT_EQ(drawn([&](const Tensor &key) { return random_permutation(key, 0); }).shape(), Shape({0}));
+  // A size that the program learns when it runs: the same order.
+  auto rowsOf = [](const Tensor &key, const Tensor &x) { return random_shuffle(key, x, 1); };
+  auto open = function("open", rowsOf).trace(TensorSpec{i64, {2}}, TensorSpec{f64, {2, dynamic}});
+  Tensor rows = reshape(arange(0, 12, 1, f64), {2, 6});
+  EXPECT_EQ(open(key, rows)[0].to_vector<double>(), random_shuffle(key, rows, 1).to_vector<double>());
+  Generator generator(5);
+  EXPECT_EQ(sort(generator.permutation(8)).to_vector<int64_t>(), arange(0, 8, 1, i64).to_vector<int64_t>());
+  EXPECT_EQ(generator.shuffle(rows, -1).shape(), rows.shape());
+  EXPECT_TRUE(says(messageOf([&] { random_permutation(key, -1); }), "random_permutation: the count -1 is negative"));
+  EXPECT_TRUE(says(messageOf([&] { random_shuffle(key, Tensor(1.0)); }), "random_shuffle: axis 0 of a tensor of rank 0"));
+}
 
 TEST(RandomTest, TruncatedNormal) {
   for (DType dtype : {f64, f32}) {

@@ -48,3 +48,15 @@ for key, dtype in each([array("i64", key) for key in KEYS[:2]], FLOATS):
     case("random_categorical", lambda key, x, dtype=dtype: np.argmax(x + gumbel(key, x.shape, dtype=dtype), -1), key, logits)
 for key, (low, high, dtype) in each([array("i64", key) for key in KEYS], [(0, 10, "i64"), (-5, 6, "i32"), (0, 256, "u8"), (-(2**62), 2**62 - 1, "i64")]):
     case("random_integers", integers, key, shape=[6], low=low, high=high, dtype=dtype)
+
+
+def permutation(key, count):
+    """The order of words of another stream, as signed numbers."""
+    return np.argsort(words(stream(key, 0x510E527F), count).astype(np.int64), kind="stable")
+
+
+for key in [array("i64", key) for key in KEYS]:
+    case("random_permutation", permutation, key, count=9)
+    for axis in [0, -1]:
+        x = draw("f32", 4, 3)
+        case("random_shuffle", lambda key, x, axis: np.take(x, permutation(key, x.shape[axis]), axis), key, x, axis=axis)

@@ -17,7 +17,7 @@ TEST(OpTest, EveryRecordHasItsRuleAndKernel) {
     EXPECT_NE(op.kernel, nullptr) << name;
   }
   EXPECT_EQ(findOp("no_such_op"), nullptr);
-  EXPECT_GE(kernelLevel(), 2);
+  EXPECT_GE(machineLevel(), 2);
 }
 
 TEST(OpTest, FailureSaysWhatWhereAndWhatToDo) {
