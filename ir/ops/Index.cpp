@@ -140,14 +140,20 @@ void whereIndicesFit(StringRef op, OpBuilder &b, Location loc, const ElementAcce
   });
 }
 
+/// In runs along the last axis, where an index is for more than one element.
 void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> x = getX().getType().getShape(), indices = getIndices().getType().getShape();
   size_t batch = getBatchDims();
+  ArrayRef<int64_t> of = x.drop_front(batch + 1);
   whereIndicesFit("gather", b, loc, memory, *indexBound(), indices, [&](OpBuilder &b) {
     forEach(b, loc, indices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
       Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, 1, i));
-      forEach(b, loc, x.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
-        memory.store(b, loc, join(i, j), memory.load(b, loc, 0, join(join(i.take_front(batch), {row}), j)));
+      SmallVector<Value> from = join(i.take_front(batch), {row});
+      if (of.empty())
+        return memory.store(b, loc, i, memory.load(b, loc, 0, from));
+      forEach(b, loc, of.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+        SmallVector<Value> start = join(j, {arith::ConstantIndexOp::create(b, loc, 0)});
+        memory.copyRun(b, loc, 0, join(from, start), join(i, start), of.back());
       });
     });
   });

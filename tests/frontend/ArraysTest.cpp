@@ -161,6 +161,31 @@ TEST(Arrays, WritesInOrder) {
   EXPECT_EQ(valuesOf(du.value()), (std::vector<double>{0, 1, 4}));
 }
 
+/// Machine code copies rows in vectors, with a rest, whatever the table's dtype and order in memory.
+TEST(Arrays, GathersRowsOfEveryLength) {
+  Tensor indices{{4, 0, 4}, {2, 4, 1}};
+  auto rows = [&](const Tensor &x) {
+    Tensor turned = transpose(x, {0, 2, 1}), flat = reshape(x, {5, 2 * x.dim(2)});
+    return std::vector<Tensor>{gather(x, indices), gather(turned, cast(indices, i32)), gather(flat, indices)};
+  };
+  for (DType dtype : {f64, f32, i64, i32, u8, boolean})
+    for (int64_t width : {0, 1, 3, 16, 37, 67}) {
+      SCOPED_TRACE(to_string(dtype) + ", " + std::to_string(width));
+      Tensor x = reshape(cast(arange(10 * width) % (dtype == boolean ? 2 : 101), f64), {5, 2, width});
+      auto compiled = wg::function("rows", [&](const Tensor &x) {
+        std::vector<Tensor> all = rows(cast(x, dtype));
+        for (Tensor &each : all)
+          each = cast(each, f64);
+        return all;
+      });
+      std::vector<Tensor> found = compiled(x), wanted = rows(x);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_EQ(found[i].shape(), wanted[i].shape());
+        EXPECT_EQ(valuesOf(found[i]), valuesOf(wanted[i])) << i;
+      }
+    }
+}
+
 /// A cache that a loop fills row by row is written in its place.
 TEST(Arrays, LoopsFillACache) {
   auto fill = wg::function("fill", [](const Tensor &x) {
