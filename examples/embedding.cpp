@@ -3,6 +3,7 @@
 // DIR/tinyshakespeare/input.txt; without, made ones: in a sentence all begin with the same letter.
 #include <wengert/wengert.h>
 
+#include <cctype>
 #include <chrono>
 #include <fstream>
 #include <iostream>
