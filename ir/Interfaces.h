@@ -52,10 +52,16 @@ struct ElementAccess {
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::Value i)> loadScratch = nullptr;
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value i, mlir::Value element)> storeScratch =
       nullptr;
-  /// Stores `count` elements from `to` on along the last axis: those of operand `operand` from `from` on.
+  /// Stores `count` elements from `to` on along the last axis: those of operand `operand` from `from` on, ...
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange from,
                           mlir::ValueRange to, int64_t count)>
       copyRun = nullptr;
+  /// ... their sums with what was stored there before, ...
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange from,
+                          mlir::ValueRange to, int64_t count)>
+      addRun = nullptr;
+  /// ... or 0.
+  llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::ValueRange to, int64_t count)> clearRun = nullptr;
   /// The op's bound is known to hold: it checks nothing.
   bool isChecked = false;
 };

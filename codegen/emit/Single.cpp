@@ -77,29 +77,56 @@ LogicalResult KernelEmitter::emitSingle() {
       return 0;
     });
   };
+  // Stores what `elements(first, point)` makes of `count` places from `to` on: by vectors, the last one masked.
+  auto storeRun = [&](ValueRange to, int64_t count, auto &&elements) {
+    int lanes = nativeLanes();
+    auto move = [&](Value i, Value mask) {
+      SmallVector<ir::Coordinate> at = coordinates(to);
+      at.back() = {add(to.back(), i), 1};
+      Point point(at, lanes, mask);
+      Value all = elements(i, point);
+      storeAt(point, outputs[0], all, rowMajorStrides(resultType.getShape()), 0);
+    };
+    int64_t whole = count / lanes * lanes;
+    if (whole > 0)
+      loop(0, whole, lanes, [&](Value i) { move(i, nullptr); });
+    if (whole < count)
+      move(index(whole), tailMask(lanes, count - whole));
+    return 0;
+  };
+  auto loadRun = [&](unsigned operand, ValueRange from, Value i, const Point &point) {
+    SmallVector<ir::Coordinate> at = coordinates(from);
+    at.back() = {add(from.back(), i), 1};
+    return loadAt(point, op->getOperand(operand), at);
+  };
   auto copyRun = [&](OpBuilder &builder, Location, unsigned operand, ValueRange from, ValueRange to, int64_t count) {
     within(builder, [&] {
-      int lanes = nativeLanes();
-      auto move = [&](Value i, Value mask) {
-        auto shifted = [&](ValueRange at) {
-          SmallVector<ir::Coordinate> moved = coordinates(at);
-          moved.back() = {add(at.back(), i), 1};
-          return moved;
-        };
-        Point point(shifted(to), lanes, mask);
-        Value elements = loadAt(point, op->getOperand(operand), shifted(from));
-        storeAt(point, outputs[0], elements, rowMajorStrides(resultType.getShape()), 0);
-      };
-      int64_t whole = count / lanes * lanes;
-      if (whole > 0)
-        loop(0, whole, lanes, [&](Value i) { move(i, nullptr); });
-      if (whole < count)
-        move(index(whole), tailMask(lanes, count - whole));
-      return 0;
+      return storeRun(to, count, [&](Value i, const Point &point) { return loadRun(operand, from, i, point); });
+    });
+  };
+  auto addRun = [&](OpBuilder &builder, Location, unsigned operand, ValueRange from, ValueRange to, int64_t count) {
+    within(builder, [&] {
+      return storeRun(to, count, [&](Value i, const Point &point) -> Value {
+        Value more = loadRun(operand, from, i, point);
+        Value sum =
+            this->load(point, outputs[0], resultType.getElementType(), rowMajorStrides(resultType.getShape()), 0);
+        if (isa<FloatType>(getElementTypeOrSelf(sum)))
+          return arith::AddFOp::create(b, loc, sum, more);
+        return arith::AddIOp::create(b, loc, sum, more);
+      });
+    });
+  };
+  auto clearRun = [&](OpBuilder &builder, Location, ValueRange to, int64_t count) {
+    within(builder, [&] {
+      return storeRun(to, count, [&](Value, const Point &point) -> Value {
+        Type type = computeType(resultType.getElementType(), point.lanes);
+        return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+      });
     });
   };
   op.lower(b, op->getLoc(),
-           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, copyRun, !mayFail()});
+           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, copyRun, addRun, clearRun,
+                             !mayFail()});
   return success();
 }
 

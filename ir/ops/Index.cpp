@@ -161,26 +161,31 @@ void GatherOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
 
 std::optional<IndexBound> GatherOp::indexBound() { return IndexBound{1, getX().getType().getDimSize(getBatchDims())}; }
 
-/// y[indices[i], j] += updates[i, j], for operands `updates` and `indices`.
+/// y[indices[i], j] += updates[i, j], for operands `updates` and `indices`, in runs along the last axis.
 static void addRows(OpBuilder &b, Location loc, const ElementAccess &memory, ArrayRef<int64_t> y,
                     ArrayRef<int64_t> shapeOfIndices, size_t batch, unsigned updates, unsigned indices) {
+  ArrayRef<int64_t> of = y.drop_front(batch + 1);
   forEach(b, loc, shapeOfIndices, [&](OpBuilder &b, Location loc, ArrayRef<Value> i) {
     Value row = arith::IndexCastOp::create(b, loc, b.getIndexType(), indexAt(b, loc, memory, indices, i));
-    forEach(b, loc, y.drop_front(batch + 1), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
-      SmallVector<Value> place = join(join(i.take_front(batch), {row}), j);
-      Value update = memory.load(b, loc, updates, join(i, j)), sum = memory.reload(b, loc, place);
-      sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult()
-                         : arith::AddIOp::create(b, loc, sum, update).getResult();
-      memory.store(b, loc, place, sum);
-    });
+    SmallVector<Value> to = join(i.take_front(batch), {row});
+    if (!of.empty())
+      return forEach(b, loc, of.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> j) {
+        SmallVector<Value> start = join(j, {arith::ConstantIndexOp::create(b, loc, 0)});
+        memory.addRun(b, loc, updates, join(i, start), join(to, start), of.back());
+      });
+    Value update = memory.load(b, loc, updates, i), sum = memory.reload(b, loc, to);
+    sum = isFloat(sum) ? arith::AddFOp::create(b, loc, sum, update).getResult()
+                       : arith::AddIOp::create(b, loc, sum, update).getResult();
+    memory.store(b, loc, to, sum);
   });
 }
 
 void ScatterAddOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   ArrayRef<int64_t> y = getType().getShape(), indices = getIndices().getType().getShape();
   whereIndicesFit("scatter_add", b, loc, memory, *indexBound(), indices, [&](OpBuilder &b) {
-    Value zero = constant(b, loc, signless(getType().getElementType()), 0.0);
-    forEach(b, loc, y, [&](OpBuilder &b, Location loc, ArrayRef<Value> at) { memory.store(b, loc, at, zero); });
+    forEach(b, loc, y.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+      memory.clearRun(b, loc, join(at, {arith::ConstantIndexOp::create(b, loc, 0)}), y.back());
+    });
     addRows(b, loc, memory, y, indices, getBatchDims(), 0, 1);
   });
 }
