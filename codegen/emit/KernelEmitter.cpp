@@ -368,13 +368,18 @@ static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coo
       if (!mask)
         mask =
             arith::ConstantOp::create(b, e.loc, DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), true));
-      Value zero = arith::ConstantOp::create(b, e.loc, b.getZeroAttr(type));
+      // What is not read counts as 1: LLVM's SimplifyDemandedVectorElts takes a lane that is 0 in both operands of fdiv
+      // for 0, and drops the select that keeps its NaN out of a sum.
+      Value rest = arith::ConstantOp::create(b, e.loc,
+                                             isa<FloatType>(memory)
+                                                 ? TypedAttr(DenseElementsAttr::get(type, b.getFloatAttr(memory, 1)))
+                                                 : b.getZeroAttr(type));
       if (laneStride == 1 && !dataOffsets)
-        value = LLVM::MaskedLoadOp::create(b, e.loc, type, base, mask, zero, alignment);
+        value = LLVM::MaskedLoadOp::create(b, e.loc, type, base, mask, rest, alignment);
       else
         value =
             LLVM::masked_gather::create(b, e.loc, type, lanePointers(e, base, memory, lanes, laneStride, dataOffsets),
-                                        mask, ValueRange{zero}, alignment);
+                                        mask, ValueRange{rest}, alignment);
     }
   }
   if (element.isInteger(1)) {

@@ -58,3 +58,11 @@ func.func @kept_axis(%x: tensor<6x10xf32>, %r: tensor<6x2x5xf32>) -> (tensor<6x1
   %g = wg.add %e, %f : tensor<6x10xf32>
   return %e, %k, %g : tensor<6x10xf32>, tensor<6x1xf32>, tensor<6x10xf32>
 }
+// One element more than whole vectors: the lanes beside it are 0 / 0 in no sum.
+func.func @quotients(%x: tensor<33xf64>, %y: tensor<33xf64>, %v: tensor<33xf32>, %w: tensor<33xf32>) -> (tensor<f64>, tensor<f32>) {
+  %q = wg.div %x, %y : tensor<33xf64>
+  %s = wg.reduce_sum %q axes [0] : tensor<33xf64> -> tensor<f64>
+  %r = wg.div %v, %w : tensor<33xf32>
+  %t = wg.reduce_sum %r axes [0] : tensor<33xf32> -> tensor<f32>
+  return %s, %t : tensor<f64>, tensor<f32>
+}
