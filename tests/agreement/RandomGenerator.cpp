@@ -3,6 +3,7 @@
 #include "runtime/Random.h"
 #include "tests/Samples.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace wg::tests {
@@ -27,7 +28,17 @@ int Generator::input(DType dtype, Shape shape, double lo, double hi) {
   return static_cast<int>(program_.values.size()) - 1;
 }
 
-Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> operands, bool raw) {
+/// Whether there is no NaN among the floats, and nothing large that would say how far results may be apart.
+bool Generator::isBounded(const Array &value, bool infinite) {
+  for (int64_t i = 0; isFloat(value.dtype()) && i < value.numElements(); ++i) {
+    double x = value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i];
+    if (!(std::fabs(x) < 1e4) && !(infinite && std::isinf(x)))
+      return false;
+  }
+  return true;
+}
+
+Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> operands, bool raw, bool infinite) {
   std::vector<Array> arrays;
   for (int operand : operands) {
     if (operand < 0)
@@ -53,11 +64,8 @@ Generator::Maybe Generator::step(OpId op, const Attrs &attrs, std::vector<int> o
     for (int64_t i = 0; i < arrays[0].numElements(); ++i)
       if (std::fabs(arrays[0].dtype() == DType::f64 ? arrays[0].data<double>()[i] : arrays[0].data<float>()[i]) > 100)
         return -1;
-  for (int64_t i = 0; isFloat(result.dtype()) && i < result.numElements(); ++i) {
-    double x = result.dtype() == DType::f64 ? result.data<double>()[i] : result.data<float>()[i];
-    if (!(std::fabs(x) < 1e4))
-      return -1;
-  }
+  if (!isBounded(result, infinite))
+    return -1;
   bool exact = raw; // a rounded sum is not raw, whatever its operands are
   for (int operand : operands)
     exact = exact && isRaw(operand);
@@ -102,9 +110,82 @@ int Generator::ofType(TensorType type, bool raw) {
         return wide;
     }
   }
-  return type.dtype == DType::boolean
-             ? aCondition(type.shape)
-             : input(type.dtype, type.shape, isFloat(type.dtype) ? -2 : -5, isFloat(type.dtype) ? 2 : 6);
+  return type.dtype == DType::boolean ? aCondition(type.shape) : input(type);
+}
+
+/// A value of one of these dtypes, of the floats the program's own. With `raw`, its floats are not computed.
+int Generator::anyValue(DTypeSet dtypes, bool raw) {
+  Maybe found = pick([&](int v) {
+    DType dtype = typeOf(v).dtype;
+    return (dtypes & setOf(dtype)) && (!isFloat(dtype) || (dtype == options_.dtype && (!raw || isRaw(v))));
+  });
+  if (found >= 0 && !chance(0.2))
+    return found;
+  std::vector<DType> fitting;
+  for (DType dtype :
+       {options_.dtype, options_.dtype, options_.dtype, DType::i64, DType::i32, DType::u8, DType::boolean})
+    if (dtypes & setOf(dtype))
+      fitting.push_back(dtype);
+  return input({fitting[static_cast<size_t>(below(fitting.size()))], shape()});
+}
+
+/// Indices from 0 to `count` - 1: given, or made of integers that are there.
+int Generator::places(Shape shape, int64_t count) {
+  if (chance(0.35)) {
+    Maybe found = pick([&](int v) {
+      return isInteger(typeOf(v).dtype) && (typeOf(v).dtype != DType::u8 || count < 256) && !shapeOf(v).empty();
+    });
+    if (found = fitted(found, shape); found >= 0)
+      return step(OpId::remainder, {found, fill(found, static_cast<double>(count))});
+  }
+  int places = input(chance(0.1) && count < 256 ? DType::u8
+                     : chance(0.5)              ? DType::i64
+                                                : DType::i32,
+                     shape, 0, static_cast<double>(count));
+  hidden_[static_cast<size_t>(places)] = true;
+  return places;
+}
+
+/// Whether every float of the op's result is one of an operand, or exact: no engine rounds.
+bool Generator::movesOnly(OpId op) {
+  static const OpId kOps[] = {OpId::broadcast,
+                              OpId::reshape,
+                              OpId::transpose,
+                              OpId::reverse,
+                              OpId::slice,
+                              OpId::pad,
+                              OpId::concat,
+                              OpId::gather,
+                              OpId::index_set,
+                              OpId::index_max,
+                              OpId::index_min,
+                              OpId::dynamic_slice,
+                              OpId::dynamic_update_slice,
+                              OpId::select,
+                              OpId::stop_gradient,
+                              OpId::constant,
+                              OpId::one_hot,
+                              OpId::iota,
+                              OpId::reduce_max,
+                              OpId::reduce_min,
+                              OpId::maximum,
+                              OpId::minimum,
+                              OpId::neg,
+                              OpId::abs,
+                              OpId::relu,
+                              OpId::random_uniform,
+                              OpId::barrier,
+                              OpId::version,
+                              OpId::ones_like,
+                              OpId::zeros_like};
+  return jumps(op) || std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+/// Whether a rounding of its operands may change the op's result by more than a rounding.
+bool Generator::jumps(OpId op) {
+  static const OpId kSafe[] = {OpId::stop_gradient, OpId::ones_like, OpId::zeros_like, OpId::dim};
+  return op == OpId::copysign || op == OpId::remainder || op == OpId::fmod ||
+         (!recordOf(op).differentiable && std::find(std::begin(kSafe), std::end(kSafe), op) == std::end(kSafe));
 }
 
 int Generator::aCondition(Shape shape) {
@@ -198,41 +279,35 @@ Generator::Maybe Generator::fitted(int x, Shape wanted) {
                         true);
 }
 
+const Generator::Idea Generator::kIdeas[] = {
+    {&Generator::unary, 6, true},     {&Generator::binary, 6, true},     {&Generator::guarded, 1, true},
+    {&Generator::sampled, 4, true},   {&Generator::choice, 2, true},     {&Generator::place, 6, true},
+    {&Generator::reduction, 4, true}, {&Generator::softmax, 2, true},    {&Generator::product, 3, true},
+    {&Generator::solve, 1, true},     {&Generator::index, 3, true},      {&Generator::numbers, 1, true},
+    {&Generator::disguised, 1, true}, {&Generator::shared, 6, true},     {&Generator::lookup, 1, true},
+    {&Generator::kept, 2, true},      {&Generator::cumulative, 3, true}, {&Generator::order, 2, true},
+    {&Generator::update, 3, true},    {&Generator::part, 3, true},       {&Generator::matrix, 3, true},
+    {&Generator::composite, 8, true}, {&Generator::integers, 4, false},  {&Generator::booleans, 2, false},
+    {&Generator::jump, 4, false},
+};
+
+Generator::Maybe Generator::grow() {
+  int all = 0;
+  for (const Idea &idea : kIdeas)
+    all += idea.smooth || !options_.smooth ? idea.weight : 0;
+  int64_t drawn = below(static_cast<uint64_t>(all));
+  for (const Idea &idea : kIdeas)
+    if (idea.smooth || !options_.smooth)
+      if (drawn -= idea.weight; drawn < 0)
+        return (this->*idea.grow)();
+  return -1;
+}
+
 RandomProgram Generator::run() {
   for (int attempt = 0; attempt < 20 * options_.steps && static_cast<int>(program_.steps.size()) < options_.steps;
        ++attempt) {
     size_t before = program_.steps.size();
-    Maybe made = -1;
-    switch (int64_t idea = below(options_.smooth ? 23 : 29)) {
-    case 0:
-    case 1:
-    case 2: made = unary(); break;
-    case 3:
-    case 4:
-    case 5: made = binary(); break;
-    case 6: made = guarded(); break;
-    case 7: made = choice(); break;
-    case 8:
-    case 9:
-    case 10: made = place(); break;
-    case 11:
-    case 12: made = reduction(); break;
-    case 13: made = softmax(); break;
-    case 14: made = product(); break;
-    case 15: made = chance(0.3) ? solve() : product(); break;
-    case 16: made = index(); break;
-    case 17: made = chance(0.5) ? numbers() : disguised(); break;
-    case 18:
-    case 19:
-    case 20: made = shared(); break;
-    case 21: made = chance(0.5) ? lookup() : index(); break;
-    case 22: made = kept(); break;
-    case 23:
-    case 24: made = integers(); break;
-    case 25:
-    case 26: made = jumps(); break;
-    default: made = idea == 27 ? choice() : reduction(); break;
-    }
+    Maybe made = grow();
     if (made < 0) { // as if it had not been tried
       program_.steps.resize(before);
       program_.values.resize(before);
@@ -244,6 +319,7 @@ RandomProgram Generator::run() {
   // Inputs first.
   RandomProgram program;
   program.seed = program_.seed;
+  program.composites = program_.composites;
   std::vector<int> number(program_.values.size());
   for (size_t v = 0; v < number.size(); ++v)
     if (program_.steps[v].op == OpId::call) {
@@ -266,13 +342,13 @@ RandomProgram Generator::run() {
   }
   // What nobody reads is a result, and now and then something in between is one too.
   for (size_t v = 0; v < number.size(); ++v)
-    if (program_.steps[v].op != OpId::call && (!read[v] || chance(0.1)))
+    if (program_.steps[v].op != OpId::call && (!read[v] || chance(0.1)) && !hidden_[v])
       for (int times = chance(0.04) ? 2 : 1; times > 0; --times)
         program.outputs.push_back(number[v]);
   for (const Array &value : program.values)
     for (int64_t i = 0; isFloat(value.dtype()) && i < value.numElements(); ++i)
-      program.largest = std::max(
-          program.largest, std::fabs(value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i]));
+      if (double x = value.dtype() == DType::f64 ? value.data<double>()[i] : value.data<float>()[i]; std::isfinite(x))
+        program.largest = std::max(program.largest, std::fabs(x));
   return program;
 }
 

@@ -1,8 +1,9 @@
-// How random programs grow. Private to RandomGenerator.cpp, which has what every idea draws on, and RandomIdeas.cpp,
-// which has the ideas.
+// How random programs grow. Private to RandomGenerator.cpp, which has what every idea draws on, and to the files of
+// ideas: RandomIdeas.cpp, RandomArrays.cpp, RandomMatrices.cpp, RandomComposites.cpp.
 #pragma once
 
 #include "tests/agreement/RandomProgram.h"
+#include "tests/agreement/RandomTraced.h"
 
 namespace wg::tests {
 
@@ -11,7 +12,8 @@ class Generator {
 public:
   Generator(uint64_t seed, const RandomProgramOptions &options) : options_(options) {
     program_.seed = seed;
-    state_ = seed * 0x9e3779b97f4a7c15u + 12345;
+    state_ = seed;
+    state_ = next(); // far from that of the seeds beside it, which would go through the same numbers a step apart
     static const std::vector<int64_t> kSizes{1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40};
     static const std::vector<int64_t> kLarge{1, 3, 16, 33, 64, 100, 128, 250, 257, 300, 512, 1000};
     for (int i = 0; i < 3; ++i)
@@ -23,6 +25,7 @@ public:
   RandomProgram run();
 
 private:
+  friend std::vector<std::string> compositesOfPrograms();
   using Array = runtime::Array;
   using Attrs = runtime::Attrs;
   using DType = runtime::DType;
@@ -52,14 +55,16 @@ private:
   int64_t size() { return chance(0.12) ? 1 : sizes_[static_cast<size_t>(below(sizes_.size()))]; }
   Shape shape() {
     Shape shape;
-    for (int64_t rank = below(4); rank > 0; --rank)
+    for (int64_t rank = chance(0.1) ? 4 + below(2) : below(4); rank > 0; --rank)
       if (int64_t n = size(); shape.numElements() * n <= (options_.large ? 120000 : 3000))
         shape.push_back(n);
     return shape;
   }
 
   int input(DType dtype, Shape shape, double lo = -2, double hi = 2);
-  Maybe step(OpId op, const Attrs &attrs, std::vector<int> operands, bool raw = false);
+  /// `raw`: the op rounds nothing. `infinite`: infinities may be among the result.
+  Maybe step(OpId op, const Attrs &attrs, std::vector<int> operands, bool raw = false, bool infinite = false);
+  static bool isBounded(const Array &value, bool infinite = false);
   Maybe step(OpId op, std::vector<int> operands) { return step(op, Attrs(), std::move(operands)); }
   Maybe fill(int like, double value);
   template <class Wanted> Maybe pick(Wanted &&wanted) {
@@ -81,9 +86,13 @@ private:
     Maybe found = pick([&](int v) { return typeOf(v).dtype == options_.dtype && isRaw(v); });
     return found >= 0 && !chance(0.2) ? found : input(options_.dtype, shape());
   }
-  int anInteger() {
-    Maybe found = pick([&](int v) { return typeOf(v).dtype == DType::i64 || typeOf(v).dtype == DType::i32; });
-    return found >= 0 && !chance(0.2) ? found : input(chance(0.5) ? DType::i64 : DType::i32, shape(), -5, 6);
+  int anInteger() { return anyValue(runtime::kIntegers); }
+  int anyValue(runtime::DTypeSet dtypes, bool raw = false);
+  int places(Shape shape, int64_t count);
+  /// An input in the range that is usual for its dtype.
+  int input(TensorType type) {
+    bool real = runtime::isFloat(type.dtype);
+    return input(type.dtype, type.shape, real ? -2 : -5, real ? 2 : 6);
   }
   int ofType(TensorType type, bool raw = false);
   int aCondition(Shape shape);
@@ -97,11 +106,35 @@ private:
     return axes;
   }
 
+  static bool movesOnly(OpId op);
+  static bool jumps(OpId op);
+  Maybe diagonal(const TensorType &type, bool apart);
+  Maybe nearDiagonal(const TensorType &type, double spread, bool apart = false);
+  TensorType matrixType(bool square);
+  /// A function of the public interface, of values: the ops that it traces to become steps.
+  Maybe traced(const std::vector<int> &operands, const TracedFunction &f);
+
+  struct Idea {
+    Maybe (Generator::*grow)();
+    int weight;
+    bool smooth; ///< whether programs have it whose derivative central differences can check
+  };
+  static const Idea kIdeas[];
+  /// A function of the public interface, on values that fit it.
+  struct Composite {
+    const char *name;
+    bool smooth;
+    Maybe (*grow)(Generator &g);
+  };
+  static std::span<const Composite> composites();
+  Maybe grow();
+
   Maybe withUnitAxes(int x);
   Maybe fitted(int x, Shape wanted); ///< by value: a step moves the values, and their shapes
   Maybe view(int x);
   Maybe unary();
   Maybe binary();
+  Maybe sampled();
   Maybe guarded();
   Maybe choice();
   Maybe place();
@@ -115,8 +148,15 @@ private:
   Maybe index();
   Maybe disguised();
   Maybe integers();
-  Maybe jumps();
+  Maybe jump();
   Maybe numbers();
+  Maybe booleans();
+  Maybe cumulative();
+  Maybe order();
+  Maybe update();
+  Maybe part();
+  Maybe matrix();
+  Maybe composite();
 
   RandomProgramOptions options_;
   RandomProgram program_;

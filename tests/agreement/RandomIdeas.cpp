@@ -1,8 +1,11 @@
 // What a random program is made of: one idea, one function. Each returns a value, or -1 where it does not apply.
+#include "tests/Samples.h"
 #include "tests/agreement/RandomGenerator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace wg::tests {
 
@@ -158,50 +161,83 @@ Generator::Maybe Generator::binary() {
   return step(kOps[below(std::size(kOps))], {a, b});
 }
 
-/// Ops that need an argument away from their singular points.
+namespace {
+
+/// A differentiable op of one element, and where its operands are in its first sample: away from singular points.
+struct Sampled {
+  OpId op;
+  Attrs attrs;
+  std::vector<std::pair<double, double>> ranges;
+};
+
+} // namespace
+
+static std::vector<Sampled> sampledOps() {
+  std::vector<Sampled> ops;
+  std::set<OpId> seen{OpId::cast, OpId::version, OpId::remainder, OpId::fmod,
+                      OpId::copysign}; // have ideas of their own
+  for (const Sample &sample : allSamples()) {
+    const OpRecord &record = recordOf(sample.op);
+    if (!record.elementwise || !record.differentiable || !seen.insert(sample.op).second)
+      continue;
+    Sampled sampled{sample.op, sample.attrs, {}};
+    for (const Array &operand : sample.operands)
+      if (operand.dtype() == DType::f64) {
+        auto [low, high] = std::minmax_element(operand.data<double>(), operand.data<double>() + operand.numElements());
+        sampled.ranges.push_back({*low, *high});
+      }
+    if (sampled.ranges.size() == sample.operands.size())
+      ops.push_back(std::move(sampled));
+  }
+  return ops;
+}
+
+/// Any op of one element that has a derivative, by its record and its sample.
+Generator::Maybe Generator::sampled() {
+  static const std::vector<Sampled> kOps = sampledOps();
+  const Sampled &drawn = kOps[static_cast<size_t>(below(kOps.size()))];
+  std::vector<int> operands;
+  for (auto [low, high] : drawn.ranges) {
+    int x = operands.empty() ? aFloat() : ofType(typeOf(operands[0]));
+    operands.push_back(step(
+        OpId::add, {step(OpId::mul, {step(OpId::sin, {x}), fill(x, (high - low) / 2)}), fill(x, (high + low) / 2)}));
+    if (operands.back() < 0)
+      return -1;
+  }
+  return step(drawn.op, drawn.attrs, operands);
+}
+
+/// Ops whose operands belong together.
 Generator::Maybe Generator::guarded() {
   int a = aFloat();
   int positive = step(OpId::add, {step(OpId::sin, {a}), fill(a, 1.5)});
-  switch (below(16)) {
-  case 8: return step(chance(0.5) ? OpId::log2 : OpId::log10, {positive});
-  case 9: return step(OpId::cbrt, {positive});
-  case 10: return step(OpId::lgamma, {positive});
-  case 11: return step(OpId::polygamma, PolygammaAttrs::make(below(3)), {positive});
-  case 12: return step(chance(0.5) ? OpId::atan2 : OpId::hypot, {ofType(typeOf(a)), positive});
-  case 13: return step(OpId::acosh, {step(OpId::add, {positive, fill(a, 1)})});
-  case 14: { // between -0.7 and 0.7
-    static const OpId kOps[] = {OpId::asin, OpId::acos, OpId::atanh, OpId::erfinv, OpId::tan};
-    return step(kOps[below(std::size(kOps))], {step(OpId::mul, {step(OpId::sin, {a}), fill(a, 0.7)})});
-  }
-  case 15: { // the quotient is between 3 and 4, as below
-    int dividend = step(OpId::add, {step(OpId::mul, {step(OpId::sin, {a}), fill(a, 0.3)}), fill(a, 3.5)});
-    return step(OpId::fmod, {dividend, fill(a, chance(0.5) ? 1 : -1)});
-  }
-  case 0: return step(OpId::log, {positive});
-  case 1: return step(OpId::sqrt, {positive});
-  case 2: return step(OpId::rsqrt, {positive});
-  case 3: return step(OpId::log1p, {positive});
-  case 4: return step(OpId::pow, {positive, step(OpId::tanh, {ofType(typeOf(a))})});
-  case 5: return step(OpId::pow, {step(OpId::tanh, {a}), fill(a, static_cast<double>(2 + below(2)))});
-  case 6: { // the quotient is between 3 and 4
+  auto dividend = [&] {
+    return step(OpId::add, {step(OpId::mul, {step(OpId::sin, {a}), fill(a, 0.3)}), fill(a, 3.5)});
+  };
+  switch (below(6)) {
+  case 0: return step(OpId::polygamma, PolygammaAttrs::make(below(3)), {positive});
+  case 1: return step(OpId::pow, {positive, step(OpId::tanh, {ofType(typeOf(a))})});
+  case 2: return step(OpId::pow, {step(OpId::tanh, {a}), fill(a, static_cast<double>(2 + below(2)))});
+  case 3: { // the quotient is between 3 and 4
     int b = step(OpId::mul, {step(OpId::sin, {ofType(typeOf(a))}), fill(a, 0.04)});
-    int dividend = step(OpId::add, {step(OpId::mul, {step(OpId::sin, {a}), fill(a, 0.3)}), fill(a, 3.5)});
-    return step(OpId::remainder, {dividend, step(OpId::add, {b, fill(a, 1)})});
+    return step(OpId::remainder, {dividend(), step(OpId::add, {b, fill(a, 1)})});
   }
+  case 4: return step(OpId::fmod, {dividend(), fill(a, chance(0.5) ? 1 : -1)}); // so it is here
   default: return step(OpId::div, {ofType(typeOf(a)), positive});
   }
 }
 
 Generator::Maybe Generator::choice() {
-  int a = aFloat(), b = ofType(typeOf(a));
-  return step(OpId::select, {aCondition(shapeOf(a)), a, b});
+  int a = chance(0.8) ? aFloat() : anyValue(kAnyDType), b = ofType(typeOf(a));
+  return step(OpId::select, Attrs(), {aCondition(shapeOf(a)), a, b}, true);
 }
 
 Generator::Maybe Generator::place() {
-  int x = chance(0.8) ? aFloat() : anInteger();
+  int x = chance(0.7) ? aFloat() : anyValue(kAnyDType);
   const Shape shape = shapeOf(x);
   size_t rank = shape.size();
-  switch (below(8)) {
+  switch (below(9)) {
+  case 8: return step(OpId::reverse, ReverseAttrs::make(someAxes(shape.rank(), true)), {x}, true);
   case 6: {
     Maybe condition = chance(0.2) ? pick([&](int v) { return typeOf(v).dtype == DType::boolean; }) : -1;
     return withUnitAxes(condition >= 0 ? condition : x);
@@ -430,11 +466,6 @@ Generator::Maybe Generator::index() {
   int x = aFloat();
   const Shape shape = shapeOf(x);
   Shape where;
-  auto placesBelow = [&](int64_t n) {
-    int places = input(chance(0.5) ? DType::i64 : DType::i32, where, 0, static_cast<double>(n));
-    hidden_[static_cast<size_t>(places)] = true;
-    return places;
-  };
   if (chance(0.5)) {
     size_t batch = shape.size() > 1 && chance(0.5) ? 1 + static_cast<size_t>(below(shape.size() - 1)) : 0;
     for (size_t axis = 0; axis < batch; ++axis)
@@ -443,7 +474,7 @@ Generator::Maybe Generator::index() {
       where.push_back(size());
     if (shape.empty() || shape[batch] == 0 || where.numElements() > 400)
       return -1;
-    return step(OpId::gather, GatherAttrs::make(static_cast<int64_t>(batch)), {x, placesBelow(shape[batch])});
+    return step(OpId::gather, GatherAttrs::make(static_cast<int64_t>(batch)), {x, places(where, shape[batch])});
   }
   size_t lead = static_cast<size_t>(below(shape.size() + 1)),
          batch = lead > 0 && chance(0.5) ? 1 + static_cast<size_t>(below(lead)) : 0;
@@ -459,7 +490,7 @@ Generator::Maybe Generator::index() {
     result.push_back(shape[axis]);
   if (rows == 0)
     return -1;
-  return step(OpId::scatter_add, ScatterAddAttrs::make(result, static_cast<int64_t>(batch)), {x, placesBelow(rows)});
+  return step(OpId::scatter_add, ScatterAddAttrs::make(result, static_cast<int64_t>(batch)), {x, places(where, rows)});
 }
 
 /// A value that derivatives meet as another one: its versions, or what it is in another precision.
@@ -470,39 +501,61 @@ Generator::Maybe Generator::disguised() {
     return step(OpId::cast, CastAttrs::make(DType::f32), {step(kOps[below(std::size(kOps))], {wide})});
   }
   int x = aFloat();
+  if (chance(0.3))
+    return step(OpId::barrier, Attrs(), {x, anyValue(kAnyDType)}, true);
   return step(OpId::version, {x, step(OpId::neg, {step(OpId::neg, {x})})}); // of one value: differences see one
+}
+
+/// The elementwise ops without attributes that take all of these dtypes, from their records.
+static std::vector<OpId> elementwiseOps(DTypeSet dtypes) {
+  std::vector<OpId> ops;
+  for (int i = 0; i < kNumOps; ++i)
+    if (const OpRecord &record = recordOf(static_cast<OpId>(i));
+        record.elementwise && record.attrs.empty() && (record.dtypes & dtypes) == dtypes && record.id != OpId::select)
+      ops.push_back(record.id);
+  return ops;
 }
 
 Generator::Maybe Generator::integers() {
   int a = anInteger();
   switch (below(6)) {
-  case 4: {
-    static const OpId kOps[] = {OpId::bitwise_and, OpId::bitwise_or, OpId::bitwise_xor, OpId::left_shift,
-                                OpId::right_shift, OpId::trunc_div,  OpId::fmod};
-    OpId op = kOps[below(std::size(kOps))];
-    bool shifts = op == OpId::left_shift || op == OpId::right_shift;
-    return step(op, {a, shifts ? fill(a, static_cast<double>(below(5))) : ofType(typeOf(a))});
-  }
-  case 0: {
-    static const OpId kOps[] = {OpId::add, OpId::sub, OpId::mul, OpId::maximum, OpId::minimum};
-    return step(kOps[below(std::size(kOps))], {a, ofType(typeOf(a))});
-  }
-  case 1:
+  case 0:
     return step(chance(0.5) ? OpId::floor_div : OpId::remainder,
                 {a, fill(a, static_cast<double>(chance(0.5) ? 3 : -2))});
-  case 2:
+  case 1:
     return shapeOf(a).size() > 3 ? -1 : step(OpId::one_hot, OneHotAttrs::make(1 + below(9), options_.dtype), {a}, true);
-  case 3: {
+  case 2: {
     int rest = step(OpId::remainder, {a, fill(a, 7)});
     int real = step(OpId::cast, CastAttrs::make(options_.dtype), {rest}, true);
     return step(OpId::mul, {real, fill(real, 0.3)});
   }
-  default: return step(chance(0.3) ? OpId::bitwise_not : chance(0.5) ? OpId::neg : OpId::abs, {a});
+  case 3: {
+    static const DType kDTypes[] = {DType::i64, DType::i32, DType::u8, DType::boolean};
+    return step(OpId::cast, CastAttrs::make(kDTypes[below(std::size(kDTypes))]),
+                {step(OpId::remainder, {a, fill(a, 100)})});
+  }
+  default: {
+    static const std::vector<OpId> kOps = elementwiseOps(kIntegers);
+    OpId op = kOps[static_cast<size_t>(below(kOps.size()))];
+    if (recordOf(op).numOperands == 1)
+      return step(op, {a});
+    bool small = op == OpId::left_shift || op == OpId::right_shift || op == OpId::pow;
+    return step(op, {a, small ? fill(a, static_cast<double>(below(5))) : ofType(typeOf(a))});
+  }
   }
 }
 
+Generator::Maybe Generator::booleans() {
+  static const std::vector<OpId> kOps = elementwiseOps(kBooleans);
+  OpId op = kOps[static_cast<size_t>(below(kOps.size()))];
+  int a = anyValue(kBooleans);
+  return chance(0.1)                     ? step(OpId::is_nan, {aRawFloat()})
+         : recordOf(op).numOperands == 1 ? step(op, {a})
+                                         : step(op, {a, ofType(typeOf(a))});
+}
+
 /// Functions with jumps, of values that every engine has to the bit.
-Generator::Maybe Generator::jumps() {
+Generator::Maybe Generator::jump() {
   int x = aRawFloat();
   switch (below(8)) {
   case 5: return step(OpId::trunc, Attrs(), {x}, true);
@@ -532,7 +585,10 @@ Generator::Maybe Generator::numbers() {
     keys.push_back(2);
     int key = input(DType::i64, keys, 0, 1000);
     hidden_[static_cast<size_t>(key)] = true;
-    return step(OpId::random_uniform, RandomUniformAttrs::make(wanted, options_.dtype), {key}, true);
+    static const DType kDTypes[] = {DType::i64, DType::i32, DType::u8};
+    return chance(0.3)
+               ? step(OpId::random_bits, RandomBitsAttrs::make(wanted, kDTypes[below(std::size(kDTypes))]), {key})
+               : step(OpId::random_uniform, RandomUniformAttrs::make(wanted, options_.dtype), {key}, true);
   }
   default: {
     int a = aFloat();

@@ -142,7 +142,8 @@ static OwningOpRef<ModuleOp> rounded(ModuleOp module, int first) {
   copy->walk([&](Operation *op) {
     for (Value result : op->getResults())
       if (auto type = dyn_cast<RankedTensorType>(result.getType());
-          type && type.hasStaticShape() && type.getElementType().isF64() && !isa<ir::ConstantOp>(op))
+          type && type.hasStaticShape() && type.getElementType().isF64() &&
+          !isa<ir::ConstantOp, ir::LuOp>(op)) // a permutation stays one
         values.push_back(result);
   });
   for (auto [i, value] : llvm::enumerate(values)) {

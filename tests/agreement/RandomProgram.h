@@ -30,13 +30,17 @@ struct RandomProgram {
   std::vector<Step> steps;
   std::vector<runtime::Array> values; ///< all of them, as the runtime's kernels compute them
   std::vector<int> outputs;
-  double largest = 0; ///< largest absolute float among the values
+  double largest = 0;               ///< largest absolute float among the values
+  std::set<std::string> composites; ///< the functions of the public interface that steps come from
 
   const runtime::TensorType &type(int value) const { return values[static_cast<size_t>(value)].type; }
 };
 
 /// The same program for the same seed and options, on every machine. All values are finite and below 1e4 in size.
 RandomProgram randomProgram(uint64_t seed, const RandomProgramOptions &options);
+
+/// The functions of the public interface that programs draw.
+std::vector<std::string> compositesOfPrograms();
 
 /// What of `program` computes `outputs`, the values `cuts` being inputs. Values that are left keep
 /// their order, not their numbers.
