@@ -29,8 +29,8 @@ Generator::Maybe Generator::cumulative() {
   return y >= 0 && op == OpId::cumsum && real && chance(0.5) ? step(OpId::mul, {y, fill(y, 0.1)}) : y;
 }
 
-/// Orders depend on every bit of floats, so these are not computed ones. Where differences are taken, the rows are short
-/// enough that no step passes a neighbour, and places are seen by nobody else.
+/// Orders depend on every bit of floats, so these are not computed ones. Where differences are taken, rows are so short
+/// that no step passes a neighbour, and places are seen by nobody else.
 Generator::Maybe Generator::order() {
   if (!options_.smooth && chance(0.15)) {
     int x = anInteger();

@@ -19,7 +19,7 @@ Generator::Maybe Generator::diagonal(const TensorType &type, bool apart) {
               true);
 }
 
-/// That diagonal, and beside it numbers whose sum along any row or column is below `spread`. With a spread below 1/2 the
+/// That diagonal, and beside it numbers whose sum along a row or column is below `spread`. With a spread below 1/2 the
 /// diagonal dominates: such a matrix is regular, its symmetric part positive. With `apart` and a spread of 0.15, values
 /// are 0.7 apart and their vectors near the unit vectors (Weyl; Davis and Kahan), so that no sign is in doubt.
 Generator::Maybe Generator::nearDiagonal(const TensorType &type, double spread, bool apart) {
