@@ -30,12 +30,16 @@ Generator::Maybe Generator::nearDiagonal(const TensorType &type, double spread, 
   return step(OpId::add, {beside, diagonal(type, apart)});
 }
 
-/// A few small matrices.
+/// A few matrices.
 TensorType Generator::matrixType(bool square) {
   TensorType type{options_.dtype, {}};
   for (int64_t batch = chance(0.5) ? 0 : 1 + below(2); batch > 0; --batch)
     type.shape.push_back(std::min<int64_t>(size(), 4));
-  auto side = [&] { return options_.empty && chance(0.2) ? 0 : 1 + below(chance(0.2) ? 12 : 5); };
+  auto side = [&] {
+    return options_.empty && chance(0.2)   ? 0
+           : options_.large && chance(0.4) ? 20 + below(60) // more than a block
+                                           : 1 + below(chance(0.2) ? 12 : 5);
+  };
   int64_t m = side();
   type.shape.push_back(m);
   type.shape.push_back(square || chance(0.4) ? m : side());
