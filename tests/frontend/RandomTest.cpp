@@ -73,7 +73,8 @@ TEST(RandomTest, Shuffle) {
   EXPECT_EQ(sort(generator.permutation(8)).to_vector<int64_t>(), arange(0, 8, 1, i64).to_vector<int64_t>());
   EXPECT_EQ(generator.shuffle(rows, -1).shape(), rows.shape());
   EXPECT_TRUE(says(messageOf([&] { random_permutation(key, -1); }), "random_permutation: the count -1 is negative"));
-  EXPECT_TRUE(says(messageOf([&] { random_shuffle(key, Tensor(1.0)); }), "random_shuffle: axis 0 of a tensor of rank 0"));
+  EXPECT_TRUE(
+      says(messageOf([&] { random_shuffle(key, Tensor(1.0)); }), "random_shuffle: axis 0 of a tensor of rank 0"));
 }
 
 TEST(RandomTest, TruncatedNormal) {
