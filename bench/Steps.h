@@ -15,6 +15,7 @@ struct Case {
   std::function<std::vector<wg::Tensor>(bool compiled)> call; ///< what is checked
   std::function<void()> eager, compiled;                      ///< what is timed
   std::function<std::vector<wg::StageTime>()> timings;        ///< of the first call
+  std::function<wg::Profile()> profile;
   std::shared_ptr<wg::optim::Optimizer> optimizer = {};
 };
 
@@ -27,7 +28,8 @@ template <class... Grads> std::vector<wg::Tensor> listOf(const std::tuple<Grads.
 template <class F, class... Inputs> Case caseOf(const std::string &name, F f, Inputs... inputs) {
   auto traced = std::make_shared<decltype(wg::function(name, f))>(wg::function(name, f));
   return {[=](bool compiled) { return listOf(compiled ? (*traced)(inputs...) : f(inputs...)); }, [=] { f(inputs...); },
-          [=] { (*traced)(inputs...); }, [=] { return traced->trace(inputs...).timings(); }};
+          [=] { (*traced)(inputs...); }, [=] { return traced->trace(inputs...).timings(); },
+          [=] { return traced->profile(inputs...); }};
 }
 
 struct StepInfo {

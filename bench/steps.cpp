@@ -2,6 +2,7 @@
 // losses (or sums) of expected.jsonl, then it is timed in turn with the same step by hand (hand.cpp), and, with
 // --python, with JAX, TensorFlow and PyTorch.
 //   steps [STEP...] [--budget SECONDS] [--runs 5] [--threads 1] [--python PATH] [--no-eager]
+//   steps --profile STEP: where its time goes, kernel by kernel
 #include "Steps.h"
 #include "Expected.h"
 #include "Problem.h"
@@ -135,11 +136,20 @@ int main(int argc, char **argv) {
         if (step.name == name)
           return firstResult(step);
       return 2;
+    } else if (word == "--profile") {
+      std::string name = value();
+      set_num_threads(threads);
+      for (const StepInfo &step : steps())
+        if (step.name == name) {
+          std::cout << step.make(step.lr ? bench::kTimingRate : 0).profile().to_string();
+          return 0;
+        }
+      return 2;
     } else if (std::any_of(steps().begin(), steps().end(), [&](const StepInfo &step) { return step.name == word; }))
       chosen.push_back(word);
     else {
-      std::cerr
-          << "usage: steps [STEP...] [--budget SECONDS] [--runs N] [--threads N] [--python PATH] [--no-eager]\nsteps:";
+      std::cerr << "usage: steps [STEP...] [--budget SECONDS] [--runs N] [--threads N] [--python PATH] [--no-eager]\n"
+                   "       steps --profile STEP\nsteps:";
       for (const StepInfo &step : steps())
         std::cerr << " " << step.name;
       std::cerr << "\n";
