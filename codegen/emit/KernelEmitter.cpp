@@ -401,6 +401,16 @@ Value KernelEmitter::loadAt(const Point &point, Value root, ArrayRef<ir::Coordin
                       0);
 }
 
+/// A mask of the first lane alone. A masked store with it is written as what it is, a scalar's: LLVM stores the whole
+/// element of before where it is truncated, and so beyond the buffer (X86's one store of a single lane, with AVX-512).
+static bool isFirstLane(Value mask) {
+  DenseElementsAttr lanes;
+  if (!mask || !matchPattern(mask, m_Constant(&lanes)))
+    return false;
+  auto values = lanes.getValues<bool>();
+  return *values.begin() && llvm::count(values, true) == 1;
+}
+
 void KernelEmitter::storeAt(const Point &point, Value pointer, Value value, ArrayRef<int64_t> strides, int64_t offset) {
   Type element = getElementTypeOrSelf(value.getType()), memory = memoryType(element);
   unsigned alignment = alignmentOf(memory);
@@ -417,6 +427,8 @@ void KernelEmitter::storeAt(const Point &point, Value pointer, Value value, Arra
   value = splat(value, point.lanes);
   if (laneStride == 1 && !point.mask) {
     LLVM::StoreOp::create(b, loc, value, base, alignment);
+  } else if (isFirstLane(point.mask)) {
+    LLVM::StoreOp::create(b, loc, vector::ExtractOp::create(b, loc, value, 0), base, alignment);
   } else {
     Value mask = point.mask;
     if (!mask)

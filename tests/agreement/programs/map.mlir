@@ -48,3 +48,17 @@ func.func @adam(%p: tensor<1000xf32> {wg.result = 0 : i64}, %m: tensor<1000xf32>
   %p2 = wg.sub %p, %u : tensor<1000xf32>
   return %p2, %m2, %v2 : tensor<1000xf32>, tensor<1000xf32>, tensor<1000xf32>
 }
+// Rows of one element more than whole vectors, and of one: of what is truncated an element is stored, and nothing beyond.
+func.func @narrowed(%x: tensor<3x33xi64>, %y: tensor<1x1xi64>, %z: tensor<5x17xi32>) -> (tensor<3x33xi32>, tensor<3x33xui8>, tensor<1x1xi32>, tensor<1x1xui8>, tensor<5x17xui8>) {
+  %a = wg.iota to [3, 33] axis 1 {dtype = i64} : tensor<3x33xi64>
+  %b = wg.add %x, %a : tensor<3x33xi64>
+  %c = wg.cast %b {dtype = i32} : tensor<3x33xi64> -> tensor<3x33xi32>
+  %d = wg.cast %b {dtype = ui8} : tensor<3x33xi64> -> tensor<3x33xui8>
+  %e = wg.iota to [1, 1] axis 1 {dtype = i64} : tensor<1x1xi64>
+  %f = wg.remainder %e, %y : tensor<1x1xi64>
+  %g = wg.cast %f {dtype = i32} : tensor<1x1xi64> -> tensor<1x1xi32>
+  %h = wg.cast %f {dtype = ui8} : tensor<1x1xi64> -> tensor<1x1xui8>
+  %i = wg.mul %z, %z : tensor<5x17xi32>
+  %j = wg.cast %i {dtype = ui8} : tensor<5x17xi32> -> tensor<5x17xui8>
+  return %c, %d, %g, %h, %j : tensor<3x33xi32>, tensor<3x33xui8>, tensor<1x1xi32>, tensor<1x1xui8>, tensor<5x17xui8>
+}
