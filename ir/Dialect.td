@@ -57,7 +57,10 @@ class WG_Op<string mnemonic, string formula, list<Trait> traits = []> : Op<WG_Di
   ///   "f64[2] = [0, 1] # differences: a kink"            where differences say nothing of the derivative, with the reason
   ///   "f64[3] in [0, 1] | shape = [2, 3]; dims = [1] # open: is not repeated"    where open sizes may be refused, with words of the error
   /// A sample written in f64 is run in every dtype that the op accepts.
+  /// Among them are a rank of 0, a rank of 8, a size of 1 and none at all; of an elementwise op tools/gen_ops.py makes these of the first.
   list<string> samples = [];
+  /// Of these shapes, those that the op cannot have: "rank 0: it goes along an axis".
+  list<string> without = [];
   /// How far compiled code may be from the interpreter, in f64 and in f32: "2, 3 ulp of the element", or "of the absolute terms" where
   /// terms may cancel. Empty: bit for bit.
   string agreement = "";

@@ -28,6 +28,18 @@ struct Sample {
     auto at = reasons.find(check);
     return at == reasons.end() ? "" : at->second;
   }
+
+  /// Whether one more axis in front is within the highest rank.
+  bool roomForLanes() const {
+    std::vector<runtime::TensorType> types;
+    for (const runtime::Array &x : operands)
+      types.push_back(x.type);
+    runtime::TypeList results;
+    if (!runtime::inferTypes(op, types, attrs, results).ok())
+      return true;
+    types.insert(types.end(), results.types, results.types + results.count);
+    return std::none_of(types.begin(), types.end(), [](auto &type) { return type.shape.rank() == runtime::kMaxRank; });
+  }
 };
 
 namespace detail {

@@ -39,6 +39,33 @@ EMITTED = {"Scalar": "an element", "View": "a view", "Indexed": "an element of i
            "Reduction": "a reduction"}
 
 
+# The shapes that samples are to have, each by what tells it.
+SHAPES = {"rank 0": lambda shape: not shape, "rank 8": lambda shape: len(shape) == 8, "a size of 1": lambda shape: 1 in shape, "no elements": lambda shape: 0 in shape}
+
+
+def shapes_of(sample):
+    """Of its operands, and what it makes where an attribute says so."""
+    operands, _, attrs = sample.split("#")[0].partition("|")
+    texts = re.findall(r"[a-z]+[0-9]*\[([^\]]*)\](?= in| =)", operands) + re.findall(r"shape = \[([^\]]*)\]", attrs)
+    return [[int(size) for size in text.split(",") if size.strip()] for text in texts]
+
+
+def reshaped(sample, shape):
+    """The sample with operands of this shape, whose values, where they are listed, are the first of those, again and again."""
+    operands, rest = re.fullmatch(r"([^|#]*?)\s*([|#].*)?", sample).groups()
+    count = 1
+    for size in shape:
+        count *= size
+    parts = []
+    for operand in operands.split(";"):
+        dtype, values = re.fullmatch(r"\s*([a-z0-9]+)\[[^\]]*\] (in .*|= \[.*\])\s*", operand).groups()
+        if values.startswith("="):
+            listed = values[3:-1].split(", ")
+            values = "= [" + ", ".join(listed[i % len(listed)] for i in range(count)) + "]"
+        parts.append(f"{dtype}[{','.join(map(str, shape))}] {values}")
+    return "; ".join(parts) + (f" {rest}" if rest else "")
+
+
 class Op:
     def __init__(self, name, record, records):
         self.record = record
@@ -81,6 +108,14 @@ class Op:
             self.batched = "the same in all lanes"  # it has sizes for operands, or none
         self.inferred = "WG_InferredOp" in self.supers
         self.samples = record["samples"]
+        if self.elementwise and self.samples:
+            self.samples = self.samples + [reshaped(self.samples[0], shape) for shape in ([], [0, 3], [1, 2, 1, 1, 2, 1, 1, 1])]
+        found = [shape for sample in self.samples for shape in shapes_of(sample)]
+        excepted = {text.split(": ")[0] for text in record["without"]}
+        if self.samples:
+            for kind, told in SHAPES.items():
+                if any(map(told, found)) == (kind in excepted):
+                    sys.exit(f"{self.file}: op '{self.name}' has {'a' if kind in excepted else 'no'} sample of {kind}, and says in `without` {'that it has none' if kind in excepted else 'no reason'}")
 
     def all_traits(self, traits, records):
         for trait in traits:

@@ -56,7 +56,10 @@ def WG_ContractOp : WG_InferredOp<"contract", "c = sum of a * b over the letters
                  "f64[2,3,6] in [-1, 1]; f64[4,3,3] in [-1, 1] | equation = nch,ocr->nop; h=p+r-1; related = [6]",
                  "f64[3,2] in [-1, 1]; f64[7,2,3] in [-1, 1] | equation = hc,rco->po; h=p+r-2; related = [4]",
                  "f64[3,2] in [-1, 1]; f64[2,2,3] in [-1, 1] | equation = hc,rco->po; h=p+r+9; related = [4]",
-                 "f64[0,2] in [-1, 1]; f64[2,2,3] in [-1, 1] | equation = hc,rco->po; h=p+r-1; related = [2]"];
+                 "f64[0,2] in [-1, 1]; f64[2,2,3] in [-1, 1] | equation = hc,rco->po; h=p+r-1; related = [2]",
+    "f64[] in [-1, 1]; f64[] in [-1, 1] | equation = ,->", "f64[0,4] in [-1, 1]; f64[4,5] in [-1, 1] | equation = mk,kn->mn",
+    "f64[2,0] in [-1, 1]; f64[0,3] in [-1, 1] | equation = mk,kn->mn", "f64[1,4] in [-1, 1]; f64[4,1] in [-1, 1] | equation = mk,kn->mn",
+    "f64[1,2,1,1,2,1,1,3] in [-1, 1]; f64[1,2,1,1,2,1,3,1] in [-1, 1] | equation = abcdefmk,abcdefkn->abcdefmn"];
 }
 
 #endif // WG_OPS_CONTRACT_TD

@@ -113,7 +113,9 @@ def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$xs attr-dict `:` functional-type($xs, results)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = []; dtype = f64"];
+  let samples = ["f64[2,3] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = []; dtype = f64",
+    "f64[] in [-2, 2]; i64[0] = [] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = []; dtype = f64",
+    "f64[1,2,1,1,3,1,1,1] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = []; dtype = f64"];
 }
 
 def WG_YieldOp : WG_Op<"yield", "the results of a region", [Pure, Terminator, ReturnLike, ParentOneOf<["KernelOp"]>]> {

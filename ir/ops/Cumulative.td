@@ -10,7 +10,9 @@ class WG_CumulativeOp<string mnemonic, string formula, list<Trait> traits>
   let assemblyFormat = "$x `axis` $axis attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let samples = ["f64[2,3,2] in [-2, 2] | axis = 1; reverse = false", "f64[3,5] in [-2, 2] | axis = 1; reverse = true", "f64[4] in [-2, 2] | axis = 0; reverse = false",
-                 "f64[2,0] in [-2, 2] | axis = 1; reverse = false", "f64[1,3] in [-2, 2] | axis = 0; reverse = true"];
+                 "f64[2,0] in [-2, 2] | axis = 1; reverse = false", "f64[1,3] in [-2, 2] | axis = 0; reverse = true",
+                 "f64[1,2,1,1,3,1,1,1] in [-2, 2] | axis = 4; reverse = false", "f64[0,3] in [-2, 2] | axis = 1; reverse = false"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 def WG_CumsumOp : WG_CumulativeOp<"cumsum", "y[i] = x[0] + ... + x[i] along axis", [WG_IsLinear]> {
@@ -44,7 +46,9 @@ def WG_CumargmaxOp : WG_CumulativeOp<"cumargmax", "y[i] = place of the largest o
   let results = (outs WG_IndexTensor:$y);
   let dtypes = "numbers";
   let samples = ["f64[2,3,2] in [-2, 2] | axis = 1; reverse = false; smallest = false", "f64[3,5] in [-2, 2] | axis = 1; reverse = true; smallest = true",
-                 "f64[7] = [1, nan, 3, nan, 3, -inf, inf] | axis = 0; reverse = false; smallest = false", "f64[6] = [2, 1, 1, nan, -0.0, 0] | axis = 0; reverse = false; smallest = true"];
+                 "f64[7] = [1, nan, 3, nan, 3, -inf, inf] | axis = 0; reverse = false; smallest = false", "f64[6] = [2, 1, 1, nan, -0.0, 0] | axis = 0; reverse = false; smallest = true",
+    "f64[1,2,1,1,3,1,1,1] in [-2, 2] | axis = 4; reverse = false; smallest = false", "f64[2,0] in [-2, 2] | axis = 1; reverse = false; smallest = false"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 def WG_LinearRecurrenceOp : WG_InferredOp<"linear_recurrence", "y[i] = a[i] * y[i-1] + x[i] along axis", [WG_Differentiates, DeclareOpInterfaceMethods<WG_Structured>, WG_Batches]> {
@@ -59,7 +63,9 @@ def WG_LinearRecurrenceOp : WG_InferredOp<"linear_recurrence", "y[i] = a[i] * y[
   let publicFunction = 0;
   let samples = ["f64[2,3,2] in [-2, 2]; f64[2,3,2] in [-2, 2] | axis = 1; reverse = false", "f64[3,5] in [-2, 2]; f64[3,5] in [-2, 2] | axis = 1; reverse = true",
                  "f64[4] = [inf, 0, 2, -1]; f64[4] in [-2, 2] | axis = 0; reverse = false # differences: the first of a is infinite, and is not read", "f64[2,0] in [-2, 2]; f64[2,0] in [-2, 2] | axis = 1; reverse = false",
-                 "f64[1,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0; reverse = true"];
+                 "f64[1,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0; reverse = true",
+    "f64[1,2,1,1,3,1,1,1] in [-2, 2]; f64[1,2,1,1,3,1,1,1] in [-2, 2] | axis = 4; reverse = false"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 #endif // WG_OPS_CUMULATIVE_TD

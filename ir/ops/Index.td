@@ -11,7 +11,9 @@ def WG_OneHotOp : WG_InferredOp<"one_hot", "y[..., j] = 1 where j = x[...], else
   let assemblyFormat = "$x `depth` $depth attr-dict `:` type($x) `->` type($y)";
   let dtypes = "integers";
   let publicFunction = 0;
-  let samples = ["i64[4] = [0, 2, 5, -1] | depth = 3; dtype = f64", "i32[2,2] = [0, 2, 1, 1] | depth = 3; dtype = f32"];
+  let samples = ["i64[4] = [0, 2, 5, -1] | depth = 3; dtype = f64", "i32[2,2] = [0, 2, 1, 1] | depth = 3; dtype = f32",
+    "i64[] = [1] | depth = 3; dtype = f64", "i64[0] = [] | depth = 3; dtype = f64", "i64[1,2,1,1,1,2,1] = [0, 2, 1, 3] | depth = 1; dtype = f64"];
+  let without = ["rank 8: its result has one more"];
 }
 
 def WG_GatherOp : WG_InferredOp<"gather", "y = rows of x at indices", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured, ["indexBound"]>, WG_Batches]> {
@@ -26,7 +28,10 @@ def WG_GatherOp : WG_InferredOp<"gather", "y = rows of x at indices", [WG_IsLine
   let assemblyFormat = "$x `,` $indices attr-dict `:` type($x) `,` type($indices) `->` type($y)";
   let dtypes = "any";
   let samples = ["f64[4,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0] | batch_dims = 0", "f64[4] in [-2, 2]; i32[2,2] = [0, 3, 3, 1] | batch_dims = 0",
-                 "f64[2,4,3] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1", "f64[2,1,3] in [-2, 2]; i32[2,1] = [2, 0] | batch_dims = 2"];
+                 "f64[2,4,3] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1", "f64[2,1,3] in [-2, 2]; i32[2,1] = [2, 0] | batch_dims = 2",
+    "f64[4] in [-2, 2]; i64[] = [2] | batch_dims = 0", "f64[4,0] in [-2, 2]; i64[2] = [3, 1] | batch_dims = 0",
+    "f64[4,3] in [-2, 2]; i64[0] = [] | batch_dims = 0", "f64[1,2,4,1,1,2,1,1] in [-2, 2]; i64[1,2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 2",
+    "f64[4] in [-2, 2]; i64[1,2,1,1,2,1,1,1] = [0, 3, 3, 1] | batch_dims = 0"];
 }
 
 def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates added to rows at indices", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured, ["indexBound"]>, WG_Batches]> {
@@ -41,7 +46,10 @@ def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates adde
   let dtypes = "numbers";
   let publicFunction = 0;
   let samples = ["f64[5,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0] | shape = [4, 3]; batch_dims = 0", "f64[2,2] in [-2, 2]; i32[2,2] = [0, 3, 3, 1] | shape = [4]; batch_dims = 0",
-                 "f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | shape = [2, 4, 2]; batch_dims = 1"];
+                 "f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | shape = [2, 4, 2]; batch_dims = 1",
+    "f64[] in [-2, 2]; i64[] = [2] | shape = [4]; batch_dims = 0", "f64[2,0] in [-2, 2]; i64[2] = [3, 1] | shape = [4, 0]; batch_dims = 0",
+    "f64[0,3] in [-2, 2]; i64[0] = [] | shape = [4, 3]; batch_dims = 0",
+    "f64[1,2,3,1,1,2,1,1] in [-2, 2]; i64[1,2,3] = [0, 3, 3, 1, 0, 1] | shape = [1, 2, 4, 1, 1, 2, 1, 1]; batch_dims = 2"];
 }
 
 def WG_IndexAddOp : WG_InferredOp<"index_add", "y = x, with updates added to rows at indices", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured, ["indexBound", "overwritten"]>, WG_Batches]> {
@@ -56,7 +64,10 @@ def WG_IndexAddOp : WG_InferredOp<"index_add", "y = x, with updates added to row
   let dtypes = "numbers";
   let publicFunction = 0;
   let samples = ["f64[4,3] in [-2, 2]; f64[5,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0] | batch_dims = 0", "f64[4] in [-2, 2]; f64[2,2] in [-2, 2]; i32[2,2] = [0, 3, 3, 1] | batch_dims = 0",
-                 "f64[2,4,2] in [-2, 2]; f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1"];
+                 "f64[2,4,2] in [-2, 2]; f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1",
+    "f64[4] in [-2, 2]; f64[] in [-2, 2]; i64[] = [2] | batch_dims = 0", "f64[4,0] in [-2, 2]; f64[2,0] in [-2, 2]; i64[2] = [3, 1] | batch_dims = 0",
+    "f64[4,3] in [-2, 2]; f64[0,3] in [-2, 2]; i64[0] = [] | batch_dims = 0",
+    "f64[1,2,4,1,1,2,1,1] in [-2, 2]; f64[1,2,3,1,1,2,1,1] in [-2, 2]; i64[1,2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 2"];
 }
 
 def WG_FirstOccurrenceOp : WG_InferredOp<"first_occurrence", "y[..., i] = the smallest j with x[..., j] = x[..., i]", [WG_NotDifferentiable<"has an integer result">, DeclareOpInterfaceMethods<WG_Structured, ["scratchElements"]>, WG_Batches]> {
@@ -66,14 +77,19 @@ def WG_FirstOccurrenceOp : WG_InferredOp<"first_occurrence", "y[..., i] = the sm
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($y)";
   let dtypes = "integers";
   let publicFunction = 0;
-  let samples = ["i64[7] = [5, -1, 5, 3, -1, 5, 0]", "i32[2,4] = [1, 1, 0, 1, 7, 2, 2, 7]", "i64[1] = [9]"];
+  let samples = ["i64[7] = [5, -1, 5, 3, -1, 5, 0]", "i32[2,4] = [1, 1, 0, 1, 7, 2, 2, 7]", "i64[1] = [9]",
+    "i64[0] = []", "i64[1,2,1,1,1,1,1,3] = [4, 4, 0, 1, 2, 1]"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 class WG_IndexUpdateOp<string mnemonic, string formula, list<Trait> traits>
     : WG_InferredOp<mnemonic, formula, !listconcat([DeclareOpInterfaceMethods<WG_Structured, ["indexBound", "overwritten"]>, WG_Batches], traits)> {
   let assemblyFormat = "$x `,` $updates `,` $indices attr-dict `:` type($x) `,` type($updates) `,` type($indices) `->` type($y)";
   let samples = ["f64[4,3] in [-2, 2]; f64[5,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0] | batch_dims = 0", "f64[4] in [-2, 2]; f64[2,2] in [-2, 2]; i32[2,2] = [0, 3, 3, 1] | batch_dims = 0",
-                 "f64[2,4,2] in [-2, 2]; f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1"];
+                 "f64[2,4,2] in [-2, 2]; f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1",
+    "f64[4] in [-2, 2]; f64[] in [-2, 2]; i64[] = [2] | batch_dims = 0", "f64[4,0] in [-2, 2]; f64[2,0] in [-2, 2]; i64[2] = [3, 1] | batch_dims = 0",
+    "f64[4,3] in [-2, 2]; f64[0,3] in [-2, 2]; i64[0] = [] | batch_dims = 0",
+    "f64[1,2,4,1,1,2,1,1] in [-2, 2]; f64[1,2,3,1,1,2,1,1] in [-2, 2]; i64[1,2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 2"];
 }
 
 def WG_IndexSetOp : WG_IndexUpdateOp<"index_set", "y = x, with rows at indices replaced by updates", [WG_IsLinear]> {
@@ -120,7 +136,9 @@ def WG_DynamicSliceOp : WG_InferredOp<"dynamic_slice", "y = x[starts : starts + 
   let assemblyFormat = "$x `,` $starts `to` custom<Sizes>($shape) (`sizes` $sizes^)? attr-dict `:` type($x) `,` type($starts) `->` type($y)";
   let publicFunction = 0;
   let samples = ["f64[4,5] in [-2, 2]; i64[2] = [1, 2] | shape = [2, 3]; batch_dims = 0", "f64[6] in [-2, 2]; i32[1] = [9] | shape = [2]; batch_dims = 0",
-                 "f64[2,4,3] in [-2, 2]; i64[2,2] = [0, 1, -3, 0] | shape = [2, 2, 2]; batch_dims = 1", "f64[] in [-2, 2]; i64[0] = [] | shape = []; batch_dims = 0"];
+                 "f64[2,4,3] in [-2, 2]; i64[2,2] = [0, 1, -3, 0] | shape = [2, 2, 2]; batch_dims = 1", "f64[] in [-2, 2]; i64[0] = [] | shape = []; batch_dims = 0",
+    "f64[1,4,1,1,3,1,1,1] in [-2, 2]; i64[8] = [0, 1, 0, 0, 2, 0, 0, 0] | shape = [1, 2, 1, 1, 2, 1, 1, 1]; batch_dims = 0",
+    "f64[4,3] in [-2, 2]; i64[2] = [5, 1] | shape = [0, 2]; batch_dims = 0"];
 }
 
 def WG_DynamicUpdateSliceOp : WG_InferredOp<"dynamic_update_slice", "y = x, with x[starts : starts + shape of update] replaced by update", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured, ["overwritten"]>, WG_Batches]> {
@@ -133,7 +151,9 @@ def WG_DynamicUpdateSliceOp : WG_InferredOp<"dynamic_update_slice", "y = x, with
   let assemblyFormat = "$x `,` $update `,` $starts attr-dict `:` type($x) `,` type($update) `,` type($starts) `->` type($y)";
   let publicFunction = 0;
   let samples = ["f64[4,5] in [-2, 2]; f64[2,3] in [-2, 2]; i64[2] = [1, 2] | batch_dims = 0", "f64[6] in [-2, 2]; f64[2] in [-2, 2]; i32[1] = [9] | batch_dims = 0",
-                 "f64[2,4,3] in [-2, 2]; f64[2,2,2] in [-2, 2]; i64[2,2] = [0, 1, -3, 0] | batch_dims = 1", "f64[] in [-2, 2]; f64[] in [-2, 2]; i64[0] = [] | batch_dims = 0"];
+                 "f64[2,4,3] in [-2, 2]; f64[2,2,2] in [-2, 2]; i64[2,2] = [0, 1, -3, 0] | batch_dims = 1", "f64[] in [-2, 2]; f64[] in [-2, 2]; i64[0] = [] | batch_dims = 0",
+    "f64[1,4,1,1,3,1,1,1] in [-2, 2]; f64[1,2,1,1,2,1,1,1] in [-2, 2]; i64[8] = [0, 1, 0, 0, 2, 0, 0, 0] | batch_dims = 0",
+    "f64[4,3] in [-2, 2]; f64[0,2] in [-2, 2]; i64[2] = [5, 1] | batch_dims = 0"];
 }
 
 #endif // WG_OPS_INDEX_TD

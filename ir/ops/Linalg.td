@@ -30,7 +30,9 @@ def WG_TriangularSolveOp : WG_InferredOp<"triangular_solve", "x with op(a) x = b
                  "f64[2,2,2] in [1, 2]; f64[2,2,1] in [-2, 2] | lower = false; transpose = true; unit_diagonal = false",
                  "f64[1,1] = [-1.5]; f64[1,1] in [-2, 2] | lower = true; transpose = false; unit_diagonal = false",
                  "f64[0,0] in [1, 2]; f64[0,2] in [-2, 2] | lower = true; transpose = false; unit_diagonal = false",
-                 "f64[2,2] in [1, 2]; f64[2,0] in [-2, 2] | lower = true; transpose = true; unit_diagonal = false"];
+                 "f64[2,2] in [1, 2]; f64[2,0] in [-2, 2] | lower = true; transpose = true; unit_diagonal = false",
+    "f64[1,1,2,1,1,1,2,2] in [1, 2]; f64[1,1,2,1,1,1,2,3] in [-2, 2] | lower = true; transpose = false; unit_diagonal = false"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 // Factorisations. An op has one result here: the factors lie one after the other along the rows, as wg::linalg takes them apart. A matrix with a
@@ -47,7 +49,9 @@ def WG_CholeskyOp : WG_InferredOp<"cholesky", "l, lower, with l l^T = (a + a^T) 
   let dtypes = "floats";
   let publicFunction = 0;
   let samples = ["f64[3,3] = [4, 0.5, -1, 0.25, 3, 0.75, -0.5, 0.25, 2]", "f64[2,2,2] = [2, 0.5, 0.25, 1.5, 3, -1, -0.5, 2]", "f64[1,1] = [2.25]", "f64[0,0] in [1, 2]",
-                 "f64[2,0,0] in [1, 2]"];
+                 "f64[2,0,0] in [1, 2]",
+    "f64[1,1,2,1,1,1,2,2] = [2, 0.5, 0.25, 1.5, 3, -1, -0.5, 2]"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 def WG_LuOp : WG_InferredOp<"lu", "l and u of a's rows, permuted, with l u = p a", [WG_Differentiates, WG_External, WG_Batches]> {
@@ -63,7 +67,9 @@ def WG_LuOp : WG_InferredOp<"lu", "l and u of a's rows, permuted, with l u = p a
   let dtypes = "floats";
   let publicFunction = 0;
   let samples = ["f64[3,3] = [0.25, 2, -1, 2, 0.5, 1, -0.5, 1.5, 1.75] | regular = true", "f64[2,2,2] = [2, 0.5, 0.25, 1.5, 0.5, -1, -2, 2] | regular = false",
-                 "f64[1,1] = [-1.5] | regular = false", "f64[0,0] in [1, 2] | regular = true"];
+                 "f64[1,1] = [-1.5] | regular = false", "f64[0,0] in [1, 2] | regular = true",
+    "f64[1,1,2,1,1,1,2,2] = [2, 0.5, 0.25, 1.5, 0.5, -1, -2, 2] | regular = true"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 def WG_LuSolveOp : WG_InferredOp<"lu_solve", "x with op(a) x = b, by lu = lu(a)", [WG_Differentiates, WG_External, WG_Batches]> {
@@ -80,7 +86,9 @@ def WG_LuSolveOp : WG_InferredOp<"lu_solve", "x with op(a) x = b, by lu = lu(a)"
   let samples = ["f64[2,2] = [1, 1.25, 2, 0.5]; f64[3,2] = [2, 0.5, 0.5, 1, 1, 0]; f64[2,3] in [-2, 2] | transpose = false # differences: lu stands for a",
                  "f64[2,2] = [1, 1.25, 2, 0.5]; f64[3,2] = [2, 0.5, 0.5, 1, 1, 0]; f64[2,1] in [-2, 2] | transpose = true # differences: lu stands for a",
                  "f64[2,1,1] = [1, 2]; f64[2,2,1] = [1, 0, 2, 0]; f64[2,1,3] in [-2, 2] | transpose = false # differences: lu stands for a",
-                 "f64[0,0] in [1, 2]; f64[1,0] in [1, 2]; f64[0,2] in [1, 2] | transpose = false"];
+                 "f64[0,0] in [1, 2]; f64[1,0] in [1, 2]; f64[0,2] in [1, 2] | transpose = false",
+    "f64[1,1,2,1,1,1,1,1] = [1, 2]; f64[1,1,2,1,1,1,2,1] = [1, 0, 2, 0]; f64[1,1,2,1,1,1,1,3] in [-2, 2] | transpose = false # differences: lu stands for a"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 def WG_QrOp : WG_InferredOp<"qr", "q and r^T, with q r = a", [WG_Differentiates, WG_External, WG_Batches]> {
@@ -98,7 +106,9 @@ def WG_QrOp : WG_InferredOp<"qr", "q and r^T, with q r = a", [WG_Differentiates,
   let samples = ["f64[3,3] = [0.5, 2, -1, 2, 0.5, 1, -0.5, 1.5, 1.75] | complete = false", "f64[3,2] = [0.5, 2, 2, 0.5, -0.5, 1.5] | complete = false",
                  "f64[2,3] = [0.5, 2, -1, 2, 0.5, 1] | complete = true", "f64[2,2,2] = [2, 0.5, 0.25, 1.5, 0.5, -1, -2, 2] | complete = false",
                  "f64[1,1] = [-1.5] | complete = false", "f64[0,0] in [1, 2] | complete = false", "f64[3,0] in [1, 2] | complete = false",
-                 "f64[0,2] in [1, 2] | complete = false"];
+                 "f64[0,2] in [1, 2] | complete = false",
+    "f64[1,1,2,1,1,1,2,2] = [2, 0.5, 0.25, 1.5, 0.5, -1, -2, 2] | complete = false"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 def WG_EighOp : WG_InferredOp<"eigh", "eigenvectors and eigenvalues of (a + a^T) / 2", [WG_Differentiates, WG_External, WG_Batches]> {
@@ -116,7 +126,9 @@ def WG_EighOp : WG_InferredOp<"eigh", "eigenvectors and eigenvalues of (a + a^T)
   let publicFunction = 0;
   let samples = ["f64[3,3] = [2, 0.25, -0.5, 0.75, -1, 0.5, 0.125, -0.5, 0.5] | vectors = true", "f64[3,3] = [2, 0.25, -0.5, 0.75, -1, 0.5, 0.125, -0.5, 0.5] | vectors = false",
                  "f64[2,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = true", "f64[1,1] = [-1.5] | vectors = true", "f64[0,0] in [1, 2] | vectors = true",
-                 "f64[2,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = false", "f64[0,0] in [1, 2] | vectors = false"];
+                 "f64[2,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = false", "f64[0,0] in [1, 2] | vectors = false",
+    "f64[1,1,2,1,1,1,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = true"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 def WG_SvdOp : WG_InferredOp<"svd", "u, v and s, with u s v^T = a", [WG_Differentiates, WG_External, WG_Batches]> {
@@ -135,7 +147,9 @@ def WG_SvdOp : WG_InferredOp<"svd", "u, v and s, with u s v^T = a", [WG_Differen
   let samples = ["f64[2,2] = [2, 0.25, -0.5, 0.75] | vectors = true", "f64[3,2] = [2, 0.25, -0.5, 0.75, 1, 0.5] | vectors = true",
                  "f64[2,3] = [2, 0.25, -0.5, 0.75, 1, 0.5] | vectors = true", "f64[2,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = true",
                  "f64[3,2] = [2, 0.25, -0.5, 0.75, 1, 0.5] | vectors = false", "f64[2,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = false",
-                 "f64[1,1] = [-1.5] | vectors = true", "f64[0,0] in [1, 2] | vectors = true", "f64[3,0] in [1, 2] | vectors = true", "f64[0,2] in [1, 2] | vectors = false"];
+                 "f64[1,1] = [-1.5] | vectors = true", "f64[0,0] in [1, 2] | vectors = true", "f64[3,0] in [1, 2] | vectors = true", "f64[0,2] in [1, 2] | vectors = false",
+    "f64[1,1,2,1,1,1,2,2] = [2, 0.5, 0.25, -1.5, 3, -1, -0.5, 0.5] | vectors = true"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 def WG_PinvOp : WG_InferredOp<"pinv", "y = the pseudoinverse of a", [WG_Differentiates, WG_External, WG_Batches]> {
@@ -150,7 +164,9 @@ def WG_PinvOp : WG_InferredOp<"pinv", "y = the pseudoinverse of a", [WG_Differen
   let dtypes = "floats";
   let publicFunction = 0;
   let samples = ["f64[2,2] = [2, 0.25, -0.5, 0.75] | rcond = -1.0", "f64[3,2] = [2, 0.25, -0.5, 0.75, 1, 0.5] | rcond = -1.0", "f64[2,3] = [2, 0.25, -0.5, 0.75, 1, 0.5] | rcond = 0.001",
-                 "f64[2,2,1] = [2, 0.5, 0.25, -1.5] | rcond = -1.0", "f64[0,0] in [1, 2] | rcond = -1.0", "f64[3,0] in [1, 2] | rcond = -1.0"];
+                 "f64[2,2,1] = [2, 0.5, 0.25, -1.5] | rcond = -1.0", "f64[0,0] in [1, 2] | rcond = -1.0", "f64[3,0] in [1, 2] | rcond = -1.0",
+    "f64[1,1,2,1,1,1,2,1] = [2, 0.5, 0.25, -1.5] | rcond = -1.0"];
+  let without = ["rank 0: it takes matrices"];
 }
 
 #endif // WG_OPS_LINALG_TD

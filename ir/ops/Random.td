@@ -18,7 +18,9 @@ def WG_RandomUniformOp : WG_InferredOp<"random_uniform", "y = uniform in [0, 1)"
   let dtypes = "integers";
   let publicFunction = 0;
   let samples = ["i64[2] = [42, 7] | shape = [3, 5]; dtype = f32", "i64[2] = [42, 7] | shape = [9]; dtype = f64",
-                 "i64[3,2] = [42, 7, 1, 2, 42, 8] | shape = [5]; dtype = f64"];
+                 "i64[3,2] = [42, 7, 1, 2, 42, 8] | shape = [5]; dtype = f64",
+    "i64[2] = [42, 7] | shape = []; dtype = f64", "i64[2] = [42, 7] | shape = [0, 3]; dtype = f64",
+    "i64[2] = [42, 7] | shape = [1, 2, 1, 1, 3, 1, 1, 1]; dtype = f64"];
 }
 
 def WG_RandomBitsOp : WG_InferredOp<"random_bits", "y = uniform bits", [WG_NotDifferentiable<"has integer operands only">, DeclareOpInterfaceMethods<WG_Indexed>, WG_Batches]> {
@@ -30,7 +32,9 @@ def WG_RandomBitsOp : WG_InferredOp<"random_bits", "y = uniform bits", [WG_NotDi
   let dtypes = "integers";
   let publicFunction = 0;
   let samples = ["i64[2] = [42, 7] | shape = [3, 5]; dtype = i32", "i64[2] = [42, 7] | shape = [9]; dtype = i64",
-                 "i64[2,1,2] = [42, 7, 1, 2] | shape = [3]; dtype = i32"];
+                 "i64[2,1,2] = [42, 7, 1, 2] | shape = [3]; dtype = i32",
+    "i64[2] = [42, 7] | shape = []; dtype = i64", "i64[2] = [42, 7] | shape = [0, 3]; dtype = i32",
+    "i64[2] = [42, 7] | shape = [1, 2, 1, 1, 3, 1, 1, 1]; dtype = i32"];
 }
 
 #endif // WG_OPS_RANDOM_TD

@@ -45,7 +45,9 @@ def WG_DimOp : WG_Op<"dim", "n = size of x along axis", [Pure, WG_NotDifferentia
   let publicFunction = 0;
   let hasFolder = 1;
   let hasVerifier = 1;
-  let samples = ["f64[2,3] in [-3, 3] | axis = 1"];
+  let samples = ["f64[2,3] in [-3, 3] | axis = 1",
+    "f64[1,2,1,1,3,1,1,1] in [-3, 3] | axis = 4", "f64[2,0] in [-3, 3] | axis = 1"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 def WG_SizeOp : WG_Op<"size", "n = a formula over sizes", [Pure, WG_NotDifferentiable<"has an integer result">]> {
@@ -61,6 +63,7 @@ def WG_SizeOp : WG_Op<"size", "n = a formula over sizes", [Pure, WG_NotDifferent
   let hasFolder = 1;
   let hasVerifier = 1;
   let samples = ["i64[] = [7]; i64[] = [2] | formula = max(a - b * 3, 0) + a // b", "i64[] = [12] | formula = a * 10 / 3 % 7", "| formula = 4"];
+  let without = ["rank 8: it takes sizes alone", "a size of 1: it takes sizes alone", "no elements: it takes sizes alone"];
 }
 
 def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
@@ -75,7 +78,9 @@ def WG_BroadcastOp : WG_InferredOp<"broadcast", "y = x repeated to a shape", [WG
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let samples = ["f64[3] in [-2, 2] | shape = [2, 3]; dims = [1] # open: is not repeated", "f64[2] in [-2, 2] | shape = [2, 3]; dims = [0] # open: is not repeated", "f64[] in [-2, 2] | shape = [2, 3]; dims = []",
-                 "f64[2,1] in [-2, 2] | shape = [2, 3]; dims = [0, 1] # open: is not repeated", "f64[1,3] in [-2, 2] | shape = [4, 2, 3]; dims = [1, 2] # open: is not repeated"];
+                 "f64[2,1] in [-2, 2] | shape = [2, 3]; dims = [0, 1] # open: is not repeated", "f64[1,3] in [-2, 2] | shape = [4, 2, 3]; dims = [1, 2] # open: is not repeated",
+    "f64[1,3,1,1,1,2,1,1] in [-2, 2] | shape = [2, 3, 1, 1, 2, 2, 1, 1]; dims = [0, 1, 2, 3, 4, 5, 6, 7] # open: is not repeated",
+    "f64[3] in [-2, 2] | shape = [0, 3]; dims = [1] # open: is not repeated", "f64[0,1] in [-2, 2] | shape = [0, 2]; dims = [0, 1] # open: is not repeated"];
 }
 
 def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_IsLinear, WG_Batches]> {
@@ -86,7 +91,9 @@ def WG_ReshapeOp : WG_InferredOp<"reshape", "y = x in another shape", [WG_IsLine
   let publicFunction = 0;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
-  let samples = ["f64[2,3] in [-2, 2] | shape = [3, 2]", "f64[2,3] in [-2, 2] | shape = [6]", "f64[1] in [-2, 2] | shape = []"];
+  let samples = ["f64[2,3] in [-2, 2] | shape = [3, 2]", "f64[2,3] in [-2, 2] | shape = [6]", "f64[1] in [-2, 2] | shape = []",
+    "f64[] in [-2, 2] | shape = [1, 1]", "f64[1,2,1,1,3,1,1,1] in [-2, 2] | shape = [3, 2]", "f64[2,3] in [-2, 2] | shape = [1, 3, 1, 1, 2, 1, 1, 1]",
+    "f64[2,0] in [-2, 2] | shape = [0, 5]"];
 }
 
 def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another order", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
@@ -97,7 +104,9 @@ def WG_TransposeOp : WG_InferredOp<"transpose", "y = x with its axes in another 
   let publicFunction = 0;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
-  let samples = ["f64[2,3] in [-2, 2] | permutation = [1, 0]", "f64[2,3,4] in [-2, 2] | permutation = [2, 0, 1]"];
+  let samples = ["f64[2,3] in [-2, 2] | permutation = [1, 0]", "f64[2,3,4] in [-2, 2] | permutation = [2, 0, 1]",
+    "f64[] in [-2, 2] | permutation = []", "f64[1,2,1,1,3,1,1,1] in [-2, 2] | permutation = [7, 4, 2, 0, 1, 3, 5, 6]",
+    "f64[0,3] in [-2, 2] | permutation = [1, 0]"];
 }
 
 def WG_ReverseOp : WG_InferredOp<"reverse", "y = x, backwards along axes", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
@@ -110,7 +119,8 @@ def WG_ReverseOp : WG_InferredOp<"reverse", "y = x, backwards along axes", [WG_I
   let assemblyFormat = "$x `axes` $axes attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let hasFolder = 1;
-  let samples = ["f64[2,3] in [-2, 2] | axes = [1]", "f64[2,3,2] in [-2, 2] | axes = [0, 2]", "f64[17] in [-2, 2] | axes = [0]", "f64[3,0] in [-2, 2] | axes = [0, 1]"];
+  let samples = ["f64[2,3] in [-2, 2] | axes = [1]", "f64[2,3,2] in [-2, 2] | axes = [0, 2]", "f64[17] in [-2, 2] | axes = [0]", "f64[3,0] in [-2, 2] | axes = [0, 1]",
+    "f64[] in [-2, 2] | axes = []", "f64[1,2,1,1,3,1,1,1] in [-2, 2] | axes = [1, 3, 4]"];
 }
 
 def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_IsLinear, DeclareOpInterfaceMethods<WG_View>, WG_Batches]> {
@@ -123,7 +133,10 @@ def WG_SliceOp : WG_InferredOp<"slice", "y = x[starts : limits : strides]", [WG_
   let assemblyFormat = "$x `from` custom<Sizes>($starts) `to` custom<Sizes>($limits) `by` $strides (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
   let hasFolder = 1;
-  let samples = ["f64[4,5] in [-2, 2] | starts = [1, 0]; limits = [4, 5]; strides = [1, 2]", "f64[6] in [-2, 2] | starts = [2]; limits = [3]; strides = [1]"];
+  let samples = ["f64[4,5] in [-2, 2] | starts = [1, 0]; limits = [4, 5]; strides = [1, 2]", "f64[6] in [-2, 2] | starts = [2]; limits = [3]; strides = [1]",
+    "f64[] in [-2, 2] | starts = []; limits = []; strides = []",
+    "f64[1,4,1,1,3,1,1,1] in [-2, 2] | starts = [0, 1, 0, 0, 0, 0, 0, 0]; limits = [1, 4, 1, 1, 3, 1, 1, 1]; strides = [1, 2, 1, 1, 2, 1, 1, 1]",
+    "f64[4,3] in [-2, 2] | starts = [2, 0]; limits = [2, 3]; strides = [1, 1]", "f64[0,3] in [-2, 2] | starts = [0, 1]; limits = [0, 3]; strides = [1, 1]"];
 }
 
 def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Indexed>, WG_Batches]> {
@@ -135,7 +148,10 @@ def WG_PadOp : WG_InferredOp<"pad", "y = x with zeros around and between", [WG_I
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$x `low` custom<Sizes>($low) `high` custom<Sizes>($high) `interior` $interior (`sizes` $sizes^)? attr-dict `:` type($x) `->` type($y)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-2, 2] | low = [1, 0]; high = [0, 2]; interior = [0, 1]", "f64[3] in [-2, 2] | low = [2]; high = [1]; interior = [0]"];
+  let samples = ["f64[2,3] in [-2, 2] | low = [1, 0]; high = [0, 2]; interior = [0, 1]", "f64[3] in [-2, 2] | low = [2]; high = [1]; interior = [0]",
+    "f64[] in [-2, 2] | low = []; high = []; interior = []",
+    "f64[1,2,1,1,3,1,1,1] in [-2, 2] | low = [1, 0, 0, 0, 2, 0, 0, 0]; high = [0, 1, 0, 0, 0, 0, 0, 1]; interior = [0, 1, 0, 0, 0, 0, 0, 0]",
+    "f64[0,2] in [-2, 2] | low = [2, 0]; high = [1, 1]; interior = [0, 0]"];
 }
 
 def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other along axis", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured>, WG_Batches]> {
@@ -145,7 +161,10 @@ def WG_ConcatOp : WG_InferredOp<"concat", "y = the operands one after the other 
   let assemblyFormat = "$xs `axis` $axis attr-dict `:` type($xs) `->` type($y)";
   let hasCanonicalizer = 1;
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0", "f64[2,1] in [-2, 2]; f64[2,2] in [-2, 2]; f64[2,1] in [-2, 2] | axis = 1"];
+  let samples = ["f64[2,3] in [-2, 2]; f64[1,3] in [-2, 2] | axis = 0", "f64[2,1] in [-2, 2]; f64[2,2] in [-2, 2]; f64[2,1] in [-2, 2] | axis = 1",
+    "f64[1,2,1,1,3,1,1,1] in [-2, 2]; f64[1,2,1,1,2,1,1,1] in [-2, 2] | axis = 4", "f64[0,3] in [-2, 2]; f64[2,3] in [-2, 2] | axis = 0",
+    "f64[2,0] in [-2, 2]; f64[1,0] in [-2, 2] | axis = 0"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDifferentiable<"is a constant">, DeclareOpInterfaceMethods<WG_Indexed>, WG_Cheap]> {
@@ -154,7 +173,9 @@ def WG_IotaOp : WG_InferredOp<"iota", "y = the coordinate along axis", [WG_NotDi
   let results = (outs WG_NumberTensor:$y);
   let assemblyFormat = "`to` custom<Sizes>($shape) `axis` $axis (`sizes` $sizes^)? attr-dict `:` type($y)";
   let publicFunction = 0;
-  let samples = ["| shape = [2, 3]; axis = 1; dtype = f32", "| shape = [4]; axis = 0; dtype = i64"];
+  let samples = ["| shape = [2, 3]; axis = 1; dtype = f32", "| shape = [4]; axis = 0; dtype = i64",
+    "| shape = [1]; axis = 0; dtype = f64", "| shape = [2, 0]; axis = 0; dtype = f64", "| shape = [1, 2, 1, 1, 3, 1, 1, 1]; axis = 4; dtype = i32"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 def WG_BarrierOp : WG_InferredOp<"barrier", "y = x, once the others are there", [WG_IsLinear, WG_OwnLanes]> {
@@ -166,7 +187,8 @@ def WG_BarrierOp : WG_InferredOp<"barrier", "y = x, once the others are there", 
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$x (`after` $others^)? attr-dict `:` functional-type(operands, results)";
   let publicFunction = 0;
-  let samples = ["f64[2,3] in [-2, 2]; i64[2] in [-1, 1]"];
+  let samples = ["f64[2,3] in [-2, 2]; i64[2] in [-1, 1]",
+    "f64[] in [-2, 2]; i64[0] in [-1, 1]", "f64[1,2,1,1,3,1,1,1] in [-2, 2]; i64[2] in [-1, 1]"];
 }
 
 #endif // WG_OPS_SHAPE_TD

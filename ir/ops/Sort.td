@@ -16,7 +16,9 @@ def WG_ArgsortOp : WG_InferredOp<"argsort", "y[..., i] = place of the element of
   let publicFunction = 0;
   let samples = ["f64[3,5] in [-2, 2] | descending = false; count = -1", "f64[9] = [3, nan, -0.0, 0, -inf, 3, inf, nan, -5] | descending = true; count = -1",
                  "f64[9] = [3, nan, -0.0, 0, -inf, 3, inf, nan, -5] | descending = false; count = 4", "i64[5] = [3, -9223372036854775808, 9223372036854775807, 0, 3] | descending = false; count = -1",
-                 "u8[6] = [3, 255, 0, 128, 3, 127] | descending = true; count = 2", "bool[4] = [1, 0, 1, 0] | descending = false; count = -1", "f64[2,0] = [] | descending = false; count = -1", "f64[2,1] in [-2, 2] | descending = true; count = 0"];
+                 "u8[6] = [3, 255, 0, 128, 3, 127] | descending = true; count = 2", "bool[4] = [1, 0, 1, 0] | descending = false; count = -1", "f64[2,0] = [] | descending = false; count = -1", "f64[2,1] in [-2, 2] | descending = true; count = 0",
+    "f64[1,2,1,1,1,1,1,3] in [-2, 2] | descending = false; count = -1", "f64[1] in [-2, 2] | descending = true; count = -1"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 def WG_SearchsortedOp : WG_InferredOp<"searchsorted", "y[..., i] = where values[..., i] belongs in the ascending sorted[..., :]", [WG_NotDifferentiable<"has an integer result">, WG_External, WG_Batches]> {
@@ -30,7 +32,9 @@ def WG_SearchsortedOp : WG_InferredOp<"searchsorted", "y[..., i] = where values[
   let dtypes = "numbers";
   let publicFunction = 0;
   let samples = ["f64[5] = [-2, -1, 0, 0, 3]; f64[6] = [-3, -1, 0, 1, nan, inf] | right = false", "f64[2,3] = [-2, 0, 1, 4, 4, 4]; f64[2,2] = [0, 7, 4, 3] | right = true",
-                 "i32[3] = [1, 2, 3]; i32[2] = [0, 2] | right = false", "f64[0] = []; f64[2] = [1, 2] | right = false", "u8[3] = [1, 200, 255]; u8[2] = [199, 255] | right = true"];
+                 "i32[3] = [1, 2, 3]; i32[2] = [0, 2] | right = false", "f64[0] = []; f64[2] = [1, 2] | right = false", "u8[3] = [1, 200, 255]; u8[2] = [199, 255] | right = true",
+    "f64[1,2,1,1,1,1,1,3] = [-2, 0, 1, 4, 4, 4]; f64[1,2,1,1,1,1,1,2] = [0, 7, 4, 3] | right = true", "f64[1] = [1]; f64[1] = [1] | right = false"];
+  let without = ["rank 0: it goes along an axis"];
 }
 
 #endif // WG_OPS_SORT_TD

@@ -64,6 +64,7 @@ class Walk {
 public:
   explicit Walk(const Sample &sample);
   void run();
+  bool hasWays() const { return !ways_.empty(); }
   int compared = 0, spared = 0;
 
 private:
@@ -94,7 +95,7 @@ Walk::Walk(const Sample &sample) : sample_(sample) {
   size_t n = types.size();
   if (forward)
     ways_.push_back({"jvp", true});
-  if (n == 0)
+  if (n == 0 || !sample_.roomForLanes())
     return;
   ways_.push_back({forward ? "vmap of the jvp" : "vmap", forward, std::vector<bool>(n, true)});
   for (size_t i = 0; n > 1 && i < n; ++i) {
@@ -267,7 +268,7 @@ TEST_P(OpenModes, AreThoseOfKnownSizes) {
   walk.run();
   bool opens = false;
   for (const Array &operand : sample.operands)
-    opens = opens || operand.shape().rank() > 0;
+    opens = opens || (operand.shape().rank() > 0 && walk.hasWays());
   if (opens)
     EXPECT_GT(walk.compared, 0);
   EXPECT_EQ(walk.spared > 0, !sample.reason("open").empty()) << "the sample's reason is stale";
