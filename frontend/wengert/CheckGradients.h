@@ -72,7 +72,7 @@ GradientCheck check_gradients(F f, const Primals &primals, const CheckGradientsO
     GradientCheck check;
     if constexpr (detail::checkArguments<F, detail::NoAux, A...>()) {
       std::tuple<A...> at{args...};
-      auto apply = [&](auto use) { return std::apply(use, at); };
+      auto apply = [&](auto use) { return detail::withElements(at, use); };
       detail::CheckedFunction checked;
       detail::collectLeaves(at, checked.primals);
       checked.move = [&](const std::vector<Tensor> &values) {

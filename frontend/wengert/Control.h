@@ -59,17 +59,21 @@ WENGERT_API int64_t branchOf(const Tensor &index, int64_t count, const Where &wh
 /// What a structure is beside its tensors: lengths, keys and numbers, as words of a signature.
 using Structure = std::vector<uint64_t>;
 WENGERT_API const Tensor &anyTensor();
+struct StructureWords {
+  Arguments &words;
+  template <class L> void operator()(const L &leaf) {
+    if constexpr (std::same_as<L, Tensor> || std::same_as<L, Grad>)
+      words(anyTensor());
+    else
+      words(leaf);
+  }
+};
 template <class T> Structure structureOf(const T &tree) {
   if constexpr (std::same_as<T, Tensor>)
     return {};
   Arguments words{Where()};
   words.argument(0, 0);
-  visit(tree, [&]<class L>(const L &leaf) {
-    if constexpr (std::same_as<L, Tensor> || std::same_as<L, Grad>)
-      words(anyTensor());
-    else
-      words(leaf);
-  });
+  visit(tree, StructureWords{words});
   return {words.key.begin(), words.key.end()};
 }
 
@@ -80,8 +84,8 @@ struct TracedBranch {
 };
 WENGERT_API void traceCond(const char *op, const Tensor &selector, std::span<const TracedBranch> branches,
                            Results &results, const Where &where);
-template <class R, class F> struct Branch {
-  F &f;
+template <class R> struct Branch {
+  FunctionRef<R()> f;
   Structure structure = {};
   R operator()() {
     R result = f();
@@ -89,6 +93,21 @@ template <class R, class F> struct Branch {
     return result;
   }
 };
+/// The results of one of `branches`, which `selector` chooses.
+template <class R>
+R condTraced(const char *op, const Tensor &selector, std::span<const FunctionRef<R()>> branches, const Where &where) {
+  std::vector<Branch<R>> run;
+  std::vector<Tracer<R>> tracers;
+  std::vector<TracedBranch> traced;
+  for (const FunctionRef<R()> &branch : branches)
+    run.push_back({branch});
+  for (Branch<R> &branch : run)
+    tracers.push_back({branch, {}});
+  for (size_t i = 0; i < run.size(); ++i)
+    traced.push_back({{&tracers[i], &Tracer<R>::run}, run[i].structure});
+  auto join = [&](Body, Results &results) { traceCond(op, selector, traced, results, where); };
+  return trace<R>(run.front(), join);
+}
 
 /// A loop to be traced. The body takes the state, then rows; it returns the state, then what is stacked.
 struct TracedLoop {
@@ -149,7 +168,8 @@ template <class S> constexpr bool checkState() {
 }
 
 /// Of rows 0 to n - 1: each with all before it. Pairs are joined, scanned, and joined with what lies between them.
-template <class F, class X> X scanPairs(F &f, const X &xs, int64_t n, const Where &where) {
+template <class X>
+X scanPairs(std::type_identity_t<FunctionRef<X(const X &, const X &)>> f, const X &xs, int64_t n, const Where &where) {
   if (n < 2)
     return xs;
   auto rows = [&](const X &x, int64_t begin, int64_t end, int64_t step) {
@@ -167,98 +187,107 @@ template <class F, class X> X scanPairs(F &f, const X &xs, int64_t n, const Wher
   return mapTensors(even, [&](const Tensor &x) { return interleaved(x, odds[leaf++], where); });
 }
 
-template <class S, class C, class B>
-S whileTraced(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
+/// The parts of a loop. (An identity: they are not what S is deduced from.)
+template <class S> using ConditionRef = std::type_identity_t<FunctionRef<Tensor(const S &)>>;
+template <class S> using BodyRef = std::type_identity_t<FunctionRef<S(const S &)>>;
+
+template <class S>
+S whileTraced(const char *op, ConditionRef<S> condition, BodyRef<S> body, const S &state, const WhileOptions &options,
+              const Where &where) {
   Arguments arguments(where);
   collect(arguments, state);
-  auto ask = [&](const S &s) -> Tensor { return afterEffects(condition(s), where); };
-  Tracer<Tensor, decltype(ask), S> asked{ask, {state}};
+  auto ask = [&](const S &s) { return afterEffects(condition(s), where); };
+  Tracer<Tensor, S> asked{ask, {state}};
   Body conditionBody{&asked, &decltype(asked)::run};
-  auto turn = [&](const S &s) -> S {
+  auto turn = [&](const S &s) {
     S next = body(s);
     checkTurn(op, s, next, 0, where);
     return next;
   };
-  return trace<S>(
-      turn,
-      [&](Body traced, Results &results) {
-        traceLoop({op,
-                   arguments,
-                   arguments,
-                   traced,
-                   &conditionBody,
-                   {},
-                   nullptr,
-                   options.max_steps,
-                   false,
-                   options.checkpoints},
-                  results);
-      },
-      state);
+  auto run = [&](Body traced, Results &results) {
+    traceLoop({op,
+               arguments,
+               arguments,
+               traced,
+               &conditionBody,
+               {},
+               nullptr,
+               options.max_steps,
+               false,
+               options.checkpoints},
+              results);
+  };
+  return trace<S, S>(turn, run, state);
 }
 
-template <class S, class C, class B>
-S whileInParts(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where);
-template <class S, class C, class B>
-S whileRewound(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where);
+template <class S>
+S whileInParts(const char *op, ConditionRef<S> condition, BodyRef<S> body, const S &state, const WhileOptions &options,
+               const Where &where);
+template <class S>
+S whileRewound(const char *op, ConditionRef<S> condition, BodyRef<S> body, const S &state, const WhileOptions &options,
+               const Where &where);
 
+/// With a condition that gives a tensor, or one that gives a C++ bool.
+template <class S>
+S whileOf(const char *op, const FunctionRef<Tensor(const S &)> *condition, const FunctionRef<bool(const S &)> *test,
+          BodyRef<S> body, S state, const WhileOptions &options, const Where &where) {
+  if (options.max_steps < -1)
+    raiseNegative(op, "max_steps", options.max_steps, where);
+  if (options.checkpoint_every != 0)
+    checkEvery(op, options.checkpoint_every, options.max_steps, where);
+  checkCheckpoints(op, options.checkpoints, options.checkpoint_every, where);
+  auto stopped = [&](S after) {
+    return options.differentiable ? after
+                                  : mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
+  };
+  if (condition && isTracing())
+    return stopped(options.checkpoints != 0        ? whileRewound(op, *condition, body, state, options, where)
+                   : options.checkpoint_every != 0 ? whileInParts(op, *condition, body, state, options, where)
+                                                   : whileTraced(op, *condition, body, state, options, where));
+  for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
+    if (!(condition ? truthOf(op, (*condition)(state), where) : (*test)(state)))
+      break;
+    S next = body(state);
+    checkTurn(op, state, next, turn, where);
+    state = std::move(next);
+  }
+  return stopped(std::move(state));
+}
 template <class C, class B, class S>
 S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
   if constexpr (checkState<S>()) {
-    if (options.max_steps < -1)
-      raiseNegative(op, "max_steps", options.max_steps, where);
-    if (options.checkpoint_every != 0)
-      checkEvery(op, options.checkpoint_every, options.max_steps, where);
-    checkCheckpoints(op, options.checkpoints, options.checkpoint_every, where);
-    auto stopped = [&](S after) {
-      return options.differentiable ? after
-                                    : mapTensors(std::move(after), [](const Tensor &x) { return stop_gradient(x); });
-    };
-    constexpr bool byTensor = std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>;
-    if constexpr (byTensor)
-      if (isTracing())
-        return stopped(options.checkpoints != 0        ? whileRewound(op, condition, body, state, options, where)
-                       : options.checkpoint_every != 0 ? whileInParts(op, condition, body, state, options, where)
-                                                       : whileTraced(op, condition, body, state, options, where));
-    for (int64_t turn = 0; options.max_steps < 0 || turn < options.max_steps; ++turn) {
-      if constexpr (byTensor) {
-        if (!truthOf(op, condition(std::as_const(state)), where))
-          break;
-      } else if (!condition(std::as_const(state))) {
-        break;
-      }
-      S next = body(std::as_const(state));
-      checkTurn(op, state, next, turn, where);
-      state = std::move(next);
+    if constexpr (std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>) {
+      FunctionRef<Tensor(const S &)> asked(condition);
+      return whileOf<S>(op, &asked, nullptr, body, std::move(state), options, where);
+    } else {
+      auto test = [&](const S &s) { return static_cast<bool>(condition(s)); };
+      FunctionRef<bool(const S &)> asked(test);
+      return whileOf<S>(op, nullptr, &asked, body, std::move(state), options, where);
     }
-    return stopped(std::move(state));
   }
 }
 
-template <class F, class S, class X> using TurnOf = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
-template <class F, class S, class X>
-TurnOf<F, S, X> scanTraced(const char *op, F &f, const S &state, const X &xs, const ScanOptions &options,
-                           const Where &where) {
-  using R = TurnOf<F, S, X>;
+template <class R, class S, class X> using TurnRef = std::type_identity_t<FunctionRef<R(const S &, const X &)>>;
+template <class R, class S, class X>
+R scanTraced(const char *op, TurnRef<R, S, X> f, const S &state, const X &xs, const ScanOptions &options,
+             const Where &where) {
   std::vector<Tensor> scanned = tensorsOf(xs);
   X row = mapTensors(xs, [](const Tensor &x) { return rowSpec(x); });
   lengthOf(op, scanned, options.length, where);
   Arguments initial(where), arguments(where);
   collect(initial, state);
   collect(arguments, state, row);
-  auto turn = [&](const S &s, const X &x) -> R {
+  auto turn = [&](const S &s, const X &x) {
     R next = f(s, x);
     checkTurn(op, s, next.first, 0, where);
     return next;
   };
-  return trace<R>(
-      turn,
-      [&](Body body, Results &results) {
-        traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse,
-                   options.checkpoints},
-                  results);
-      },
-      state, row);
+  auto run = [&](Body body, Results &results) {
+    traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse,
+               options.checkpoints},
+              results);
+  };
+  return trace<R, S, X>(turn, run, state, row);
 }
 
 /// Rows as parts of `every` rows: [n, ...] -> [n / every, every, ...]; and back.
@@ -266,25 +295,24 @@ WENGERT_API Tensor inParts(const Tensor &x, int64_t every, const Where &where);
 WENGERT_API Tensor joined(const Tensor &parts, const Where &where);
 
 /// A scan of scans, of which each is computed again for its derivative; what is left over is a scan of its own.
-template <class F, class S, class X>
-TurnOf<F, S, X> scanInParts(const char *op, F &f, S state, const X &xs, const ScanOptions &options,
-                            const Where &where) {
-  using R = TurnOf<F, S, X>;
+template <class R, class S, class X>
+R scanInParts(const char *op, TurnRef<R, S, X> f, S state, const X &xs, const ScanOptions &options,
+              const Where &where) {
   using Y = typename R::second_type;
   int64_t length = lengthOf(op, tensorsOf(xs), options.length, where);
   int64_t every = checkEvery(op, options.checkpoint_every, length, where), whole = length / every * every;
-  auto turns = [&](const S &s, const X &x) { return scanTraced(op, f, s, x, {options.reverse, every}, where); };
+  auto turns = [&](const S &s, const X &x) { return scanTraced<R>(op, f, s, x, {options.reverse, every}, where); };
   auto part = wg::function(op, turns, {.recompute = true}, where);
   auto some = [&](const X &x, int64_t begin, int64_t end) {
     return mapTensors(x, [&](const Tensor &t) { return rowsOf(t, begin, end, 1, where); });
   };
   auto rest = [&](const S &s) {
-    return scanTraced(op, f, s, some(xs, whole, length), {options.reverse, length - whole}, where);
+    return scanTraced<R>(op, f, s, some(xs, whole, length), {options.reverse, length - whole}, where);
   };
   auto step = [&](const S &s, const X &x) -> R { return part(s, x, where); };
   auto parts = [&](const S &s) {
     X rows = mapTensors(some(xs, 0, whole), [&](const Tensor &t) { return inParts(t, every, where); });
-    R all = scanTraced(op, step, s, rows, {options.reverse, whole / every}, where);
+    R all = scanTraced<R>(op, step, s, rows, {options.reverse, whole / every}, where);
     return R(std::move(all.first),
              mapTensors(std::move(all.second), [&](const Tensor &t) { return joined(t, where); }));
   };
@@ -303,8 +331,9 @@ TurnOf<F, S, X> scanInParts(const char *op, F &f, S state, const X &xs, const Sc
 }
 
 /// The same of a loop with a condition, which asks before each part.
-template <class S, class C, class B>
-S whileInParts(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
+template <class S>
+S whileInParts(const char *op, ConditionRef<S> condition, BodyRef<S> body, const S &state, const WhileOptions &options,
+               const Where &where) {
   int64_t most = options.max_steps, every = checkEvery(op, options.checkpoint_every, most, where);
   using Counted = std::pair<S, Tensor>; // with the number of turns that there were
   bool counts = most % every != 0;
@@ -324,68 +353,73 @@ S whileInParts(const char *op, C &condition, B &body, const S &state, const Whil
 
 /// A loop that is computed again for its derivative, as each of its turns is: what is kept are states, and machine code
 /// keeps some of them.
-template <class F, class S, class X>
-TurnOf<F, S, X> scanRewound(const char *op, F &f, const S &state, const X &xs, const ScanOptions &options,
-                            const Where &where) {
-  using R = TurnOf<F, S, X>;
+template <class R, class S, class X>
+R scanRewound(const char *op, TurnRef<R, S, X> f, const S &state, const X &xs, const ScanOptions &options,
+              const Where &where) {
   auto part = wg::function(op, [&](const S &s, const X &x) -> R { return f(s, x); }, {.recompute = true}, where);
   auto turn = [&](const S &s, const X &x) -> R { return part(s, x, where); };
-  auto loop = [&](const S &s, const X &x) { return scanTraced(op, turn, s, x, options, where); };
+  auto loop = [&](const S &s, const X &x) { return scanTraced<R>(op, turn, s, x, options, where); };
   return wg::function(op, loop, {.recompute = true}, where)(state, xs, where);
 }
-template <class S, class C, class B>
-S whileRewound(const char *op, C &condition, B &body, const S &state, const WhileOptions &options, const Where &where) {
+template <class S>
+S whileRewound(const char *op, ConditionRef<S> condition, BodyRef<S> body, const S &state, const WhileOptions &options,
+               const Where &where) {
   auto part = wg::function(op, [&](const S &s) -> S { return body(s); }, {.recompute = true}, where);
   auto turn = [&](const S &s) -> S { return part(s, where); };
   auto loop = [&](const S &s) { return whileTraced(op, condition, turn, s, options, where); };
   return wg::function(op, loop, {.recompute = true}, where)(state, where);
 }
 
+template <class R, class S, class X>
+R scanOf(const char *op, TurnRef<R, S, X> f, S state, const X &xs, const ScanOptions &options, const Where &where) {
+  using Y = typename R::second_type;
+  int64_t length = lengthOf(op, tensorsOf(xs), options.length, where);
+  if (options.checkpoint_every != 0)
+    checkEvery(op, options.checkpoint_every, length, where);
+  checkCheckpoints(op, options.checkpoints, options.checkpoint_every, where);
+  if (isTracing() && options.checkpoints != 0)
+    return scanRewound<R>(op, f, state, xs, options, where);
+  if (isTracing() && options.checkpoint_every != 0)
+    return scanInParts<R>(op, f, std::move(state), xs, options, where);
+  if (isTracing())
+    return scanTraced<R>(op, f, state, xs, options, where);
+  std::vector<std::vector<Tensor>> rows;
+  std::optional<Y> last;
+  for (int64_t turn = 0; turn < length; ++turn) {
+    int64_t i = options.reverse ? length - 1 - turn : turn;
+    X row = mapTensors(xs, [&](const Tensor &x) { return rowOf(x, i, where); });
+    R next = f(std::as_const(state), std::as_const(row));
+    checkTurn(op, state, next.first, turn, where);
+    if (last)
+      checkRows(op, structureOf(*last), structureOf(next.second), turn, where);
+    state = std::move(next.first);
+    last = std::move(next.second);
+    rows.push_back(tensorsOf(*last));
+  }
+  if (!last) { // what is stacked has a type all the same
+    auto program = [&](const S &s, const X &x) { return scanOf<R>(op, f, s, x, options, where); };
+    return wg::function(op, program, {}, where)(state, xs, where);
+  }
+  size_t leaf = 0;
+  Y stacked = mapTensors(*std::move(last), [&](const Tensor &) {
+    std::vector<Tensor> column;
+    for (int64_t i = 0; i < length; ++i)
+      column.push_back(rows[static_cast<size_t>(options.reverse ? length - 1 - i : i)][leaf]);
+    ++leaf;
+    return stack(column, 0, where);
+  });
+  return R(std::move(state), std::move(stacked));
+}
 template <class F, class S, class X>
-TurnOf<F, S, X> scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
-  using R = TurnOf<F, S, X>;
+auto scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
+  using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
   static_assert(
       std::is_same_v<R, std::pair<S, typename R::second_type>>,
       "the function of wg::scan must return a std::pair of the next state, of the state's type, and what is stacked");
-  using Y = typename R::second_type;
-  if constexpr (checkState<S>() && checkState<X>() && checkState<Y>()) {
-    int64_t length = lengthOf(op, tensorsOf(xs), options.length, where);
-    if (options.checkpoint_every != 0)
-      checkEvery(op, options.checkpoint_every, length, where);
-    checkCheckpoints(op, options.checkpoints, options.checkpoint_every, where);
-    if (isTracing() && options.checkpoints != 0)
-      return scanRewound(op, f, state, xs, options, where);
-    if (isTracing() && options.checkpoint_every != 0)
-      return scanInParts(op, f, std::move(state), xs, options, where);
-    if (isTracing())
-      return scanTraced(op, f, state, xs, options, where);
-    std::vector<std::vector<Tensor>> rows;
-    std::optional<Y> last;
-    for (int64_t turn = 0; turn < length; ++turn) {
-      int64_t i = options.reverse ? length - 1 - turn : turn;
-      X row = mapTensors(xs, [&](const Tensor &x) { return rowOf(x, i, where); });
-      R next = f(std::as_const(state), std::as_const(row));
-      checkTurn(op, state, next.first, turn, where);
-      if (last)
-        checkRows(op, structureOf(*last), structureOf(next.second), turn, where);
-      state = std::move(next.first);
-      last = std::move(next.second);
-      rows.push_back(tensorsOf(*last));
-    }
-    if (!last) { // what is stacked has a type all the same
-      auto program = [&](const S &s, const X &x) { return scanAs(op, f, s, x, options, where); };
-      return wg::function(op, program, {}, where)(state, xs, where);
-    }
-    size_t leaf = 0;
-    Y stacked = mapTensors(*std::move(last), [&](const Tensor &) {
-      std::vector<Tensor> column;
-      for (int64_t i = 0; i < length; ++i)
-        column.push_back(rows[static_cast<size_t>(options.reverse ? length - 1 - i : i)][leaf]);
-      ++leaf;
-      return stack(column, 0, where);
-    });
-    return R(std::move(state), std::move(stacked));
-  }
+  if constexpr (checkState<S>() && checkState<X>() && checkState<typename R::second_type>())
+    return scanOf<R>(op, f, std::move(state), xs, options, where);
+  else
+    return R();
 }
 
 } // namespace detail
@@ -405,14 +439,8 @@ template <class F, class G> auto cond(const Located &predicate, F f, G g) -> std
   if (!detail::isTracing())
     return detail::truthOf("cond", predicate.tensor(), where) ? f() : g();
   static_assert(detail::checkTypes<R>());
-  detail::Branch<R, F> then{f};
-  detail::Branch<R, G> otherwise{g};
-  detail::Tracer<R, detail::Branch<R, G>> tracer{otherwise, {}};
-  return detail::trace<R>(then, [&](detail::Body body, detail::Results &results) {
-    const detail::TracedBranch branches[] = {{{&tracer, &decltype(tracer)::run}, otherwise.structure},
-                                             {body, then.structure}};
-    detail::traceCond("cond", predicate.tensor(), branches, results, where);
-  });
+  const detail::FunctionRef<R()> branches[] = {g, f};
+  return detail::condTraced<R>("cond", predicate.tensor(), branches, where);
 }
 
 /// The branch with number `index`, an i32 or i64 scalar, of `first(), rest()...`; an index out of range counts as the
@@ -424,27 +452,14 @@ auto switch_case(const Located &index, F first, G... rest) -> std::decay_t<std::
                 "all branches of wg::switch_case must return the same structure");
   const Where &where = index.where();
   constexpr auto count = static_cast<int64_t>(1 + sizeof...(G));
+  const detail::FunctionRef<R()> branches[] = {first, rest...};
   if (index.isLiteral() || !detail::isTracing()) {
     int64_t taken = index.isLiteral() ? index.integer() : detail::branchOf(index.tensor(), count, where);
     taken = taken < 0 ? 0 : taken >= count ? count - 1 : taken;
-    std::function<R()> branches[] = {std::ref(first), std::ref(rest)...};
     return branches[taken]();
   }
   static_assert(detail::checkTypes<R>());
-  detail::Branch<R, F> begin{first};
-  std::tuple<detail::Branch<R, G>...> others{detail::Branch<R, G>{rest}...};
-  return detail::trace<R>(begin, [&](detail::Body body, detail::Results &results) {
-    std::vector<detail::TracedBranch> branches{{body, begin.structure}};
-    auto tracers = std::apply(
-        [](auto &...other) { return std::tuple(detail::Tracer<R, std::decay_t<decltype(other)>>{other, {}}...); },
-        others);
-    std::apply(
-        [&](auto &...tracer) {
-          (branches.push_back({{&tracer, &std::decay_t<decltype(tracer)>::run}, tracer.f.structure}), ...);
-        },
-        tracers);
-    detail::traceCond("switch_case", index.tensor(), branches, results, where);
-  });
+  return detail::condTraced<R>("switch_case", index.tensor(), branches, where);
 }
 
 /// `while (condition(state)) state = body(state);` and the state after it. The state is a tensor or a structure of

@@ -106,9 +106,9 @@ private:
       Y ct = mapTensors(y, [&](const Tensor &) { return *next++; });
       std::vector<Tensor> list;
       if constexpr (plain) {
-        appendTensors(list, std::apply([&](const K &...k) { return (*vjp)(ct, k...); }, kept));
+        appendTensors(list, withElements(kept, [&](const K &...k) { return (*vjp)(ct, k...); }));
       } else {
-        auto both = std::apply([&](const K &...k) { return (*vjp)(ct, k..., variables); }, kept);
+        auto both = withElements(kept, [&](const K &...k) { return (*vjp)(ct, k..., variables); });
         static_assert(isPair<decltype(both)>, "with variables, the vjp of wg::custom_gradient returns a std::pair: the "
                                               "gradients of the arguments, and a std::vector of the variables'");
         appendTensors(list, both.first);
@@ -138,7 +138,8 @@ private:
           else
             return (*jvp)(each..., std::vector<Tensor>(next, tangents.end()));
         };
-        appendTensors(list, std::apply(call, std::tuple_cat(moved, kept)));
+        auto all = std::tuple_cat(moved, kept);
+        appendTensors(list, withElements(all, call));
         return list;
       };
     }

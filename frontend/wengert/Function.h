@@ -252,49 +252,84 @@ template <class T> typename HeldType<T>::type held(const T &argument) {
     return argument;
 }
 
+/// Gives placeholders for the leaves of an argument.
+struct Placeholders {
+  TraceFrame &frame;
+  template <class L> void operator()(L &leaf) {
+    if constexpr (std::same_as<L, Tensor> || std::same_as<L, Variable>) {
+      frame.place(leaf);
+    } else if constexpr (std::same_as<L, Grad>) {
+      Tensor value = leaf.value();
+      frame.place(value);
+      leaf = Grad(value);
+    }
+  }
+};
+/// Hands over the leaves of a result, and empties them.
+struct HandOver {
+  TraceFrame &frame;
+  template <class L> void operator()(L &leaf) {
+    if constexpr (std::same_as<L, Tensor>) {
+      frame.result(leaf);
+      leaf = Tensor();
+    } else if constexpr (std::same_as<L, Variable>) {
+      static_assert(!std::same_as<L, Variable>, "return variable.value(): a function returns tensors");
+    } else if constexpr (std::same_as<L, Grad>) {
+      if (leaf.is_sparse() && frame.keepsRows()) {
+        frame.result(leaf.sparse_rows().indices);
+        frame.result(leaf.sparse_rows().rows);
+        leaf = emptyRows(leaf.sparse_rows().shape);
+      } else if (leaf.has_value()) {
+        frame.result(leaf.value());
+        leaf = Grad(Tensor(TensorSpec()));
+      }
+    }
+  }
+};
+
+/// A callable of arguments of these types.
+template <class R, class... A> using Callable = FunctionRef<R(typename HeldType<A>::type &...)>;
+
 /// Runs `f` with placeholders for the tensors and variables of `args`, and hands over its result.
-template <class R, class F, class... A> struct Tracer {
-  F &f;
+template <class R, class... A> struct Tracer {
+  Callable<R, A...> f;
   std::tuple<const A &...> args;
 
   static void run(void *context, TraceFrame &frame) {
     auto &self = *static_cast<Tracer *>(context);
-    std::tuple<typename HeldType<A>::type...> placeholders =
-        std::apply([](const A &...arg) { return std::tuple<typename HeldType<A>::type...>{held(arg)...}; }, self.args);
-    auto place = [&]<class L>(L &leaf) {
-      if constexpr (std::same_as<L, Tensor> || std::same_as<L, Variable>)
-        frame.place(leaf);
-      else if constexpr (std::same_as<L, Grad>) {
-        Tensor value = leaf.value();
-        frame.place(value);
-        leaf = Grad(value);
-      }
+    auto placeholders = withElements(self.args, [](const A &...arg) {
+      return std::tuple<typename HeldType<A>::type...>{held(arg)...};
+    });
+    auto placed = [&](typename HeldType<A>::type &...placeholder) -> R {
+      (visit(placeholder, Placeholders{frame}), ...);
+      return self.f(placeholder...);
     };
-    std::apply([&](auto &...placeholder) { (visit(placeholder, place), ...); }, placeholders);
     if constexpr (std::is_void_v<R>) {
-      std::apply(self.f, placeholders);
+      withElements(placeholders, placed);
     } else if constexpr (std::same_as<R, Tensor>) {
-      frame.result(std::apply(self.f, placeholders));
+      frame.result(withElements(placeholders, placed));
     } else {
-      auto result = std::make_shared<R>(std::apply(self.f, placeholders));
-      visit(*result, [&]<class L>(L &leaf) {
-        if constexpr (std::same_as<L, Tensor>) {
-          frame.result(leaf);
-          leaf = Tensor();
-        } else if constexpr (std::same_as<L, Variable>) {
-          static_assert(!std::same_as<L, Variable>, "return variable.value(): a function returns tensors");
-        } else if constexpr (std::same_as<L, Grad>) {
-          if (leaf.is_sparse() && frame.keepsRows()) {
-            frame.result(leaf.sparse_rows().indices);
-            frame.result(leaf.sparse_rows().rows);
-            leaf = emptyRows(leaf.sparse_rows().shape);
-          } else if (leaf.has_value()) {
-            frame.result(leaf.value());
-            leaf = Grad(Tensor(TensorSpec()));
-          }
-        }
-      });
+      auto result = std::make_shared<R>(withElements(placeholders, placed));
+      visit(*result, HandOver{frame});
       frame.prototype = std::move(result);
+    }
+  }
+};
+
+/// Fills in the leaves of a result.
+struct TakeOver {
+  Results &results;
+  size_t next = 0;
+  template <class L> void operator()(L &leaf) {
+    if constexpr (std::same_as<L, Tensor>) {
+      leaf = std::move(results.tensors[next++]);
+    } else if constexpr (std::same_as<L, Grad>) {
+      if (leaf.is_sparse()) {
+        leaf = rowsOf(results.tensors[next], results.tensors[next + 1], leaf.shape());
+        next += 2;
+      } else if (leaf.has_value()) {
+        leaf = Grad(std::move(results.tensors[next++]));
+      }
     }
   }
 };
@@ -306,19 +341,7 @@ template <class R> R unpack(Results &results) {
     return std::move(results.tensors[0]);
   } else {
     R result = std::move(**static_cast<std::optional<R> *>(results.structure));
-    size_t next = 0;
-    visit(result, [&]<class L>(L &leaf) {
-      if constexpr (std::same_as<L, Tensor>)
-        leaf = std::move(results.tensors[next++]);
-      else if constexpr (std::same_as<L, Grad>) {
-        if (leaf.is_sparse()) {
-          leaf = rowsOf(results.tensors[next], results.tensors[next + 1], leaf.shape());
-          next += 2;
-        } else if (leaf.has_value()) {
-          leaf = Grad(std::move(results.tensors[next++]));
-        }
-      }
-    });
+    visit(result, TakeOver{results});
     return result;
   }
 }
@@ -341,44 +364,50 @@ template <class R, class... A> constexpr bool checkTypes() {
 }
 
 /// What `run` makes of the trace of f, with results in the structure that f returns.
-template <class Result, class F, class Run, class... A> Result trace(F &f, const Run &run, const A &...args) {
-  using Trace = Tracer<Result, F, A...>;
+template <class R, class... A>
+R trace(Callable<R, A...> f, FunctionRef<void(Body body, Results &results)> run, const A &...args) {
+  using Trace = Tracer<R, A...>;
   Trace trace{f, {args...}};
   Results results;
-  [[maybe_unused]] std::conditional_t<std::is_void_v<Result>, char, std::optional<Result>> structure{};
-  if constexpr (!std::is_void_v<Result> && !std::same_as<Result, Tensor>) {
+  [[maybe_unused]] std::conditional_t<std::is_void_v<R>, char, std::optional<R>> structure{};
+  if constexpr (!std::is_void_v<R> && !std::same_as<R, Tensor>) {
     results.structure = &structure;
     results.copy = [](void *to, const void *prototype) {
-      static_cast<std::optional<Result> *>(to)->emplace(*static_cast<const Result *>(prototype));
+      static_cast<std::optional<R> *>(to)->emplace(*static_cast<const R *>(prototype));
     };
   }
   run(Body{&trace, &Trace::run}, results);
-  return unpack<Result>(results);
+  return unpack<R>(results);
 }
 
 /// The concrete function of these arguments, which are collected.
-template <class R, class F, class... A>
-std::shared_ptr<ConcreteState> concreteOf(FunctionState &state, F &f, Arguments &arguments, const A &...args) {
-  using Trace = Tracer<std::decay_t<R>, F, A...>;
+template <class R, class... A>
+std::shared_ptr<ConcreteState> concreteOf(FunctionState &state, Callable<std::decay_t<R>, A...> f, Arguments &arguments,
+                                          const A &...args) {
+  using Trace = Tracer<std::decay_t<R>, A...>;
   collect(arguments, args...);
   Trace trace{f, {args...}};
   return concrete(state, arguments, {&trace, &Trace::run});
 }
 WENGERT_API Profile profile(ConcreteState &concrete, std::span<const Arguments::Leaf> leaves, const Where &where);
-template <class R, class F, class... A>
-Profile profileOf(FunctionState &state, F &f, const Where &where, const A &...args) {
+template <class R, class... A>
+Profile profileOf(FunctionState &state, Callable<std::decay_t<R>, A...> f, const Where &where, const A &...args) {
   Arguments arguments(where);
-  std::shared_ptr<ConcreteState> concrete = concreteOf<R, F, A...>(state, f, arguments, args...);
+  std::shared_ptr<ConcreteState> concrete = concreteOf<R, A...>(state, f, arguments, args...);
   return profile(*concrete, {arguments.leaves.begin(), arguments.leaves.size()}, where);
 }
 
-template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
-  if (functionsRunEagerly()) [[unlikely]]
-    return std::invoke(f, args...);
+template <class R, class... A>
+R calledBy(FunctionState &state, Callable<R, A...> f, const Where &where, const A &...args) {
   Arguments arguments(where);
   collect(arguments, args...);
-  return trace<std::decay_t<R>>(
-      f, [&](Body body, Results &results) { call(state, arguments, body, results); }, args...);
+  auto run = [&](Body body, Results &results) { call(state, arguments, body, results); };
+  return trace<R, A...>(f, run, args...);
+}
+template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
+  if (functionsRunEagerly()) [[unlikely]]
+    return f(args...);
+  return calledBy<std::decay_t<R>, A...>(state, f, where, args...);
 }
 
 } // namespace detail
@@ -485,13 +514,13 @@ public:
     if constexpr (detail::checkTypes<R, std::decay_t<P>...>()) {
       detail::Arguments arguments(where);
       return ConcreteFunction(
-          detail::concreteOf<R, Original, std::decay_t<P>...>(self(where), kept<Original>(), arguments, args...));
+          detail::concreteOf<R, std::decay_t<P>...>(self(where), kept<Original>(), arguments, args...));
     }
   }
   /// Where the time of such a call goes, kernel by kernel: ConcreteFunction::profile of its signature.
   Profile profile(P... args, Where where = Where::current()) const {
     if constexpr (detail::checkTypes<R, std::decay_t<P>...>())
-      return detail::profileOf<R, Original, std::decay_t<P>...>(self(where), kept<Original>(), where, args...);
+      return detail::profileOf<R, std::decay_t<P>...>(self(where), kept<Original>(), where, args...);
   }
   /// The callable itself.
   const Original &original() const {
@@ -519,13 +548,13 @@ public:
     using R = std::invoke_result_t<F &, const A &...>;
     if constexpr (detail::checkTypes<R, A...>()) {
       detail::Arguments arguments{Where()};
-      return ConcreteFunction(detail::concreteOf<R, F, A...>(self(), kept<F>(), arguments, args...));
+      return ConcreteFunction(detail::concreteOf<R, A...>(self(), kept<F>(), arguments, args...));
     }
   }
   template <class... A> Profile profile(const A &...args) const {
     using R = std::invoke_result_t<F &, const A &...>;
     if constexpr (detail::checkTypes<R, A...>())
-      return detail::profileOf<R, F, A...>(self(), kept<F>(), Where(), args...);
+      return detail::profileOf<R, A...>(self(), kept<F>(), Where(), args...);
   }
 };
 
@@ -557,7 +586,7 @@ public:
     return first<sizeof...(A)>(
         [&]<class... Q>(const Q &...converted) {
           detail::Arguments arguments{Where()};
-          return ConcreteFunction(detail::concreteOf<R, F, Q...>(this->self(), *f_, arguments, converted...));
+          return ConcreteFunction(detail::concreteOf<R, Q...>(this->self(), *f_, arguments, converted...));
         },
         args...);
   }
@@ -566,7 +595,7 @@ public:
   Profile profile(const A &...args) const {
     return first<sizeof...(A)>(
         [&]<class... Q>(const Q &...converted) {
-          return detail::profileOf<R, F, Q...>(this->self(), *f_, Where(), converted...);
+          return detail::profileOf<R, Q...>(this->self(), *f_, Where(), converted...);
         },
         args...);
   }
@@ -585,7 +614,7 @@ private:
 namespace detail {
 /// An op's operand is a tensor to who calls it.
 template <class P> using Parameter = std::conditional_t<std::same_as<std::decay_t<P>, Located>, const Tensor &, P>;
-template <class R, class... P> struct Callable {
+template <class R, class... P> struct CallSignature {
   using type = R(Parameter<P>...);
   template <class F, size_t... i> static constexpr bool takesFewer(std::index_sequence<i...>) {
     return std::is_invocable_v<F &, std::tuple_element_t<i, std::tuple<P...>>...>;
@@ -599,12 +628,12 @@ template <class R, class... P> struct Callable {
   }
 };
 template <class F> struct SignatureOf;
-template <class R, class... P> struct SignatureOf<R (*)(P...)> : Callable<R, P...> {};
-template <class R, class... P> struct SignatureOf<R (*)(P...) noexcept> : Callable<R, P...> {};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> : Callable<R, P...> {};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> : Callable<R, P...> {};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> : Callable<R, P...> {};
-template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> : Callable<R, P...> {};
+template <class R, class... P> struct SignatureOf<R (*)(P...)> : CallSignature<R, P...> {};
+template <class R, class... P> struct SignatureOf<R (*)(P...) noexcept> : CallSignature<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...)> : CallSignature<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const> : CallSignature<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) noexcept> : CallSignature<R, P...> {};
+template <class C, class R, class... P> struct SignatureOf<R (C::*)(P...) const noexcept> : CallSignature<R, P...> {};
 template <class F>
 concept HasOneSignature = requires { &F::operator(); } || std::is_pointer_v<F>;
 } // namespace detail

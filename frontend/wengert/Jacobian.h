@@ -40,11 +40,9 @@ template <class J, class V, class Next> auto jacobianTree(const V &value, Next &
     using Second = decltype(jacobianTree<J>(value.second, next));
     return std::pair<First, Second>{jacobianTree<J>(value.first, next), jacobianTree<J>(value.second, next)};
   } else if constexpr (isTuple<V>) {
-    return std::apply(
-        [&](const auto &...elements) {
-          return std::tuple<decltype(jacobianTree<J>(elements, next))...>{jacobianTree<J>(elements, next)...};
-        },
-        value);
+    return withElements(value, [&](const auto &...elements) {
+      return std::tuple<decltype(jacobianTree<J>(elements, next))...>{jacobianTree<J>(elements, next)...};
+    });
   } else {
     return value; // std::monostate
   }

@@ -130,9 +130,9 @@ auto valueAndGradients(const F &f, const std::vector<int> &places, const Where &
         raiseStaticPlace(chosen);
       collectLeaves(tree, sources);
     };
-    std::apply([&](const auto &...tree) { (choose(tree), ...); }, fresh);
+    withElements(fresh, [&](const auto &...tree) { (choose(tree), ...); });
   }
-  auto value = std::apply(f, fresh);
+  auto value = withElements(fresh, f);
   std::vector<Grad> gradients = tape.gradient(lossOf<Aux>(value), sources);
   return std::pair(std::move(value), std::move(gradients));
 }
@@ -269,7 +269,7 @@ template <class... A> inline constexpr bool isArgumentList<std::tuple<A...>> = t
 /// `use(args...)` of a tuple of arguments, or of one argument.
 template <class Primals, class Use> auto withArguments(const Primals &primals, Use use) {
   if constexpr (isArgumentList<Primals>)
-    return std::apply(use, primals);
+    return withElements(primals, use);
   else
     return use(primals);
 }
@@ -328,7 +328,7 @@ template <class Aux, class F, class... A> auto recordedValue(const F &f, const W
   GradientTape tape({.persistent = true, .watch_accessed_variables = false});
   VariablePlaces counted(args...);
   std::tuple<A...> fresh{independent(tape, args, counted, true, where)...};
-  auto value = std::apply(f, fresh);
+  auto value = withElements(fresh, f);
   tape.stop();
   using Recorded = RecordedValue<Aux, decltype(value), A...>;
   return std::shared_ptr<Recorded>(new Recorded{std::move(tape), std::move(fresh), std::move(value)});

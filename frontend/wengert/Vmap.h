@@ -71,8 +71,8 @@ public:
         ((arguments.argument(index++, typeNumber<A>()), visit(args, arguments),
           ends.push_back(arguments.leaves.size())),
          ...);
-        return trace<R>(
-            f_, [&](Body body, Results &results) { callInLanes(arguments, ends, body, results, options_); }, args...);
+        auto run = [&](Body body, Results &results) { callInLanes(arguments, ends, body, results, options_); };
+        return trace<R, A...>(f_, run, args...);
       }
     }
   }

@@ -37,12 +37,10 @@ auto functional_call(const M &model, const Targets &values, const A &...args) {
       detail::Arguments arguments{values.where};
       detail::collect(arguments, own, args...);
       auto f = [&](const std::vector<Variable> &, const A &...args) { return model(args...); };
-      return detail::trace<R>(
-          f,
-          [&](detail::Body body, detail::Results &results) {
-            detail::callInPlace(arguments, values.list, body, results);
-          },
-          own, args...);
+      auto run = [&](detail::Body body, detail::Results &results) {
+        detail::callInPlace(arguments, values.list, body, results);
+      };
+      return detail::trace<R, std::vector<Variable>, A...>(f, run, own, args...);
     }
   }
 }
