@@ -36,11 +36,12 @@ const std::vector<StepInfo> &steps() {
   static const std::vector<StepInfo> all = [] {
     std::vector<StepInfo> list = bench::trainSteps(), gradients = bench::gradientSteps();
     list.insert(list.end(), gradients.begin(), gradients.end());
-    std::stable_sort(list.begin(), list.end(), [](const StepInfo &a, const StepInfo &b) {
-      auto rank = [](const std::string &name) { return name.starts_with("call") ? 'g' : name[0]; };
-      return rank(a.name) < rank(b.name);
-    });
-    return list;
+    std::vector<StepInfo> ranked;
+    for (char rank = 'a'; rank <= 'z'; ++rank)
+      for (const StepInfo &step : list)
+        if (rank == (step.name.starts_with("call") ? 'g' : step.name[0]))
+          ranked.push_back(step);
+    return ranked;
   }();
   return all;
 }
