@@ -165,8 +165,9 @@ Tensor swapaxes(const Located &x, int64_t a, int64_t b) {
   Tensor tensor = tensorOf(x);
   int64_t first = placeOf("swapaxes", a, tensor.rank(), x.where()),
           second = placeOf("swapaxes", b, tensor.rank(), x.where());
-  return moveaxis(Located(tensor, x.where()), std::vector<int64_t>{first, second},
-                  first == second ? std::vector<int64_t>{} : std::vector<int64_t>{second, first});
+  if (first == second)
+    return identity(Located(tensor, x.where()));
+  return moveaxis(Located(tensor, x.where()), std::vector<int64_t>{first, second}, std::vector<int64_t>{second, first});
 }
 
 std::vector<Tensor> unstack(const Located &x, int64_t axis) {

@@ -484,6 +484,11 @@ Found boolean_mask(const Located &x, const Located &mask, std::optional<int64_t>
     return {detail::broadcastTo(detail::filledWith(at[0], rows.dtype(), Shape(), at.where), sizes, {}, at.where),
             count};
   }
+  if (rows.shape().dim(0) == dynamic) { // there may be none when it runs, and places that stand for nothing name the first
+    std::vector<std::pair<int64_t, int64_t>> widths(static_cast<size_t>(rows.rank()));
+    widths[0].second = 1;
+    rows = pad(at[rows], widths);
+  }
   return {clearedBehind(take(at[rows], at[places], 0), count, *bound, at), count};
 }
 

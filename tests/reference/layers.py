@@ -96,7 +96,7 @@ def rms_norm(x, w, b, axes=1, epsilon=1e-5):
 
 
 def group_norm(x, w, b, groups, epsilon=1e-5):
-    parts = x.reshape(*x.shape[:-1], groups, -1)
+    parts = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
     axes = (*range(1, x.ndim - 1), x.ndim)
     y = (parts - parts.mean(axes, keepdims=True)) / np.sqrt(parts.var(axes, keepdims=True) + epsilon)
     return y.reshape(x.shape) * w + b

@@ -13,7 +13,7 @@ import xml.sax.saxutils as xml
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-FAMILIES = ("elementwise", "reductions", "shapes", "products", "losses", "randoms", "functions", "arrays", "linalg", "layers", "draws")
+FAMILIES = ("elementwise", "reductions", "shapes", "products", "losses", "randoms", "functions", "arrays", "linalg", "layers", "draws", "corners")
 
 
 def written():

@@ -13,7 +13,7 @@ namespace wg::nn {
 
 /// What becomes of the losses of the elements or examples.
 enum class Reduction {
-  mean,
+  mean, ///< the mean; of nothing 0
   sum,
   none, ///< nothing: they are the result
 };
