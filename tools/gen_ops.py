@@ -152,6 +152,8 @@ class Op:
         else:
             attrs = f"runtime::{self.cls.removesuffix('Op')}Attrs::make({', '.join(a for a, _ in self.attrs)})" if self.attrs else "{}"
             body = f"return detail::apply(OpId::{self.name}, {attrs}, {{{', '.join('&' + o for o in self.operands)}}});"
+            if "indices" in self.operands:  # of any integer dtype
+                body = f'Located places(detail::indicesOf("{self.name}", "the indices", indices), indices.where()); ' + body.replace("&indices", "&places")
         declared = params[:len(params) - len(self.attrs)] + [p + f" = {self.defaults[a]}" if a in self.defaults else p
                                                              for p, (a, _) in zip(params[len(params) - len(self.attrs):], self.attrs)]
         return ", ".join(declared), ", ".join(params), body

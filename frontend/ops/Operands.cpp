@@ -294,6 +294,15 @@ Tensor floatOf(const char *op, const Located &x) {
   return tensor;
 }
 
+Tensor indicesOf(const char *op, const char *what, const Located &x) {
+  Tensor tensor = tensorOf(x);
+  const TensorType &type = typeOf(tensor, x.where());
+  if (!runtime::isInteger(type.dtype))
+    raiseOp(op, std::string(what) + " are integers, got " + toString(type), "cast them: cast(indices, i64)", {type},
+            x.where(), ErrorKind::type);
+  return type.dtype == u8 ? cast(Located(tensor, x.where()), i32) : tensor;
+}
+
 Tensor iota(const Shape &shape, int64_t axis, DType dtype, const Where &where) {
   return applyOne(OpId::iota, runtime::IotaAttrs::make(shape, axis, dtype), {}, where);
 }

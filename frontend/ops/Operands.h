@@ -26,6 +26,8 @@ Tensor tensorOf(const Located &x);
 Tensor tensorOf(const Located &x, DType dtype);
 /// The same error for an integer literal that is made a tensor elsewhere.
 void checkHolds(const Located &x, DType dtype);
+/// Indices as the ops take them, i64 or i32; `what` they are.
+Tensor indicesOf(const char *op, const char *what, const Located &x);
 /// A literal everywhere in a shape.
 Tensor filledWith(const Located &x, DType dtype, const Shape &shape, const Where &where, const char *op = "full");
 /// The same, of a float; `op` is who asks.

@@ -11,6 +11,7 @@ using detail::Aligned;
 using detail::applyOne;
 using detail::At;
 using detail::computeSize;
+using detail::indicesOf;
 using detail::known;
 using detail::moveAxis;
 using detail::partOf;
@@ -24,16 +25,6 @@ using detail::tensorOf;
 using detail::typeOf;
 using detail::wholeOf;
 using runtime::OpId;
-
-/// Indices as the ops take them, i64 or i32.
-static Tensor indicesOf(const char *op, const char *what, const Located &x) {
-  Tensor tensor = tensorOf(x);
-  const TensorType &type = typeOf(tensor, x.where());
-  if (!runtime::isInteger(type.dtype))
-    raiseOp(op, std::string(what) + " are integers, got " + toString(type), "cast them: cast(indices, i64)", {type},
-            x.where(), ErrorKind::type);
-  return type.dtype == u8 ? cast(Located(tensor, x.where()), i32) : tensor;
-}
 
 // ---- Places ---------------------------------------------------------------------------------------------------------
 
@@ -484,7 +475,8 @@ Found boolean_mask(const Located &x, const Located &mask, std::optional<int64_t>
     return {detail::broadcastTo(detail::filledWith(at[0], rows.dtype(), Shape(), at.where), sizes, {}, at.where),
             count};
   }
-  if (rows.shape().dim(0) == dynamic) { // there may be none when it runs, and places that stand for nothing name the first
+  if (rows.shape().dim(0) ==
+      dynamic) { // there may be none when it runs, and places that stand for nothing name the first
     std::vector<std::pair<int64_t, int64_t>> widths(static_cast<size_t>(rows.rank()));
     widths[0].second = 1;
     rows = pad(at[rows], widths);

@@ -205,17 +205,9 @@ S whileTraced(const char *op, ConditionRef<S> condition, BodyRef<S> body, const 
     return next;
   };
   auto run = [&](Body traced, Results &results) {
-    traceLoop({op,
-               arguments,
-               arguments,
-               traced,
-               &conditionBody,
-               {},
-               nullptr,
-               options.max_steps,
-               false,
-               options.checkpoints},
-              results);
+    traceLoop(
+        {op, arguments, arguments, traced, &conditionBody, {}, nullptr, options.max_steps, false, options.checkpoints},
+        results);
   };
   return trace<S, S>(turn, run, state);
 }
@@ -283,9 +275,9 @@ R scanTraced(const char *op, TurnRef<R, S, X> f, const S &state, const X &xs, co
     return next;
   };
   auto run = [&](Body body, Results &results) {
-    traceLoop({op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse,
-               options.checkpoints},
-              results);
+    traceLoop(
+        {op, initial, arguments, body, nullptr, scanned, nullptr, options.length, options.reverse, options.checkpoints},
+        results);
   };
   return trace<R, S, X>(turn, run, state, row);
 }

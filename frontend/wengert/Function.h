@@ -297,9 +297,8 @@ template <class R, class... A> struct Tracer {
 
   static void run(void *context, TraceFrame &frame) {
     auto &self = *static_cast<Tracer *>(context);
-    auto placeholders = withElements(self.args, [](const A &...arg) {
-      return std::tuple<typename HeldType<A>::type...>{held(arg)...};
-    });
+    auto placeholders = withElements(
+        self.args, [](const A &...arg) { return std::tuple<typename HeldType<A>::type...>{held(arg)...}; });
     auto placed = [&](typename HeldType<A>::type &...placeholder) -> R {
       (visit(placeholder, Placeholders{frame}), ...);
       return self.f(placeholder...);

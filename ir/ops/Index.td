@@ -55,14 +55,13 @@ def WG_ScatterAddOp : WG_InferredOp<"scatter_add", "y = zeros, with updates adde
 def WG_IndexAddOp : WG_InferredOp<"index_add", "y = x, with updates added to rows at indices", [WG_IsLinear, DeclareOpInterfaceMethods<WG_Structured, ["indexBound", "overwritten"]>, WG_Batches]> {
   let description = [{
     y = x, and y[indices[i...], j...] += updates[i..., j...], in the order of the indices. An index out of range is an error, and nothing is
-    written. Where x is not read again, only the rows at the indices are touched. batch_dims as of scatter_add.
+    written. Where x is not read again, only the rows at the indices are touched. batch_dims as of gather.
     Shapes: x number[batch..., n, ...], updates number[indices..., ...], indices integer[batch..., ...] -> y as x.
   }];
   let arguments = (ins WG_NumberTensor:$x, WG_NumberTensor:$updates, WG_IndexTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batch_dims);
   let results = (outs WG_NumberTensor:$y);
   let assemblyFormat = "$x `,` $updates `,` $indices attr-dict `:` type($x) `,` type($updates) `,` type($indices) `->` type($y)";
   let dtypes = "numbers";
-  let publicFunction = 0;
   let samples = ["f64[4,3] in [-2, 2]; f64[5,3] in [-2, 2]; i64[5] = [0, 3, 3, 1, 0] | batch_dims = 0", "f64[4] in [-2, 2]; f64[2,2] in [-2, 2]; i32[2,2] = [0, 3, 3, 1] | batch_dims = 0",
                  "f64[2,4,2] in [-2, 2]; f64[2,3,2] in [-2, 2]; i64[2,3] = [0, 3, 3, 1, 0, 1] | batch_dims = 1",
     "f64[4] in [-2, 2]; f64[] in [-2, 2]; i64[] = [2] | batch_dims = 0", "f64[4,0] in [-2, 2]; f64[2,0] in [-2, 2]; i64[2] = [3, 1] | batch_dims = 0",

@@ -110,7 +110,7 @@ def written(x, indices, updates, how):
     return y
 
 
-for dtype, how in each(NUMBERS, ["set", "max", "min"]):
+for dtype, how in each(NUMBERS, ["set", "add", "max", "min"]):
     case(f"index_{how}", lambda x, u, i, how=how: written(x, i, u, how), eighths(dtype, 4, 2), eighths(dtype, 2, 2, 2, salt=1), array("i64", [[3, 0], [3, 3]]))
 
 

@@ -163,7 +163,7 @@ case("slice_update", lambda x, u, starts: u, array("f64", 2.5), array("f64", -1)
 case("gather_nd", lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], deep, array("i64", [[0, 1, 0, 1], [0, 0, 0, 0]]), closed="of known size")
 case("gather_nd", lambda x, i: x[tuple(np.moveaxis(i, -1, 0))], rows, array("i64", [], (0, 2)), closed="of known size")
 case("gather_nd", lambda x, i: x[0], rows, array("i64", [0]))
-for how in ("set", "max", "min"):
+for how in ("set", "add", "max", "min"):
     run = lambda x, u, i, how=how: written(x, i, u, how)
     case(f"index_{how}", run, eighths("f64", 4), array("f64", 9.0), array("i64", 2))
     case(f"index_{how}", run, eighths("f64", 4, 2), np.zeros((0, 2)), array("i64", []))

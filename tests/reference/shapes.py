@@ -129,7 +129,7 @@ case("one_hot", one_hot, array("i64", [-1, 0, 2**62]), depth=3)
 case("one_hot", one_hot, array("i32", 1), depth=2)
 case("one_hot", one_hot, array("i32", [], (0, 2)), depth=2)
 case("one_hot", one_hot, array("i32", [1]), depth=0)
-for dtype, index in each(ALL, ("i64", "i32")):
+for dtype, index in each(ALL, ("i64", "i32", "u8")):
     case("gather", gather, bools(4, 2) if dtype == "bool" else eighths(dtype, 4, 2), array(index, [3, 0, 3, 1]))
 for places in ([[0, 1], [1, 1], [1, 0]], 1, []):
     case("gather", gather, x, array("i64", places))
