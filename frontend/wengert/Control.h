@@ -247,7 +247,10 @@ S whileOf(const char *op, const FunctionRef<Tensor(const S &)> *condition, const
 }
 template <class C, class B, class S>
 S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
-  if constexpr (checkState<S>()) {
+  constexpr bool fits = std::is_invocable_v<C &, const S &> && std::is_invocable_r_v<S, B &, const S &>;
+  static_assert(fits, "the condition and the body of a loop take the state, and the body returns the next one, of the "
+                      "state's type");
+  if constexpr (fits && checkState<S>()) {
     if constexpr (std::same_as<std::decay_t<std::invoke_result_t<C &, const S &>>, Tensor>) {
       FunctionRef<Tensor(const S &)> asked(condition);
       return whileOf<S>(op, &asked, nullptr, body, std::move(state), options, where);
@@ -402,16 +405,21 @@ R scanOf(const char *op, TurnRef<R, S, X> f, S state, const X &xs, const ScanOpt
   });
   return R(std::move(state), std::move(stacked));
 }
+template <class R, class S> inline constexpr bool isTurnOf = false;
+template <class S, class Y> inline constexpr bool isTurnOf<std::pair<S, Y>, S> = true;
 template <class F, class S, class X>
 auto scanAs(const char *op, F &f, S state, const X &xs, const ScanOptions &options, const Where &where) {
-  using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
-  static_assert(
-      std::is_same_v<R, std::pair<S, typename R::second_type>>,
-      "the function of wg::scan must return a std::pair of the next state, of the state's type, and what is stacked");
-  if constexpr (checkState<S>() && checkState<X>() && checkState<typename R::second_type>())
-    return scanOf<R>(op, f, std::move(state), xs, options, where);
-  else
-    return R();
+  constexpr bool fits = std::is_invocable_v<F &, const S &, const X &>;
+  static_assert(fits, "the function of wg::scan takes the state and a row of what is scanned");
+  if constexpr (fits) {
+    using R = std::decay_t<std::invoke_result_t<F &, const S &, const X &>>;
+    constexpr bool returns = isTurnOf<R, S>;
+    static_assert(returns, "the function of wg::scan returns a std::pair of the next state, of the state's type, and "
+                           "what is stacked");
+    if constexpr (returns)
+      if constexpr (checkState<S>() && checkState<X>() && checkState<typename R::second_type>())
+        return scanOf<R>(op, f, std::move(state), xs, options, where);
+  }
 }
 
 } // namespace detail
