@@ -14,6 +14,7 @@ OPS.json is `llvm-tblgen --dump-json` of ir/Ops.td. A file is rewritten only if 
   agreement.md         that of docs/numbers.md: how far compiled code may be from the interpreter
 """
 import json
+import math
 import os
 import re
 import sys
@@ -53,15 +54,12 @@ def shapes_of(sample):
 def reshaped(sample, shape):
     """The sample with operands of this shape, whose values, where they are listed, are the first of those, again and again."""
     operands, rest = re.fullmatch(r"([^|#]*?)\s*([|#].*)?", sample).groups()
-    count = 1
-    for size in shape:
-        count *= size
     parts = []
     for operand in operands.split(";"):
         dtype, values = re.fullmatch(r"\s*([a-z0-9]+)\[[^\]]*\] (in .*|= \[.*\])\s*", operand).groups()
         if values.startswith("="):
             listed = values[3:-1].split(", ")
-            values = "= [" + ", ".join(listed[i % len(listed)] for i in range(count)) + "]"
+            values = "= [" + ", ".join(listed[i % len(listed)] for i in range(math.prod(shape))) + "]"
         parts.append(f"{dtype}[{','.join(map(str, shape))}] {values}")
     return "; ".join(parts) + (f" {rest}" if rest else "")
 

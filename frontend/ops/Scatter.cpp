@@ -475,8 +475,8 @@ Found boolean_mask(const Located &x, const Located &mask, std::optional<int64_t>
     return {detail::broadcastTo(detail::filledWith(at[0], rows.dtype(), Shape(), at.where), sizes, {}, at.where),
             count};
   }
-  if (rows.shape().dim(0) ==
-      dynamic) { // there may be none when it runs, and places that stand for nothing name the first
+  // When it runs there may be no rows, and a place that stands for nothing is that of the first.
+  if (rows.shape().dim(0) == dynamic) {
     std::vector<std::pair<int64_t, int64_t>> widths(static_cast<size_t>(rows.rank()));
     widths[0].second = 1;
     rows = pad(at[rows], widths);

@@ -82,7 +82,7 @@ private:
   R (*call_)(void *callable, P... args);
 };
 
-/// f(elements...): std::apply of what is called by its parentheses, which takes compilers a fifth of the time.
+/// f(elements...): std::apply of what is called by its parentheses, without the traits that cost compilers most of it.
 template <class T, class F> decltype(auto) withElements(T &tuple, F &&f) {
   return [&]<size_t... i>(std::index_sequence<i...>) -> decltype(auto) {
     return f(std::get<i>(tuple)...);
