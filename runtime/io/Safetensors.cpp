@@ -232,10 +232,13 @@ static bool appendQuoted(std::string &out, std::string_view text) {
 }
 
 Result<NamedArrays> readSafetensors(const std::string &path) {
-  Result<InputFile> opened = InputFile::open(path);
-  if (!opened.ok())
-    return opened.take();
-  const InputFile &file = *opened;
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.take();
+  return readSafetensors(*file);
+}
+
+Result<NamedArrays> readSafetensors(const InputFile &file) {
   uint8_t prefix[8];
   if (file.size() < 8)
     return file.error("is not a safetensors file: it has " + std::to_string(file.size()) + " bytes");
@@ -305,7 +308,7 @@ Result<NamedArrays> readSafetensors(const std::string &path) {
   return contents;
 }
 
-Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
+Result<SafetensorsImage> safetensorsImage(const std::string &path, const NamedArrays &contents) {
   if (const std::string *name =
           twice(contents.arrays, [](const auto &named) -> const std::string & { return named.first; }))
     return fileError(path, "name '" + *name + "' is that of two tensors", "give each tensor its own name");
@@ -354,13 +357,20 @@ Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
   if (text.size() > kLongestHeader)
     return fileError(path, "the header would have " + std::to_string(text.size()) + " bytes; " +
                                std::to_string(kLongestHeader) + " are the most");
-  uint8_t prefix[8];
+  SafetensorsImage image;
   for (int i = 0; i < 8; ++i)
-    prefix[i] = static_cast<uint8_t>(text.size() >> (8 * i));
-  std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(prefix)), std::as_bytes(std::span(text))};
+    image.start += static_cast<char>(text.size() >> (8 * i));
+  image.start += text;
   for (const auto *named : order)
-    pieces.emplace_back(static_cast<const std::byte *>(named->second.buffer.data()), named->second.numBytes());
-  return writeFile(path, pieces);
+    image.arrays.emplace_back(static_cast<const std::byte *>(named->second.buffer.data()), named->second.numBytes());
+  return image;
+}
+
+Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
+  Result<SafetensorsImage> image = safetensorsImage(path, contents);
+  if (!image.ok())
+    return image.take();
+  return writeFile(path, image->pieces());
 }
 
 } // namespace wg::runtime

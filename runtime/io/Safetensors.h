@@ -5,11 +5,16 @@
 #include "runtime/Array.h"
 #include "runtime/Status.h"
 
+#include <cstddef>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace wg::runtime {
+
+class InputFile;
 
 struct NamedArrays {
   std::vector<std::pair<std::string, Array>> arrays;
@@ -21,6 +26,21 @@ struct NamedArrays {
 /// is allocated: its length, each dtype and shape against its bytes, and that the arrays cover the rest of the file
 /// without overlap, gap or bytes left over. Bool bytes become 0 or 1. Arrays of a dtype that is not ours are `unread`.
 Result<NamedArrays> readSafetensors(const std::string &path);
+/// The same of a file that is open, or of a part of one.
+Result<NamedArrays> readSafetensors(const InputFile &file);
+
+/// The bytes of a file: its start, and then the elements of each array, which the arrays hold.
+struct SafetensorsImage {
+  std::string start;
+  std::vector<std::span<const std::byte>> arrays;
+  std::vector<std::span<const std::byte>> pieces() const {
+    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(start))};
+    pieces.insert(pieces.end(), arrays.begin(), arrays.end());
+    return pieces;
+  }
+};
+/// What writeSafetensors writes; errors name `path`.
+Result<SafetensorsImage> safetensorsImage(const std::string &path, const NamedArrays &contents);
 
 /// Writes through a temporary name, widest dtypes first so that each array is aligned to its elements. Names are
 /// distinct, valid UTF-8, and not `__metadata__`.
