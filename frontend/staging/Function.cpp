@@ -79,20 +79,6 @@ struct Nested {
 constinit thread_local int Nested::depth = 0;
 } // namespace
 
-static std::string signatureText(const std::string &name, std::span<const uint64_t> key, const FunctionOptions &options,
-                                 const std::vector<TensorType> &results, size_t numResults) {
-  std::string text = name + "(";
-  bool first = true;
-  for (const SignatureLeaf &leaf : leavesOf(key, options)) {
-    text += (first ? "" : ", ") + leaf.path + ": " + leaf.text;
-    first = false;
-  }
-  text += ") -> (";
-  for (size_t i = 0; i < numResults; ++i)
-    text += (i ? ", " : "") + toString(results[i]);
-  return text + ")";
-}
-
 /// The id of a leaf that is a captured variable, -1 of any other.
 static int64_t capturedId(const Arguments::Leaf &leaf, std::span<const int64_t> captured) {
   if (!leaf.variable)
@@ -144,6 +130,7 @@ std::shared_ptr<ConcreteState> describeTrace(Trace &trace, const TraceFrame &fra
   concrete->assigned = trace.assigned();
   concrete->numResults = static_cast<uint32_t>(numResults);
   concrete->prototype = frame.prototype;
+  concrete->describe = frame.describe;
   concrete->setCertificate(std::move(trace.certificate));
   concrete->numOps = trace.numOps;
   if (trace.bound)
@@ -199,8 +186,9 @@ std::shared_ptr<ConcreteState> FunctionState::trace(Arguments &arguments, Body b
                     : input.leaf < paths.size()       ? paths[input.leaf]
                                                       : "argument " + std::to_string(input.leaf));
   concrete->code->setNames(std::move(names));
-  concrete->signature = signatureText(name, {arguments.key.begin(), arguments.key.end()}, options,
-                                      concrete->code->results(), concrete->numResults);
+  concrete->key.assign(arguments.key.begin(), arguments.key.end());
+  concrete->signature = signatureText(name, leavesOf(concrete->key, options),
+                                      std::span(concrete->code->results()).first(concrete->numResults));
   concrete->traceSeconds = secondsSince(begin);
   return concrete;
 }
@@ -386,6 +374,44 @@ Waiting &waiting() {
 
 } // namespace
 
+/// The most specific of the saved traces that serves a call, remembered under its key; an error if there is none.
+std::shared_ptr<ConcreteState> FunctionState::findSaved(const Arguments &arguments, uint64_t hash) {
+  std::vector<TreeWord> words = wordsOf({arguments.key.begin(), arguments.key.size()});
+  const SavedTrace *best = nullptr;
+  size_t fewest = SIZE_MAX;
+  for (const SavedTrace &each : saved) {
+    size_t open;
+    if (!covers(each.concrete->words, words, open) || !serves(*each.concrete, arguments) || open >= fewest ||
+        (open && !arguments.symbolic && !fitsOpen(*each.concrete, arguments)))
+      continue;
+    best = &each;
+    fewest = open;
+  }
+  if (!best) {
+    std::string given;
+    for (const SignatureLeaf &leaf : leavesOf(words, options))
+      given += (given.empty() ? "" : ", ") + leaf.path + ": " + leaf.text;
+    std::string known;
+    for (const SavedTrace &each : saved)
+      known += "\n  " + each.concrete->signature;
+    raiseOp(name.c_str(),
+            "no saved trace takes (" + given + "); it has " + counted(static_cast<int64_t>(saved.size()), "trace") + ":" +
+                known,
+            "call it with arguments of one of these, or trace more before it is saved, with open sizes where they "
+            "change",
+            {}, arguments.where, ErrorKind::lookup);
+  }
+  auto entry = std::make_shared<Entry>();
+  entry->key.assign(arguments.key.begin(), arguments.key.end());
+  entry->concrete = best->concrete;
+  entry->number = best->number;
+  entry->alias = fewest > 0;
+  entry->lastUse = ++clock;
+  entries.emplace(hash, entry);
+  evict();
+  return best->concrete;
+}
+
 std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body, bool exact) {
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   uint64_t outer = level().trace ? level().trace->id() : 0;
@@ -437,6 +463,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
     evict();
     return open->concrete;
   }
+
+  if (isSaved)
+    return findSaved(arguments, hash);
 
   std::string reason = whyTrace(arguments);
   if (int64_t counted = traceCount - tracesCleared; options.max_traces > 0 && counted >= options.max_traces)

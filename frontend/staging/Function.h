@@ -180,6 +180,9 @@ public:
   std::vector<uint32_t> assigned; ///< inputs that are variables with a new value, ascending, as their results are
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
+  void (*describe)(const void *prototype, TreeWriter &writer) = nullptr; ///< of the prototype, as in TraceFrame
+  std::vector<uint64_t> key;       ///< the words of its signature in this process; of what was loaded `words` instead
+  std::vector<TreeWord> words, resultWords; ///< the latter of what was loaded, too
   std::vector<std::shared_ptr<VariableState>> variables;
   std::vector<int64_t> captured; ///< ids of the variables that it names without their being arguments, or as well
   LeafVariables variablesOf;     ///< of the leaves that it was traced with
@@ -267,6 +270,12 @@ struct Entry {
   uint64_t lastUse = 0;
 };
 
+/// A concrete function that was loaded: it has the words of a signature, and no key in this process yet.
+struct SavedTrace {
+  int64_t number;
+  std::shared_ptr<ConcreteState> concrete;
+};
+
 class FunctionState {
 public:
   std::string name;
@@ -285,8 +294,12 @@ public:
   uint64_t clock = 0;
   std::string lastTrace;
   std::shared_ptr<ConcreteState> lastConcrete;
+  /// Of a function that was loaded: all that it can be. It has no C++ to trace.
+  bool isSaved = false;
+  std::vector<SavedTrace> saved;
 
 private:
+  std::shared_ptr<ConcreteState> findSaved(const Arguments &arguments, uint64_t hash);
   std::shared_ptr<ConcreteState> trace(Arguments &arguments, Body body, std::string reason);
   std::shared_ptr<Entry> findOpen(const Arguments &arguments, uint64_t outer) const;
   std::string whyTrace(const Arguments &arguments) const;
@@ -300,6 +313,15 @@ struct SignatureLeaf {
   std::string path, text;
   bool isStatic = true; ///< a value or a length; not a tensor or a variable
 };
+std::vector<SignatureLeaf> leavesOf(std::span<const TreeWord> words, const FunctionOptions &options);
 std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options);
+/// The words of a key, in which nothing points into this process.
+std::vector<TreeWord> wordsOf(std::span<const uint64_t> key);
+/// Whether a trace for `known`, in which sizes may be `?`, serves a call of `words`; counts the sizes that are `?`. The
+/// C++ types of numbers are no part of it.
+bool covers(std::span<const TreeWord> known, std::span<const TreeWord> words, size_t &open);
+/// `f(x: f32[64,784]) -> (f32[])`.
+std::string signatureText(const std::string &name, std::span<const SignatureLeaf> arguments,
+                          std::span<const TensorType> results);
 
 } // namespace wg::detail

@@ -1,5 +1,7 @@
 // Calls of C++ code. What has an order takes the order of what came before, a variable that stands for it, and assigns
 // what comes after it: so bodies, calls and loops carry it as they carry any variable.
+#include "frontend/staging/Host.h"
+
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Function.h"
 
@@ -43,8 +45,53 @@ Tensor afterEffects(const Tensor &x, const Where &where) {
   return after;
 }
 
+namespace {
+/// What each function of the process is, by its number: programs that leave the process name it so.
+struct HostDescriptions {
+  std::mutex mutex;
+  std::map<int64_t, HostDescription> byNumber;
+  std::multimap<HostDescription, int64_t> numbers;
+};
+HostDescriptions &descriptions() {
+  static HostDescriptions &all = *new HostDescriptions; // never destroyed
+  return all;
+}
+} // namespace
+
+static int64_t described(HostDescription description, int64_t number) {
+  HostDescriptions &all = descriptions();
+  std::lock_guard lock(all.mutex);
+  all.byNumber.emplace(number, description);
+  all.numbers.emplace(std::move(description), number);
+  return number;
+}
+
+std::optional<HostDescription> describeHost(int64_t number) {
+  HostDescriptions &all = descriptions();
+  std::lock_guard lock(all.mutex);
+  auto found = all.byNumber.find(number);
+  return found == all.byNumber.end() ? std::nullopt : std::optional(found->second);
+}
+
+static int64_t printer(std::string_view format);
+static int64_t checker(std::string_view message);
+
+std::vector<int64_t> hostsOf(const HostDescription &description) {
+  if (description.kind == HostDescription::print)
+    return {printer(description.text)};
+  if (description.kind == HostDescription::check)
+    return {checker(description.text)};
+  HostDescriptions &all = descriptions();
+  std::lock_guard lock(all.mutex);
+  std::vector<int64_t> numbers;
+  for (auto [at, end] = all.numbers.equal_range(description); at != end; ++at)
+    numbers.push_back(at->second);
+  return numbers;
+}
+
 int64_t addHost(std::string name, HostCall call) {
-  return runtime::addHost(
+  HostDescription description{HostDescription::function, name};
+  return described(std::move(description), runtime::addHost(
       [name = std::move(name), call = std::move(call)](std::span<const Array> operands, Array &result) -> Status {
         OutsideTrace eager;
         auto failure = [&](runtime::ErrorKind kind, std::string message, std::string remedy = "") {
@@ -69,7 +116,7 @@ int64_t addHost(std::string name, HostCall call) {
         if (size_t bytes = result.numBytes())
           std::memcpy(result.buffer.data(), arrayOf(made).buffer.data(), bytes);
         return {};
-      });
+      }));
 }
 
 static Tensor callSymbol(const char *symbol, int64_t number, const std::string &message, const TensorSpec &result,
@@ -168,6 +215,35 @@ static Status checkHolds(const std::string &message, const Array &holds) {
   return {};
 }
 
+static int64_t printer(std::string_view format) {
+  static ByText &printers = *new ByText;
+  return printers.find(format, [](std::string format) {
+    return described({HostDescription::print, format},
+                     runtime::addHost([format](std::span<const Array> operands, Array &result) -> Status {
+                       if (operands.size() != placesIn(format)) // of a program that somebody else wrote
+                         return runtime::Failure{.op = "print",
+                                                 .message = "the format '" + format + "' has not the " +
+                                                            std::to_string(operands.size()) + " places of its tensors"};
+                       printLine(format, operands);
+                       *result.data<int64_t>() = 0;
+                       return {};
+                     }));
+  });
+}
+
+static int64_t checker(std::string_view message) {
+  static ByText &checks = *new ByText;
+  return checks.find(message, [](std::string message) {
+    return described({HostDescription::check, message},
+                     runtime::addHost([message](std::span<const Array> operands, Array &result) -> Status {
+                       *result.data<int64_t>() = 0;
+                       if (operands.size() != 1 || operands[0].dtype() != DType::boolean)
+                         return runtime::Failure{.op = "check", .message = "its one operand is to be bool"};
+                       return checkHolds(message, operands[0]);
+                     }));
+  });
+}
+
 /// The value of an eager tensor.
 static Array valueOf(const char *op, const Tensor &x, const Where &where) {
   if (x.body(where) && x.symbolic())
@@ -187,15 +263,7 @@ void printTensors(std::string_view format, const std::vector<Tensor> &tensors, c
       values.push_back(valueOf("print", tensor, where));
     return printLine(std::string(format), values);
   }
-  static ByText &printers = *new ByText;
-  int64_t number = printers.find(format, [](std::string format) {
-    return runtime::addHost([format](std::span<const Array> operands, Array &result) -> Status {
-      printLine(format, operands);
-      *result.data<int64_t>() = 0;
-      return {};
-    });
-  });
-  callSymbol(runtime::kHostCall, number, "cannot print", {DType::i64, Shape()}, tensors, true, "print", where);
+  callSymbol(runtime::kHostCall, printer(format), "cannot print", {DType::i64, Shape()}, tensors, true, "print", where);
 }
 
 } // namespace detail
@@ -219,18 +287,53 @@ void check(const Located &condition, const std::string &message) {
       detail::raise(status.take(), where);
     return;
   }
-  static detail::ByText &checks = *new detail::ByText;
-  int64_t number = checks.find(message, [](std::string message) {
-    return runtime::addHost(
-        [message](std::span<const runtime::Array> operands, runtime::Array &result) -> runtime::Status {
-          *result.data<int64_t>() = 0;
-          return detail::checkHolds(message, operands[0]);
-        });
-  });
-  detail::callSymbol(runtime::kHostCall, number, message, {DType::i64, Shape()}, {holds}, true, "check", where);
+  detail::callSymbol(runtime::kHostCall, detail::checker(message), message, {DType::i64, Shape()}, {holds}, true, "check", where);
 }
 
 //===- C functions ------------------------------------------------------------------------------------------------===//
+
+namespace detail {
+namespace {
+/// What each C function of the process takes and returns, by its symbol.
+struct CFunctions {
+  std::mutex mutex;
+  std::map<std::string, CFunctionOptions, std::less<>> bySymbol;
+};
+CFunctions &cFunctions() {
+  static CFunctions &all = *new CFunctions; // never destroyed
+  return all;
+}
+} // namespace
+
+static bool fitsArguments(const CFunctionOptions &options, std::span<const TensorType> given) {
+  bool fits = given.size() == options.arguments.size();
+  for (size_t i = 0; fits && i < given.size(); ++i)
+    fits = given[i].dtype == options.arguments[i].dtype && sameSizes(given[i].shape, options.arguments[i].shape);
+  return fits;
+}
+
+std::string whyNoCFunction(std::string_view symbol, std::span<const TensorType> operands, const TensorType &result) {
+  CFunctionOptions options;
+  {
+    CFunctions &all = cFunctions();
+    std::lock_guard lock(all.mutex);
+    auto found = all.bySymbol.find(symbol);
+    if (found == all.bySymbol.end())
+      return "which this process does not have";
+    options = found->second;
+  }
+  std::vector<TensorSpec> given;
+  for (const TensorType &type : operands) {
+    if (!type.shape.isStatic())
+      return "with an operand whose sizes are open";
+    given.push_back({type.dtype, type.shape});
+  }
+  if (!fitsArguments(options, operands))
+    return "with other operands than it takes";
+  TensorSpec made = options.result(given);
+  return TensorType{made.dtype, made.shape} == result ? "" : "with another result than it has";
+}
+} // namespace detail
 
 CFunction::CFunction(std::string symbol, CFunctionPointer function, CFunctionOptions options, Where where)
     : symbol_(std::move(symbol)), options_(std::move(options)) {
@@ -242,12 +345,14 @@ CFunction::CFunction(std::string symbol, CFunctionPointer function, CFunctionOpt
     detail::raiseOp(kName, status.take().message, "give the name that the linker knows", {}, where);
   if (!runtime::addForeign(symbol_.c_str(), function))
     detail::raiseOp(kName, "'" + symbol_ + "' is another function already", "give each its own name", {}, where);
+  detail::CFunctions &known = detail::cFunctions();
+  std::lock_guard lock(known.mutex);
+  known.bySymbol[symbol_] = options_;
 }
 
 Tensor CFunction::call(const std::vector<Tensor> &arguments, Where where) const {
   std::string expected;
   std::vector<TensorSpec> given;
-  bool fits = arguments.size() == options_.arguments.size();
   for (const TensorSpec &spec : options_.arguments)
     expected += (expected.empty() ? "" : ", ") + toString(TensorType{spec.dtype, spec.shape});
   std::vector<TensorType> types;
@@ -255,10 +360,8 @@ Tensor CFunction::call(const std::vector<Tensor> &arguments, Where where) const 
     const TensorType &type = arguments[i].body(where)->type;
     types.push_back(type);
     given.push_back({type.dtype, type.shape});
-    if (fits)
-      fits = type.dtype == options_.arguments[i].dtype && detail::sameSizes(type.shape, options_.arguments[i].shape);
   }
-  if (!fits) {
+  if (!detail::fitsArguments(options_, types)) {
     std::string got;
     for (const TensorType &type : types)
       got += (got.empty() ? "" : ", ") + toString(type);

@@ -92,27 +92,27 @@ uint64_t hashOf(std::span<const uint64_t> key) {
 /// The words that hold the value of a static of `bytes` bytes; its type's identity follows them.
 static size_t valueWords(uint32_t bytes) { return (bytes + 7) / 8; }
 
-/// The text of a static: its type, and its value by kind, size and bits.
-static std::string staticText(KeyTag tag, uint32_t bytes, bool isUnsigned, const uint64_t *bits,
-                              std::string_view type) {
-  std::string text(type);
-  switch (tag) {
-  case KeyTag::real: {
+/// The text of a static: its type, and its value.
+static std::string staticText(const TreeWord &word) {
+  std::string text = word.text;
+  switch (word.kind) {
+  case TreeWord::real: {
     char digits[48];
-    if (bytes <= 8) {
-      double value = bytes == 4 ? std::bit_cast<float>(static_cast<uint32_t>(*bits)) : std::bit_cast<double>(*bits);
+    if (word.number <= 8) {
+      double value = word.number == 4 ? std::bit_cast<float>(static_cast<uint32_t>(word.bits[0]))
+                                      : std::bit_cast<double>(word.bits[0]);
       std::snprintf(digits, sizeof digits, " %.17g", value);
     } else {
       long double value = 0;
-      std::memcpy(&value, bits, sizeof value);
+      std::memcpy(&value, word.bits, sizeof value);
       std::snprintf(digits, sizeof digits, " %.21Lg", value);
     }
     return text + digits;
   }
-  case KeyTag::boolean: return text + (*bits ? " true" : " false");
+  case TreeWord::boolean: return text + (word.bits[0] ? " true" : " false");
   default:
-    return (tag == KeyTag::enumeration ? "enum " : "") + text + " " +
-           (isUnsigned ? std::to_string(*bits) : std::to_string(static_cast<int64_t>(*bits)));
+    return (word.kind == TreeWord::enumeration ? "enum " : "") + text + " " +
+           (word.isUnsigned ? std::to_string(word.bits[0]) : std::to_string(static_cast<int64_t>(word.bits[0])));
   }
 }
 
@@ -139,10 +139,89 @@ struct Part {
 };
 } // namespace
 
+std::vector<TreeWord> wordsOf(std::span<const uint64_t> key) {
+  std::vector<TreeWord> words;
+  uint32_t place = 0; // of the variable that follows, from 1 on
+  for (size_t i = 0; i < key.size();) {
+    uint64_t head = key[i++];
+    auto tag = static_cast<KeyTag>(head & 0xff);
+    uint32_t a = static_cast<uint32_t>(head >> 8), b = static_cast<uint32_t>(head >> 40);
+    auto add = [&](TreeWord::Kind kind, uint32_t number = 0) -> TreeWord & {
+      words.push_back({.kind = kind, .number = number});
+      return words.back();
+    };
+    auto readShape = [&](uint32_t rank) {
+      Shape shape;
+      for (uint32_t axis = 0; axis < rank; ++axis)
+        shape.push_back(static_cast<int64_t>(key[i++]));
+      return shape;
+    };
+    switch (tag) {
+    case KeyTag::argument: add(TreeWord::argument, a); break;
+    case KeyTag::tensor: add(TreeWord::tensor).type = {static_cast<DType>(a), readShape(b & 0xff)}; break;
+    case KeyTag::place: place = a + 1; break;
+    case KeyTag::variable: {
+      TreeWord &word = add(TreeWord::variable, b);
+      word.place = std::exchange(place, 0);
+      word.type = {static_cast<DType>(a & 0xff), readShape(a >> 8 & 0xff)};
+      break;
+    }
+    case KeyTag::sizes: add(TreeWord::sizes).type = {DType::i64, readShape(a)}; break;
+    case KeyTag::string:
+    case KeyTag::key: {
+      TreeWord &word = add(tag == KeyTag::key ? TreeWord::key : TreeWord::string);
+      for (uint32_t at = 0; at < a; at += 8, ++i)
+        word.text.append(reinterpret_cast<const char *>(&key[i]), std::min<uint32_t>(8, a - at));
+      break;
+    }
+    case KeyTag::field: add(TreeWord::field).text = *reinterpret_cast<const std::string_view *>(key[i++]); break;
+    case KeyTag::endKey: add(TreeWord::end); break;
+    case KeyTag::count: add(TreeWord::count, a); break;
+    default: {
+      TreeWord &word = add(tag == KeyTag::real          ? TreeWord::real
+                           : tag == KeyTag::boolean     ? TreeWord::boolean
+                           : tag == KeyTag::enumeration ? TreeWord::enumeration
+                                                        : TreeWord::integer,
+                           a);
+      word.isUnsigned = (b & 1) != 0;
+      size_t length = valueWords(a);
+      std::copy_n(&key[i], length, word.bits);
+      word.text = *reinterpret_cast<const std::string_view *>(key[i + length]);
+      i += length + 1;
+    }
+    }
+  }
+  return words;
+}
+
+bool covers(std::span<const TreeWord> known, std::span<const TreeWord> words, size_t &open) {
+  open = 0;
+  if (known.size() != words.size())
+    return false;
+  for (size_t i = 0; i < known.size(); ++i) {
+    const TreeWord &a = known[i], &b = words[i];
+    bool hasText = a.kind == TreeWord::string || a.kind == TreeWord::key || a.kind == TreeWord::field;
+    if (a.kind != b.kind || a.isUnsigned != b.isUnsigned || a.number != b.number || a.place != b.place ||
+        !std::ranges::equal(a.bits, b.bits) || (hasText && a.text != b.text) || a.type.dtype != b.type.dtype ||
+        a.type.shape.rank() != b.type.shape.rank())
+      return false;
+    for (int axis = 0; axis < a.type.shape.rank(); ++axis) {
+      bool isOpen = a.kind == TreeWord::tensor && a.type.shape.dim(axis) == dynamic;
+      open += isOpen;
+      if (!isOpen && a.type.shape.dim(axis) != b.type.shape.dim(axis))
+        return false;
+    }
+  }
+  return true;
+}
+
 std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const FunctionOptions &options) {
+  return leavesOf(wordsOf(key), options);
+}
+
+std::vector<SignatureLeaf> leavesOf(std::span<const TreeWord> words, const FunctionOptions &options) {
   std::vector<SignatureLeaf> leaves;
   std::vector<Part> parts; // the argument, and the elements of maps that are open
-  std::string place;       // of the variable that follows
   auto add = [&](std::string text, bool isStatic = true) {
     parts.back().leaves.push_back(leaves.size());
     leaves.push_back({parts.back().path, std::move(text), isStatic});
@@ -154,66 +233,47 @@ std::vector<SignatureLeaf> leavesOf(std::span<const uint64_t> key, const Functio
         leaves[part.leaves[i]].path += "[" + std::to_string(i) + "]";
     parts.pop_back();
   };
-  for (size_t i = 0; i < key.size();) {
-    uint64_t head = key[i++];
-    auto tag = static_cast<KeyTag>(head & 0xff);
-    uint32_t a = static_cast<uint32_t>(head >> 8), b = static_cast<uint32_t>(head >> 40);
-    TensorType type;
-    auto readType = [&](uint32_t dtype, uint32_t rank) {
-      type.dtype = static_cast<DType>(dtype);
-      for (uint32_t axis = 0; axis < rank; ++axis)
-        type.shape.push_back(static_cast<int64_t>(key[i++]));
-      return toString(type);
-    };
-    switch (tag) {
-    case KeyTag::argument:
+  for (const TreeWord &word : words) {
+    uint32_t number = word.number;
+    switch (word.kind) {
+    case TreeWord::argument:
       if (!parts.empty())
         close();
-      parts.push_back({a < options.argument_names.size() ? options.argument_names[a] : "arg" + std::to_string(a)});
+      parts.push_back(
+          {number < options.argument_names.size() ? options.argument_names[number] : "arg" + std::to_string(number)});
       break;
-    case KeyTag::tensor: add(readType(a, b & 0xff), false); break;
-    case KeyTag::place: place = ", place " + std::to_string(a); break;
-    case KeyTag::variable: {
-      std::string text = "variable " + readType(a & 0xff, a >> 8 & 0xff);
-      add(text + " (alias class " + std::to_string(b) + std::exchange(place, "") + ")", false);
+    case TreeWord::tensor: add(toString(word.type), false); break;
+    case TreeWord::variable:
+      add("variable " + toString(word.type) + " (alias class " + std::to_string(number) +
+              (word.place ? ", place " + std::to_string(word.place - 1) : "") + ")",
+          false);
       break;
-    }
-    case KeyTag::sizes: {
-      Ints sizes;
-      for (uint32_t axis = 0; axis < a; ++axis)
-        sizes.push_back(static_cast<int64_t>(key[i++]));
-      add("shape " + toString(sizes));
-      break;
-    }
-    case KeyTag::string:
-    case KeyTag::key: {
-      std::string text;
-      for (uint32_t at = 0; at < a; at += 8, ++i)
-        text.append(reinterpret_cast<const char *>(&key[i]), std::min<uint32_t>(8, a - at));
-      if (tag == KeyTag::key)
-        parts.push_back({parts.back().path + "[\"" + visible(text) + "\"]"});
-      else
-        add("string \"" + visible(text) + "\"");
-      break;
-    }
-    case KeyTag::field:
-      parts.push_back({parts.back().path + "." + std::string(*reinterpret_cast<const std::string_view *>(key[i++]))});
-      break;
-    case KeyTag::endKey: close(); break;
-    case KeyTag::count:
+    case TreeWord::sizes: add("shape " + toString(static_cast<const Ints &>(word.type.shape))); break;
+    case TreeWord::string: add("string \"" + visible(word.text) + "\""); break;
+    case TreeWord::key: parts.push_back({parts.back().path + "[\"" + visible(word.text) + "\"]"}); break;
+    case TreeWord::field: parts.push_back({parts.back().path + "." + word.text}); break;
+    case TreeWord::end: close(); break;
+    case TreeWord::count:
       parts.back().several = true;
-      leaves.push_back({parts.back().path, "length " + std::to_string(a)});
+      leaves.push_back({parts.back().path, "length " + std::to_string(number)});
       break;
-    default: {
-      size_t words = valueWords(a);
-      add(staticText(tag, a, (b & 1) != 0, &key[i], *reinterpret_cast<const std::string_view *>(key[i + words])));
-      i += words + 1;
-    }
+    default: add(staticText(word));
     }
   }
   if (!parts.empty())
     close();
   return leaves;
+}
+
+std::string signatureText(const std::string &name, std::span<const SignatureLeaf> arguments,
+                          std::span<const TensorType> results) {
+  std::string text = name + "(";
+  for (const SignatureLeaf &leaf : arguments)
+    text += (&leaf == arguments.data() ? "" : ", ") + leaf.path + ": " + leaf.text;
+  text += ") -> (";
+  for (const TensorType &result : results)
+    text += (&result == results.data() ? "" : ", ") + toString(result);
+  return text + ")";
 }
 
 } // namespace wg::detail

@@ -5,6 +5,7 @@
 
 #include <wengert/GradientTape.h>
 #include <wengert/Profile.h>
+#include <wengert/Structure.h>
 
 #include <limits>
 #include <memory>
@@ -150,6 +151,8 @@ public:
   /// The result's structure with its tensors emptied; every call copies it and fills it in. A gradient that exists
   /// keeps a tensor without elements, so that it differs from an empty one.
   std::shared_ptr<const void> prototype;
+  /// The words of the prototype's structure; null where there is none: each result is a tensor.
+  void (*describe)(const void *prototype, TreeWriter &writer) = nullptr;
 
 protected:
   ~TraceFrame() = default;
@@ -263,6 +266,7 @@ template <class R, class... A> struct Tracer {
       auto result = std::make_shared<R>(withElements(placeholders, placed));
       visit(*result, HandOver{frame});
       frame.prototype = std::move(result);
+      frame.describe = &describeTree<R>;
     }
   }
 };

@@ -82,6 +82,8 @@ namespace detail {
 class Tape;
 /// A handle to the variable that counts as one of its own to this tape: what is read through it is read at this place.
 WENGERT_API Variable placeOf(GradientTape &tape, const Variable &variable, const Where &where);
+/// What is behind a tape; an error if it was moved from.
+WENGERT_API std::shared_ptr<Tape> stateOf(const GradientTape &tape, const Where &where);
 
 /// A tensor or a variable among the sources of a gradient, or among what is watched.
 struct WENGERT_API Source {
@@ -304,6 +306,9 @@ private:
                                                             const std::vector<detail::Source> &sources,
                                                             const JacobianOptions &options);
   friend ForwardAccumulator;
+  friend class Saved;
+  friend std::shared_ptr<detail::Tape> detail::stateOf(const GradientTape &tape, const Where &where);
+  explicit GradientTape(std::shared_ptr<detail::Tape> tape) : tape_(std::move(tape)) {}
   /// Errors if the tape was moved from.
   detail::Tape &tape(const Where &where) const;
   void watchAll(const std::vector<detail::Source> &sources, const Where &where);

@@ -1,0 +1,109 @@
+#include "frontend/saving/Program.h"
+
+#include "frontend/staging/Host.h"
+#include "ir/Calls.h"
+#include "ir/Program.h"
+#include "ir/Text.h"
+#include "runtime/Host.h"
+#include "runtime/io/File.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace wg::detail {
+
+/// On a call of a host function in a text: what is called, and its text. Its number is 0 there.
+static constexpr llvm::StringLiteral kKindAttr = "wg.host_kind", kTextAttr = "wg.host_text";
+static constexpr const char *kKinds[] = {"print", "check", "function"};
+
+std::string programText(ModuleOp module, Requirements &needed, const Where &where) {
+  ir::Working working;
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+  Builder b(ir::context());
+  for (auto function : copy->getOps<func::FuncOp>())
+    ir::forgetDerived(function);
+  copy->walk([&](ir::HostOp op) {
+    if (op.getSymbol() != runtime::kHostCall) {
+      needed.cFunctions.insert(op.getSymbol().str());
+      return;
+    }
+    std::optional<HostDescription> description = describeHost(op.getId());
+    if (!description)
+      raiseOp("save", "a program calls a host function that this process does not have", "", {}, where,
+              ErrorKind::internal);
+    if (description->kind == HostDescription::function) {
+      if (hostsOf(*description).size() != 1)
+        raiseOp("save", "a program calls one of several host functions named '" + description->text + "'",
+                "give each a name of its own: a saved program knows it by that", {}, where);
+      needed.hostFunctions.insert(description->text);
+    }
+    op.setId(0);
+    op->setAttr(kKindAttr, b.getStringAttr(kKinds[description->kind]));
+    op->setAttr(kTextAttr, b.getStringAttr(description->text));
+  });
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  copy->print(out, OpPrintingFlags().enableDebugInfo(/*enable=*/true, /*prettyForm=*/false));
+  text += '\n';
+  return text;
+}
+
+/// The number of what a call names; an error text if there is none.
+static std::optional<std::string> resolve(ir::HostOp op) {
+  if (op.getSymbol() != runtime::kHostCall) {
+    std::vector<TensorType> operands;
+    for (Type type : op.getXs().drop_front(op.getOrdered()).getTypes())
+      operands.push_back(ir::runtimeTypeOf(type));
+    std::string why = whyNoCFunction(op.getSymbol(), operands, ir::runtimeTypeOf(op.getY().getType()));
+    if (why.empty())
+      return std::nullopt;
+    return "calls the C function '" + op.getSymbol().str() + "', " + why;
+  }
+  auto kind = op->getAttrOfType<StringAttr>(kKindAttr), text = op->getAttrOfType<StringAttr>(kTextAttr);
+  const auto *known = kind ? llvm::find(kKinds, kind.getValue()) : std::end(kKinds);
+  if (!text || known == std::end(kKinds))
+    return "calls a function of another process without its name";
+  HostDescription description{static_cast<HostDescription::Kind>(known - std::begin(kKinds)), text.str()};
+  std::vector<int64_t> numbers = hostsOf(description);
+  if (numbers.empty())
+    return "calls the host function '" + description.text + "', which this process does not have";
+  if (numbers.size() > 1)
+    return "calls the host function '" + description.text + "', and this process has several of that name";
+  op.setId(numbers.front());
+  op->removeAttr(kKindAttr);
+  op->removeAttr(kTextAttr);
+  return std::nullopt;
+}
+
+OwningOpRef<ModuleOp> loadProgram(const std::string &text, const std::string &path, bool declares,
+                                  const Where &where) {
+  ir::Working working;
+  if (runtime::Status status = ir::checkText(text, path); !status.ok())
+    raise(status.take(), where);
+  ir::Diagnostics diagnostics(ir::context());
+  auto refuse = [&](const std::string &message, std::string remedy = "") {
+    raise(runtime::fileError(path, message, std::move(remedy)), where);
+  };
+  ParserConfig config(ir::context());
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, path);
+  if (!module)
+    raise(diagnostics.take("the file is not a program in MLIR's text"), where);
+  if (Operation *foreign = ir::findForeign(*module))
+    refuse("it holds `" + foreign->getName().getStringRef().str() + "`, which is not part of a program of wg ops");
+  if (failed(ir::checkProgram(*module)))
+    raise(diagnostics.take("the file is not a program"), where);
+  for (auto function : module->getOps<func::FuncOp>()) {
+    if (function.isDeclaration() && !declares)
+      refuse("@" + function.getName().str() + " has no body");
+    ir::forgetDerived(function);
+  }
+  module->walk([&](ir::HostOp op) {
+    if (std::optional<std::string> problem = resolve(op))
+      refuse(*problem, "make it with host_function or c_function before loading");
+  });
+  return module;
+}
+
+} // namespace wg::detail

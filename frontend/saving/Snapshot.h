@@ -1,0 +1,43 @@
+// The state of what is saved, at one moment: a manifest without its files, the values of variables, captured tensors,
+// functions, and what tapes hold.
+#pragma once
+
+#include "frontend/saving/Manifest.h"
+#include "frontend/staging/Function.h"
+
+#include <wengert/Save.h>
+
+namespace wg::detail {
+
+class Snapshot {
+public:
+  Manifest manifest; ///< names of files are missing
+  std::vector<std::shared_ptr<ConcreteState>> functions;
+  std::vector<Tensor> variables, constants;
+  std::string tapes; ///< the program of the tapes
+  uint64_t maxShardBytes = 0;
+};
+
+/// What several tapes hold, as one: each op once.
+struct TapeUnion {
+  EagerTape tape;
+  std::vector<std::vector<uint32_t>> members; ///< by record: the tapes that have it
+};
+TapeUnion unionOf(std::span<const std::shared_ptr<Tape>> tapes);
+
+/// A function of what no record makes, which returns all that records make, in their order; the module, and the slot of
+/// each argument. What was called is declared as `call0`, `call1`, ...
+struct WrittenTape {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string entry;
+  std::vector<int32_t> leaves;
+};
+WrittenTape writeTape(const EagerTape &tape, const Where &where);
+
+/// A rule of C++ on an eager tape, traced for the tensors of its record: its vjp, and its jvp if it has one.
+struct TracedRuleFunctions {
+  std::shared_ptr<ConcreteState> vjp, jvp;
+};
+TracedRuleFunctions traceRuleOf(const EagerTape &tape, const Record &record, const GradientRule &rule);
+
+} // namespace wg::detail
