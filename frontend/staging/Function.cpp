@@ -382,7 +382,7 @@ std::shared_ptr<ConcreteState> FunctionState::findSaved(const Arguments &argumen
   for (const SavedTrace &each : saved) {
     size_t open;
     if (!covers(each.concrete->words, words, open) || !serves(*each.concrete, arguments) || open >= fewest ||
-        (open && !arguments.symbolic && !fitsOpen(*each.concrete, arguments)))
+        (open && !fitsOpen(*each.concrete, arguments)))
       continue;
     best = &each;
     fewest = open;
