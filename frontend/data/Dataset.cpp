@@ -6,7 +6,47 @@
 #include "wengert/Function.h"
 #include "wengert/Ops.h"
 
+#include <limits>
+#include <mutex>
 #include <numeric>
+
+namespace wg::detail {
+
+/// How far the loops are over a data set and its copies.
+struct DataPlace {
+  std::mutex mutex;
+  data::Position next;    ///< where the next loop begins
+  data::Position reached; ///< by the loop that began last, while it runs
+  int64_t loops = 0;      ///< that have begun
+  bool running = false;   ///< the last of them
+};
+
+/// A loop, as long as one of its iterators lives.
+struct DataLoop {
+  const std::shared_ptr<DataPlace> place;
+  const int64_t number, batches;
+
+  DataLoop(std::shared_ptr<DataPlace> place, int64_t number, int64_t batches)
+      : place(std::move(place)), number(number), batches(batches) {}
+  DataLoop(const DataLoop &) = delete;
+  DataLoop &operator=(const DataLoop &) = delete;
+  ~DataLoop() {
+    std::lock_guard lock(place->mutex);
+    if (place->loops == number)
+      place->running = false;
+  }
+  /// So many batches of the epoch were taken, or more.
+  void reach(int64_t batch) const {
+    std::lock_guard lock(place->mutex);
+    if (place->loops != number || !place->running || batch <= place->reached.batch)
+      return;
+    place->reached.batch = batch;
+    if (batch >= batches) // the epoch is done: its iterator may live on
+      place->running = false;
+  }
+};
+
+} // namespace wg::detail
 
 namespace wg::data {
 
@@ -21,7 +61,7 @@ Dataset &Dataset::operator=(Dataset &&) noexcept = default;
 Dataset::~Dataset() = default;
 Dataset::Dataset(const Examples &examples, Where where) : Dataset(examples.x, examples.y, where) {}
 Dataset::Dataset(Tensor x, Tensor y, Where where)
-    : examples_{std::move(x), std::move(y)}, epoch_(std::make_shared<std::atomic<int64_t>>(0)) {
+    : examples_{std::move(x), std::move(y)}, place_(std::make_shared<detail::DataPlace>()) {
   for (const Tensor *tensor : {&examples_.x, &examples_.y})
     if (tensor->body(where), tensor->symbolic())
       detail::raiseNoElements("dataset", *tensor, where);
@@ -140,28 +180,75 @@ Dataset::Iterator::Iterator(Iterator &&) noexcept = default;
 Dataset::Iterator &Dataset::Iterator::operator=(const Iterator &) = default;
 Dataset::Iterator &Dataset::Iterator::operator=(Iterator &&) noexcept = default;
 Dataset::Iterator::~Iterator() = default;
-Dataset::Iterator::Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch,
-                            int64_t next, const Where &where)
-    : dataset_(dataset), order_(std::move(order)), epoch_(epoch), next_(next), where_(where) {}
+Dataset::Iterator::Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order,
+                            std::shared_ptr<const detail::DataLoop> loop, Position start, const Where &where)
+    : dataset_(dataset), order_(std::move(order)), loop_(std::move(loop)), epoch_(start.epoch), next_(start.batch),
+      where_(where) {}
 
-Dataset::Iterator Dataset::end() const { return Iterator(this, nullptr, 0, batches(), {}); }
-Dataset::Iterator Dataset::begin(Where where) const {
+Position Dataset::position() const {
   size(); // an error if the data set was moved from
-  int64_t epoch = epoch_->fetch_add(1);
-  Iterator iterator(this, std::make_shared<const std::vector<int64_t>>(order(epoch)), epoch, 0, where);
-  if ((workers_ > 0 || prefetch_ > 0) && batches() > 0)
-    iterator.loader_ = std::make_shared<detail::BatchLoader>(*this, iterator.order_, epoch, where);
-  return iterator;
+  std::lock_guard lock(place_->mutex);
+  return place_->running ? place_->reached : place_->next;
+}
+
+/// After the last batch of an epoch it is the beginning of the next.
+static Position startedAt(Position position, int64_t batches) {
+  return position.batch > 0 && position.batch == batches ? Position{position.epoch + 1, 0} : position;
+}
+
+void Dataset::seek(Position position, Where where) const {
+  const int64_t most = std::numeric_limits<int64_t>::max() / (size() + 2);
+  if (position.epoch < 0 || position.epoch > most || position.batch < 0 || position.batch > batches())
+    raise("seek",
+          "a position has an epoch of 0 to " + std::to_string(most) + " and a batch of 0 to " +
+              std::to_string(batches()) + "; got epoch " + std::to_string(position.epoch) + ", batch " +
+              std::to_string(position.batch),
+          "give what position() of a data set with the same examples and batches returned", where);
+  std::lock_guard lock(place_->mutex);
+  ++place_->loops; // none of those that run
+  place_->running = false;
+  place_->next = startedAt(position, batches());
+}
+
+Dataset::Iterator Dataset::end() const { return Iterator(this, nullptr, nullptr, {0, batches()}, {}); }
+Dataset::Iterator Dataset::begin(Where where) const {
+  const int64_t batches = this->batches(); // an error if the data set was moved from
+  std::unique_lock lock(place_->mutex);
+  const Position before = place_->next, start = startedAt(before, batches);
+  if (before.batch > batches)
+    raise("dataset",
+          "the position is after batch " + std::to_string(before.batch) + " of an epoch, which has " +
+              std::to_string(batches) + " here",
+          "seek a position of this data set: a copy with other batches shares it", where);
+  auto loop = std::make_shared<const detail::DataLoop>(place_, place_->loops + 1, batches);
+  ++place_->loops;
+  place_->next = {start.epoch + 1, 0};
+  place_->reached = start;
+  place_->running = batches > 0;
+  lock.unlock();
+  try {
+    Iterator iterator(this, std::make_shared<const std::vector<int64_t>>(order(start.epoch)), loop, start, where);
+    if ((workers_ > 0 || prefetch_ > 0) && batches > 0)
+      iterator.loader_ = std::make_shared<detail::BatchLoader>(*this, iterator.order_, start, where);
+    return iterator;
+  } catch (...) {
+    lock.lock();
+    if (place_->loops == loop->number)
+      place_->next = before;
+    lock.unlock();
+    throw;
+  }
 }
 
 Examples Dataset::Iterator::operator*() const {
-  if (loader_)
-    return loader_->get(next_);
-  return dataset_->make(*order_, epoch_, next_, where_);
+  Examples batch = loader_ ? loader_->get(next_) : dataset_->make(*order_, epoch_, next_, where_);
+  loop_->reach(next_ + 1);
+  return batch;
 }
 
 Dataset::Iterator &Dataset::Iterator::operator++() {
   ++next_;
+  loop_->reach(next_);
   if (loader_)
     loader_->release(next_);
   return *this;

@@ -9,12 +9,12 @@
 
 namespace wg::detail {
 
-BatchLoader::BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch,
-                         const Where &where)
-    : dataset_(dataset), order_(std::move(order)), epoch_(epoch), batches_(dataset.batches()),
+BatchLoader::BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order,
+                         data::Position start, const Where &where)
+    : dataset_(dataset), order_(std::move(order)), epoch_(start.epoch), batches_(dataset.batches()),
       window_(std::min(batches_ - 1, std::max<int64_t>(dataset.prefetch_, dataset.workers_)) + 1), where_(where),
-      places_(static_cast<size_t>(window_)) {
-  int64_t count = std::min<int64_t>(std::max(1, dataset.workers_), batches_);
+      places_(static_cast<size_t>(window_)), taken_(start.batch), next_(start.batch) {
+  int64_t count = std::min<int64_t>(std::max(1, dataset.workers_), batches_ - start.batch);
   try {
     threads_.reserve(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i)

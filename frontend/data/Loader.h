@@ -16,7 +16,7 @@ namespace wg::detail {
 class BatchLoader {
 public:
   /// Errors: a thread cannot be started.
-  BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch,
+  BatchLoader(const data::Dataset &dataset, std::shared_ptr<const std::vector<int64_t>> order, data::Position start,
               const Where &where);
   BatchLoader(const BatchLoader &) = delete;
   BatchLoader &operator=(const BatchLoader &) = delete;
@@ -44,8 +44,8 @@ private:
   std::mutex mutex_; ///< guards what follows, up to the threads
   std::condition_variable made_, room_;
   std::vector<Place> places_; ///< batch i has i % window_: those of the window have different ones
-  int64_t taken_ = 0;         ///< the loop's batch
-  int64_t next_ = 0;          ///< the first that no worker has
+  int64_t taken_;             ///< the loop's batch
+  int64_t next_;              ///< the first that no worker has
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

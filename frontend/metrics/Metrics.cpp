@@ -237,4 +237,14 @@ double RocAuc::result(Where where) const {
 
 void RocAuc::reset() const { *state_ = State(); }
 
+Tensor RocAuc::scores(Where where) const {
+  return detail::orOutOfMemory("roc_auc", "the scores of all examples", where,
+                               [&] { return Tensor::from(state_->scores); });
+}
+Tensor RocAuc::labels(Where where) const {
+  return detail::orOutOfMemory("roc_auc", "the labels of all examples", where, [&] {
+    return Tensor::from(std::vector<bool>(state_->positive.begin(), state_->positive.end()));
+  });
+}
+
 } // namespace wg::metrics

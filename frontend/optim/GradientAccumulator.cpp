@@ -24,7 +24,16 @@ GradientAccumulator::GradientAccumulator(const Parameters &parameters, Where whe
                              {.name = name + ".gradient", .trainable = false}, where));
     reasons_.push_back("no gradients were added");
   }
+  known_ = Variable(zeros({static_cast<int64_t>(variables_.size())}, boolean, where),
+                    {.name = "has_gradient", .trainable = false}, where);
   weight_ = Variable(Tensor(0.0), {.name = "weight", .trainable = false}, where);
+}
+
+std::vector<bool> GradientAccumulator::known() const {
+  return at_trace_time([&] {
+    std::vector<double> flags = known_.value().to_vector<double>();
+    return std::vector<bool>(flags.begin(), flags.end());
+  });
 }
 
 void GradientAccumulator::addAll(const std::vector<Grad> &grads, double weight, const Where &where) {
@@ -47,10 +56,21 @@ void GradientAccumulator::addAll(const std::vector<Grad> &grads, double weight, 
       changes.emplace_back(sums_[i], sums_[i] + (weight == 1 ? grads[i].value() : weight * grads[i].value()));
     }
   std::vector<std::string> reasons = reasons_;
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].has_value() || !reasons[i].empty())
-      reasons[i] = grads[i].has_value() ? "" : grads[i].reason();
+  const std::vector<bool> before = known();
+  std::vector<bool> after = before;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    after[i] = before[i] || grads[i].has_value();
+    if (!grads[i].has_value())
+      reasons[i] = grads[i].reason();
+  }
+  Tensor flags;
+  if (after != before)
+    flags = at_trace_time([&] { return Tensor::from(after); });
+  if (flags.defined() && !tracing())
+    changes.emplace_back(known_, flags);
   detail::assignAll(changes, where, rows);
+  if (flags.defined() && tracing()) // a function that takes may be traced before this one runs
+    at_trace_time([&] { known_.assign(flags); });
   reasons_.swap(reasons);
 }
 
@@ -65,11 +85,10 @@ void GradientAccumulator::checkAny(const Where &where) const {
 
 std::vector<Grad> GradientAccumulator::sum(Where where) const {
   checkAny(where);
-  bool loaded = !tracing() && std::none_of(reasons_.begin(), reasons_.end(),
-                                           [](const std::string &reason) { return reason.empty(); });
+  const std::vector<bool> known = this->known();
   std::vector<Grad> sums;
   for (size_t i = 0; i < sums_.size(); ++i)
-    sums.push_back(reasons_[i].empty() || loaded ? Grad(sums_[i].value(where)) : Grad::none(reasons_[i]));
+    sums.push_back(known[i] ? Grad(sums_[i].value(where)) : Grad::none(reasons_[i]));
   return sums;
 }
 
@@ -102,7 +121,7 @@ std::vector<Grad> GradientAccumulator::take_sum(Where where) {
 }
 
 std::vector<nn::Module::Named> GradientAccumulator::named_state() const {
-  std::vector<nn::Module::Named> named{{"weight", weight_}};
+  std::vector<nn::Module::Named> named{{"weight", weight_}, {"has_gradient", known_}};
   for (const Variable &sum : sums_)
     named.emplace_back(sum.name(), sum);
   return named;

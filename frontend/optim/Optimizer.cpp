@@ -138,6 +138,15 @@ std::vector<std::pair<std::string, Variable>> Optimizer::named_slots() const {
   return named;
 }
 
+std::vector<Named> Optimizer::named_state() const {
+  std::vector<Named> named = named_slots();
+  std::lock_guard lock(state_->mutex);
+  named.emplace_back("learning_rate", state_->rate);
+  for (size_t i = 0; i < state_->groups.size(); ++i)
+    named.emplace_back("learning_rate_factor" + (i ? "_" + std::to_string(i) : ""), state_->groups[i].factor_);
+  return named;
+}
+
 /// Names that exist already get a number: `weight.m`, `weight.m_1`. A name is taken if its slot is made.
 Variable Optimizer::State::makeSlot(const Tensor &initial, const std::string &name) {
   std::string unique = name;

@@ -94,7 +94,13 @@ void ExponentialMovingAverage::swap_out(Where where) {
   exchange();
 }
 
-std::vector<nn::Module::Named> ExponentialMovingAverage::named_state() const {
+std::vector<nn::Module::Named> ExponentialMovingAverage::named_state(Where where) const {
+  if (swapped_)
+    detail::raise({.kind = ErrorKind::runtime,
+                   .op = "moving average",
+                   .message = "the averages are swapped in: the variables hold them, and what is kept are the weights",
+                   .remedy = "save and load after swap_out(), or outside of the scope"},
+                  where);
   std::vector<nn::Module::Named> named{{"updates", updates_}};
   for (const Variable &average : averages_)
     named.emplace_back(average.name(), average);

@@ -3,7 +3,6 @@
 
 #include <wengert/Tree.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +14,8 @@ struct Examples;
 }
 namespace wg::detail {
 class BatchLoader;
+struct DataPlace;
+struct DataLoop;
 /// What happens to each batch: `f(batch, position)`.
 struct BatchMapping {
   std::function<data::Examples(const data::Examples &, int64_t)> f;
@@ -33,6 +34,12 @@ struct Examples {
 
 struct Split {
   Examples train, test;
+};
+
+/// How far the loops over a data set are: `batch` batches of an epoch were taken, both counted from 0.
+struct Position {
+  int64_t epoch = 0, batch = 0;
+  bool operator==(const Position &) const = default;
 };
 
 struct MapOptions {
@@ -92,6 +99,21 @@ public:
   /// The order of the examples in an epoch, counted from 0.
   std::vector<int64_t> order(int64_t epoch) const;
 
+  /// Where a program that goes on from here reads on, which copies of a data set have in common. In a loop it is after
+  /// the batch that the loop has in hand, whatever workers have made ahead; after the last batch, and after a loop that
+  /// ended early, it is the beginning of the next epoch. Of several loops at once, that counts which began last.
+  Position position() const;
+  /// That of the position: the epoch that the next loop runs, or of which it runs the rest.
+  ///
+  ///     while (set.epoch() < epochs)
+  ///       for (auto [x, y] : set) ...
+  int64_t epoch() const { return position().epoch; }
+  /// The next loop goes on at a position, with the same batches as the loop that was there: the rest of the epoch; the
+  /// loop after it runs the whole next one. That after an epoch's last batch is the beginning of the next. A loop that
+  /// runs already goes on as it is, and no longer counts for position(). Errors: a number below 0; more batches than
+  /// batches(); an epoch beyond those whose examples can be counted in i64.
+  void seek(Position position, Where where = Where::current()) const;
+
   /// An iterator of a data set with workers shares its place with its copies, and goes on only.
   class WENGERT_API Iterator {
   public:
@@ -106,15 +128,17 @@ public:
 
   private:
     friend class Dataset;
-    Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order, int64_t epoch, int64_t next,
-             const Where &where);
+    Iterator(const Dataset *dataset, std::shared_ptr<const std::vector<int64_t>> order,
+             std::shared_ptr<const detail::DataLoop> loop, Position start, const Where &where);
     const Dataset *dataset_;
     std::shared_ptr<const std::vector<int64_t>> order_;
-    std::shared_ptr<detail::BatchLoader> loader_; ///< null: this thread makes the batches
+    std::shared_ptr<const detail::DataLoop> loop_; ///< of all copies; null at the end
+    std::shared_ptr<detail::BatchLoader> loader_;  ///< null: this thread makes the batches
     int64_t epoch_, next_;
     Where where_;
   };
-  /// Starts the next epoch, and its workers. The iterator refers to this data set. Errors: a thread cannot be started.
+  /// Starts the next epoch, or the rest of one, and its workers. The iterator refers to this data set. Errors: a thread
+  /// cannot be started, and the position stays; the position is one of a copy that has more batches.
   Iterator begin(Where where = Where::current()) const;
   Iterator end() const;
 
@@ -150,7 +174,7 @@ private:
   std::vector<detail::BatchMapping> mappings_;
   int workers_ = 0;
   int64_t prefetch_ = 0;
-  std::shared_ptr<std::atomic<int64_t>> epoch_;
+  std::shared_ptr<detail::DataPlace> place_;
 };
 
 /// MNIST from the four IDX files of `directory` (`train-images-idx3-ubyte` and so on, with or without .gz).

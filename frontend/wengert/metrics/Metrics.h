@@ -125,6 +125,9 @@ public:
   /// Errors: no positive, or no negative example.
   double result(Where where = Where::current()) const;
   void reset() const;
+  /// What was counted, f64[examples] and bool[examples]. To save both and give them to update() of another is to go on.
+  Tensor scores(Where where = Where::current()) const;
+  Tensor labels(Where where = Where::current()) const;
 
 private:
   struct State;

@@ -46,14 +46,17 @@ public:
   /// Sum of the weights since the last reset: the number of micro-batches, where none was given.
   double weight(Where where = Where::current()) const { return weight_.item<double>(where); }
 
-  /// As save_weights and load_weights take it. What is loaded counts as gradients of every variable.
+  /// The sums, their weight, and `has_gradient`, bool[variables], which of them ever had a gradient; as save_weights and
+  /// load_weights take it.
   std::vector<nn::Module::Named> named_state() const;
 
 private:
   void addAll(const std::vector<Grad> &grads, double weight, const Where &where);
   void checkAny(const Where &where) const;
+  std::vector<bool> known() const;
   std::vector<Variable> variables_, sums_;
-  std::vector<std::string> reasons_; ///< why there was no gradient, of a variable that never had one; empty: it had
+  std::vector<std::string> reasons_; ///< why there was no gradient in the last call that added
+  Variable known_;                   ///< bool[variables]: that had a gradient; known when a function is traced
   Variable weight_;                  ///< f64[]
 };
 

@@ -93,6 +93,10 @@ public:
   const std::vector<Variable> &slots() const;
   /// The same under their names, as save_weights and load_weights take them.
   std::vector<std::pair<std::string, Variable>> named_slots() const;
+  /// These, and what set_learning_rate and the groups' set_learning_rate_factor change: `learning_rate`, and
+  /// `learning_rate_factor`, `learning_rate_factor_1`, ... of the groups in the order in which they were added. With
+  /// it, an optimiser made and built as this one goes on as this one would.
+  std::vector<nn::Module::Named> named_state() const;
 
 protected:
   /// `slots` are the names of one variable's slots, of its dtype and shape; `scalars` of those, f64[], that follow.

@@ -65,9 +65,9 @@ public:
     return Scope(*this);
   }
 
-  /// The averages and the count of updates, as save_weights and load_weights take them; to be saved
-  /// while they are not swapped in.
-  std::vector<nn::Module::Named> named_state() const;
+  /// The averages and the count of updates, as save_weights and load_weights take them. An error while they are swapped
+  /// in: the variables hold them then.
+  std::vector<nn::Module::Named> named_state(Where where = Where::current()) const;
 
 private:
   void exchange() noexcept;
