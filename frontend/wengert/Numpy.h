@@ -19,13 +19,12 @@ WENGERT_API void save_npy(const std::string &path, const Tensor &x, Where where 
 WENGERT_API Tensor load_npy(const std::string &path, Where where = Where::current());
 
 /// As `numpy.savez(path, **tensors)`: entries `NAME.npy`, not compressed. `save_npz("a.npz", {{"x", x}, {"y", y}})`.
-/// Errors: those of save_npy; a name that is not UTF-8, has a NUL, or more than 65,000 bytes; an array or a file of 4
-/// GiB and more (zip64 is not written).
+/// Errors: those of save_npy; a name that is not UTF-8, has a NUL, or more than 65,000 bytes.
 WENGERT_API void save_npz(const std::string &path, const std::map<std::string, Tensor> &tensors,
                           Where where = Where::current());
 /// The arrays of a file of `numpy.savez` or `numpy.savez_compressed`, by their names without `.npy`. Errors: those of
 /// load_npy; entries that are no .npy file, that are encrypted, packed otherwise than by deflate, overlap, or differ
-/// from their checksum; two equal names; zip64 sizes.
+/// from their checksum; two equal names.
 WENGERT_API std::map<std::string, Tensor> load_npz(const std::string &path, Where where = Where::current());
 
 } // namespace wg

@@ -54,10 +54,10 @@ struct Descriptor {
 
 /// open(2), never as descriptor 0, 1 or 2: where one of them is closed, what the program prints
 /// would be written into the file.
-static int openFile(const char *path, int flags, mode_t mode = 0) {
+static int openFile(const char *path, int flags, mode_t mode = 0, int directory = AT_FDCWD) {
   int opened;
   do
-    opened = ::open(path, flags | O_CLOEXEC, mode);
+    opened = ::openat(directory, path, flags | O_CLOEXEC, mode);
   while (opened < 0 && errno == EINTR);
   if (opened < 0 || opened > 2)
     return opened;
@@ -66,6 +66,9 @@ static int openFile(const char *path, int flags, mode_t mode = 0) {
   errno = error;
   return lifted;
 }
+
+/// A FIFO without a writer must not block, and a terminal does not become the process's own.
+static constexpr int kReading = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 // ---- Reading --------------------------------------------------------------------------------------------------------
 
@@ -77,12 +80,15 @@ static std::string tooLarge(uint64_t most) {
          ", the most that is read";
 }
 
-Result<InputFile> InputFile::open(const std::string &path, uint64_t most) {
-  // A FIFO without a writer must not block, and a terminal does not become the process's own.
-  int descriptor = openFile(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (descriptor < 0)
-    return fileError(path, systemMessage("cannot open"));
-  InputFile file(path, descriptor, 0);
+/// What copies and parts of a file share.
+struct InputFile::Source {
+  Descriptor descriptor; ///< none: `held` has the bytes
+  std::string held;
+};
+
+Result<InputFile> InputFile::opened(std::string path, int descriptor, uint64_t most) {
+  InputFile file(std::move(path), std::make_shared<Source>());
+  file.source_->descriptor.reset(descriptor);
   struct stat status;
   if (::fstat(descriptor, &status) != 0)
     return file.error(systemMessage("cannot read"));
@@ -94,17 +100,25 @@ Result<InputFile> InputFile::open(const std::string &path, uint64_t most) {
   return file;
 }
 
+Result<InputFile> InputFile::open(const std::string &path, uint64_t most) {
+  int descriptor = openFile(path.c_str(), kReading);
+  if (descriptor < 0)
+    return fileError(path, systemMessage("cannot open"));
+  return opened(path, descriptor, most);
+}
+
 Result<InputFile> InputFile::openArgument(const std::string &argument, uint64_t most) {
   if (argument != "-")
     return open(argument, most);
   most = std::min(most, kLargestInput);
-  InputFile file("<stdin>", -1, 0);
+  InputFile file("<stdin>", std::make_shared<Source>());
+  std::string &held = file.source_->held;
   constexpr size_t kStep = size_t(64) << 10;
   for (;;) {
     // Grown by what has come, and by one byte more than allowed, to see that there is more.
     size_t have = file.size_, step = std::min<size_t>(std::max(kStep, have), most + 1 - have);
-    file.held_.resize(have + step);
-    ssize_t got = ::read(0, file.held_.data() + have, step);
+    held.resize(have + step);
+    ssize_t got = ::read(0, held.data() + have, step);
     if (got < 0 && errno == EINTR)
       got = 0;
     else if (got < 0)
@@ -115,17 +129,8 @@ Result<InputFile> InputFile::openArgument(const std::string &argument, uint64_t 
     if (file.size_ > most)
       return file.error(tooLarge(most));
   }
-  file.held_.resize(file.size_);
+  held.resize(file.size_);
   return file;
-}
-
-InputFile::InputFile(InputFile &&other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
-      held_(std::move(other.held_)) {}
-
-InputFile::~InputFile() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
 }
 
 std::string readerOf(std::string_view start) {
@@ -145,14 +150,15 @@ std::string readerOf(const InputFile &file) {
 
 Status InputFile::read(uint64_t offset, void *data, size_t size) const {
   auto *out = static_cast<char *>(data);
-  if (descriptor_ < 0) {
-    if (offset > size_ || size > size_ - offset)
-      return error("truncated: it ends at byte " + std::to_string(size_));
-    std::copy_n(held_.data() + offset, size, out);
+  if (offset > size_ || size > size_ - offset)
+    return error("truncated: it ends at byte " + std::to_string(size_));
+  const auto &[descriptor, held] = *source_;
+  if (descriptor.number < 0) {
+    std::copy_n(held.data() + begin_ + offset, size, out);
     return {};
   }
   while (size > 0) {
-    ssize_t got = ::pread(descriptor_, out, std::min(size, size_t(1) << 30), static_cast<off_t>(offset));
+    ssize_t got = ::pread(descriptor.number, out, std::min(size, size_t(1) << 30), static_cast<off_t>(begin_ + offset));
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
@@ -166,11 +172,117 @@ Status InputFile::read(uint64_t offset, void *data, size_t size) const {
   return {};
 }
 
+Result<InputFile> InputFile::part(uint64_t offset, uint64_t size, const std::string &name) const {
+  InputFile part(path_ + ": " + name, source_);
+  if (offset > size_ || size > size_ - offset)
+    return part.error("truncated: its " + std::to_string(size) + " bytes from byte " + std::to_string(offset) +
+                      " on run beyond the end, which is at byte " + std::to_string(size_));
+  part.begin_ = begin_ + offset;
+  part.size_ = size;
+  return part;
+}
+
 Result<std::string> InputFile::text() const {
   std::string text(size_, '\0');
   if (Status status = read(0, text.data(), text.size()); !status.ok())
     return status;
   return text;
+}
+
+// ---- Directories ----------------------------------------------------------------------------------------------------
+
+struct Directory::Handle : Descriptor {};
+
+Result<Directory> Directory::open(const std::string &path) {
+  auto handle = std::make_shared<Handle>();
+  handle->number = openFile(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (handle->number < 0)
+    return fileError(path, systemMessage("cannot open"));
+  return Directory(path, std::move(handle));
+}
+
+std::string Directory::pathOf(const std::string &name) const {
+  return path_.ends_with('/') ? path_ + name : path_ + "/" + name;
+}
+
+void Directory::lock() {
+  while (::flock(handle_->number, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+Result<std::vector<std::string>> Directory::names() const {
+  std::unique_ptr<DIR, int (*)(DIR *)> entries(nullptr, ::closedir);
+  // Of its own: closedir closes it.
+  if (int own = ::openat(handle_->number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); own >= 0) {
+    entries.reset(::fdopendir(own));
+    if (!entries)
+      ::close(own);
+  }
+  if (!entries)
+    return fileError(path_, systemMessage("cannot read"));
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent *entry = ::readdir(entries.get()))
+    if (std::string name = entry->d_name; name != "." && name != "..")
+      names.push_back(std::move(name));
+  if (errno != 0)
+    return fileError(path_, systemMessage("cannot read"));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool Directory::has(const std::string &name) const {
+  struct stat status;
+  return ::fstatat(handle_->number, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<InputFile> Directory::file(const std::string &name, uint64_t most) const {
+  if (name.find('/') != std::string::npos || name == "..")
+    return fileError(pathOf(name), "is not the name of a file in the directory");
+  int descriptor = openFile(name.c_str(), kReading | O_NOFOLLOW, 0, handle_->number);
+  if (descriptor < 0)
+    return fileError(pathOf(name),
+                     errno == ELOOP ? "is a symbolic link, which is not followed here" : systemMessage("cannot open"));
+  return InputFile::opened(pathOf(name), descriptor, most);
+}
+
+bool Directory::holds(const InputFile &file, const std::string &name) const {
+  struct stat there, opened;
+  return ::fstatat(handle_->number, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstat(file.source_->descriptor.number, &opened) == 0 && there.st_dev == opened.st_dev &&
+         there.st_ino == opened.st_ino;
+}
+
+bool Directory::remove(const std::string &name) const {
+  return ::unlinkat(handle_->number, name.c_str(), 0) == 0 || errno == ENOENT;
+}
+
+static std::string directoryOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// The names in it are on the disk; a file system that cannot is no error.
+static void syncDirectory(const std::string &path) {
+  if (Descriptor opened; (opened.number = openFile(path.c_str(), O_RDONLY | O_DIRECTORY)) >= 0)
+    ::fsync(opened.number);
+}
+
+Result<bool> makeDirectory(const std::string &path) {
+  if (::mkdir(path.c_str(), 0777) == 0) {
+    syncDirectory(directoryOf(path.substr(0, path.find_last_not_of('/') + 1)));
+    return true;
+  }
+  if (errno == EEXIST)
+    return false;
+  return fileError(path, systemMessage("cannot make the directory"));
+}
+
+void removeDirectory(const std::string &path) { ::rmdir(path.c_str()); }
+
+bool isRegularFile(const std::string &path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 // ---- Writing --------------------------------------------------------------------------------------------------------
@@ -189,7 +301,7 @@ static std::string temporaryName(std::string_view name) {
   return "." + std::string(name.substr(0, 200)) + std::string(kMark) + digits + std::string(kEnd);
 }
 
-static bool isTemporaryName(std::string_view name) {
+bool isTemporaryName(std::string_view name) {
   constexpr size_t tail = kMark.size() + kDigits + kEnd.size();
   if (name.size() <= tail || name[0] != '.' || !name.ends_with(kEnd))
     return false;
@@ -277,11 +389,6 @@ struct Target {
 };
 
 } // namespace
-
-static std::string directoryOf(const std::string &path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
 
 /// What is at the path, and where the new file goes.
 static Status find(Target &target) {
@@ -482,8 +589,7 @@ Status writeFiles(std::span<const FileContents> files) {
   }
   targets.clear(); // the old files
   for (const std::string &directory : directories) {
-    if (Descriptor opened; (opened.number = openFile(directory.c_str(), O_RDONLY | O_DIRECTORY)) >= 0)
-      ::fsync(opened.number); // the names; a file system that cannot is no error
+    syncDirectory(directory);
     removeLeftovers(directory);
   }
   return {};

@@ -7,17 +7,6 @@
 
 namespace wg::runtime {
 
-/// What an array is read from: bytes in their order, of which the number is known.
-class ByteSource {
-public:
-  virtual ~ByteSource() = default;
-  virtual uint64_t size() const = 0;
-  /// The next `size` bytes, all of them.
-  virtual Status read(void *data, size_t size) = 0;
-  /// What is wrong with it: the message names the file.
-  virtual Failure error(const std::string &message, std::string remedy = {}) const = 0;
-};
-
 /// The array in a .npy file of version 1, 2 or 3. Accepts f8 f4 f2 i8 i4 u1 b1 of either byte order; Fortran order is
 /// converted; bool bytes become 0 or 1. Anything else, a size that differs from the header's and
 /// bytes left over are a Failure.

@@ -1,12 +1,14 @@
-// Damaged files: whatever a reader of .npy, .npz, IDX or safetensors meets, the outcome is a value that the file holds,
-// or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file and damages
+// Damaged files: whatever a reader of .npy, .npz, IDX, safetensors or packages meets, the outcome is a value that the
+// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file and damages
 // it as somebody would who knows the format.
 //
 // WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"
+#include "runtime/io/Package.h"
 #include "runtime/io/Safetensors.h"
+#include "runtime/io/Zip.h"
 #include "tests/Deflate.h"
 #include "tests/fuzz/Mutate.h"
 
@@ -498,6 +500,50 @@ TEST_F(FuzzFiles, NpzIsAValueOrAFailure) {
     return true;
   });
   ::unlink(copy.c_str());
+}
+
+/// A package in one file, with zip64 records or without.
+Sample packageSample(Dice &dice) {
+  std::vector<std::string> contents;
+  std::vector<ZipPart> parts;
+  for (size_t count = 1 + dice.below(4); contents.size() < count;)
+    contents.push_back(randomBytes(dice, dice.below(90)));
+  for (size_t i = 0; i < contents.size(); ++i)
+    parts.push_back({i == 0 ? "manifest.json" : "part-" + std::string(63, 'a') + std::to_string(i) + ".bin",
+                     {std::as_bytes(std::span(contents[i]))}});
+  uint64_t most = dice.oneIn(2) ? 0xfffffffe : dice.below(600);
+  ZipImage image = zipImage(parts, dice.oneIn(4) ? 1 : 64, most);
+  Sample sample;
+  for (std::span<const std::byte> piece : image.pieces) {
+    if (sample.bytes.size() < 1000)
+      for (size_t at : {0, 6, 8, 14, 18, 22, 26, 28, 43, 45})
+        sample.fields.push_back(sample.bytes.size() + at);
+    sample.bytes.append(reinterpret_cast<const char *>(piece.data()), piece.size());
+  }
+  for (std::string_view mark : {"PK\1\2", "PK\6\6", "PK\6\7", "PK\5\6"})
+    for (size_t found = 0; (found = sample.bytes.find(mark, found)) != std::string::npos; found += mark.size())
+      for (size_t at : {0, 4, 8, 10, 12, 16, 20, 24, 28, 32, 40, 42, 48, 59, 63})
+        sample.fields.push_back(found + at);
+  return sample;
+}
+
+TEST_F(FuzzFiles, PackagesAreAValueOrAFailure) {
+  forSeeds([&](Dice &dice) {
+    Sample sample = packageSample(dice);
+    damage(sample, dice);
+    Result<Package> package =
+        this->read(sample.bytes, 32, [](const std::string &path) { return Package::open(path, 1000); });
+    if (!package.ok())
+      return false;
+    EXPECT_LE(package->manifest().size(), sample.bytes.size());
+    std::string name = "part-" + std::string(63, 'a') + "1.bin";
+    if (Result<InputFile> part = package->part(name); part.ok()) {
+      Result<std::string> text = part->text();
+      EXPECT_TRUE(text.ok() && text->size() <= sample.bytes.size());
+      EXPECT_FALSE(package->verify(name).ok()) << "nothing has this digest";
+    }
+    return true;
+  });
 }
 
 TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {

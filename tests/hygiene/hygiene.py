@@ -45,13 +45,13 @@ def includes_point_left(root):
 
 
 def runtime_knows_no_mlir(root):
-    """runtime/ includes no MLIR and no LLVM; ir/, autodiff/, passes/, codegen/ no Eigen."""
+    """runtime/ includes no MLIR, and of LLVM one header in one file; ir/, autodiff/, passes/, codegen/ no Eigen."""
     for path in files(root, SOURCES, *ROOMS):
         room = path.split(os.sep)[0]
         banned = re.compile(r"^(mlir|llvm)") if room == "runtime" else re.compile(r"^(unsupported/)?Eigen") if room in ("ir", "autodiff", "passes", "codegen") else None
         for number, line in lines(root, path):
             match = INCLUDE.match(line)
-            if banned and match and banned.match(match[1]):
+            if banned and match and banned.match(match[1]) and (path, match[1]) != ("runtime/io/Digest.cpp", "llvm/Support/BLAKE3.h"):
                 yield f"{path}:{number}: {room}/ includes {match[1]}"
 
 

@@ -296,9 +296,10 @@ TEST_F(IoTest, NpzSaysWhatIsWrong) {
             "file: entry 'a.npy': damaged: its checksum is not the directory's");
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .method = 8, .checksum = 1}}),
             "file: entry 'a.npy': damaged: its checksum is not the directory's");
-  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 0xffffffff}}).substr(0, 29),
-            "file: is a zip64 archive: it ");
-  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .at = 0xffffffff}}).substr(0, 29), "file: is a zip64 archive: it ");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 0xffffffff}}),
+            "file: entry 'a.npy': damaged: its zip64 sizes are not in the directory");
+  EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .at = 0xffffffff}}),
+            "file: entry 'a.npy': damaged: its zip64 sizes are not in the directory");
   EXPECT_EQ(whyOf({{.name = "a.npy", .bytes = good, .size = 7}}),
             "file: entry 'a.npy': 7 bytes cannot be in " + std::to_string(good.size()));
   uint64_t packed = tests::deflated(good, 9, -MAX_WBITS).size();
