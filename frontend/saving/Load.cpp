@@ -5,7 +5,6 @@
 #include "frontend/staging/Host.h"
 #include "codegen/Names.h"
 #include "frontend/ops/Operands.h"
-#include "runtime/io/Digest.h"
 #include "runtime/io/Package.h"
 #include "runtime/io/Safetensors.h"
 
@@ -38,7 +37,7 @@ private:
   Tensor take(std::map<std::string, Array> &from, const std::string &name, const TensorType &type,
               const char *what) const;
   void makeVariables(const SaveItems &into);
-  void bind(const SaveItem &item, std::vector<std::pair<std::shared_ptr<VariableState>, Tensor>> &taken);
+  void bind(const SaveItem &item);
   std::shared_ptr<ConcreteState> function(const ManifestFunction &saved);
   void checkFunction(const ManifestFunction &saved, func::FuncOp entry, const std::string &part) const;
   void makeValues(const std::vector<Tensor> &onTapes);
@@ -62,16 +61,8 @@ runtime::InputFile Loader::open(const ManifestPart &part) const {
     refuse(part.name, "damaged: it has " + std::to_string(file->size()) + " bytes, and was saved with " +
                           std::to_string(part.bytes),
            "load another copy");
-  runtime::Digest digest;
-  std::vector<std::byte> some(std::min<uint64_t>(part.bytes, uint64_t(1) << 20));
-  for (uint64_t at = 0; at < part.bytes; at += some.size()) {
-    size_t size = std::min<uint64_t>(some.size(), part.bytes - at);
-    if (runtime::Status status = file->read(at, some.data(), size); !status.ok())
-      raise(status.take(), where_);
-    digest.add(std::span<const std::byte>(some).first(size));
-  }
-  if (digest.hex() != part.digest)
-    refuse(part.name, "damaged: its digest is not the one with which it was saved", "load another copy");
+  if (runtime::Status status = package_->verify(part.name); !status.ok())
+    raise(status.take(), where_);
   return std::move(*file);
 }
 
@@ -118,16 +109,16 @@ Tensor Loader::take(std::map<std::string, Array> &from, const std::string &name,
 //===- Variables --------------------------------------------------------------------------------------------------===//
 
 /// The variables of an object take the place of those that were saved under its name.
-void Loader::bind(const SaveItem &item, std::vector<std::pair<std::shared_ptr<VariableState>, Tensor>> &taken) {
+void Loader::bind(const SaveItem &item) {
   const SaveContent &content = item.content;
-  if (content.kind == SaveContent::dataset) {
-    const ManifestItem &saved = state_->item(item.name, ManifestItem::position, "place in a data set", item.where);
+  if (content.kind == SaveContent::Kind::dataset) {
+    const ManifestItem &saved = state_->item(item.name, ManifestItem::Kind::position, "place in a data set", item.where);
     places_.emplace_back(*content.dataset, data::Position{saved.position[0], saved.position[1]});
     return;
   }
-  if (content.kind != SaveContent::variables)
+  if (content.kind != SaveContent::Kind::variables)
     return;
-  const ManifestItem &saved = state_->item(item.name, ManifestItem::variables, "variables", item.where);
+  const ManifestItem &saved = state_->item(item.name, ManifestItem::Kind::variables, "variables", item.where);
   auto refuseObject = [&](const std::string &message, std::string remedy) {
     raiseOp("load", "'" + item.name + "' in " + state_->path + " " + message, std::move(remedy), {}, item.where);
   };
@@ -151,7 +142,8 @@ void Loader::bind(const SaveItem &item, std::vector<std::pair<std::shared_ptr<Va
                    "share the variable as it was shared when it was saved");
     if (!place) {
       place = target;
-      taken.emplace_back(target, makeTensor(arrayOf(state_->values[known->second])));
+      state_->current[known->second] = makeTensor(arrayOf(state_->values[known->second]));
+      taken_.emplace_back(target, state_->current[known->second]);
     }
     numbers.erase(known);
   }
@@ -168,8 +160,9 @@ void Loader::makeVariables(const SaveItems &into) {
   if (!values.empty())
     refuse("manifest.json", "does not know variable '" + values.begin()->first + "', which a file holds");
   state_->variables.resize(manifest_.variables.size());
+  state_->current.resize(manifest_.variables.size());
   for (const SaveItem &item : into)
-    bind(item, taken_);
+    bind(item);
   for (size_t i = 0; i < manifest_.variables.size(); ++i) {
     const ManifestVariable &saved = manifest_.variables[i];
     if (state_->variables[i])
@@ -177,6 +170,7 @@ void Loader::makeVariables(const SaveItems &into) {
     Variable made(state_->values[i], VariableOptions{.name = saved.own, .trainable = saved.trainable}, where_);
     made.state()->isGenerator = saved.generator;
     state_->variables[i] = made.state();
+    state_->current[i] = made.state()->current;
   }
   std::map<std::string, Array> constants = arrays(manifest_.constantParts);
   for (size_t i = 0; i < manifest_.constants.size(); ++i)
@@ -240,7 +234,7 @@ void Loader::checkFunction(const ManifestFunction &saved, func::FuncOp entry, co
       require(results[static_cast<size_t>(result)] == types[i], name + ", and assigns another type to it");
   }
   size_t next = 0;
-  if (saved.isUsers)
+  if (saved.isUsers) {
     for (const TreeWord &word : saved.results)
       if (word.kind == TreeWord::tensor || word.kind == TreeWord::gradient) {
         ++next;
@@ -256,6 +250,7 @@ void Loader::checkFunction(const ManifestFunction &saved, func::FuncOp entry, co
                           toString(static_cast<const Ints &>(expected)));
         next += 2;
       }
+  }
 }
 
 std::shared_ptr<ConcreteState> Loader::function(const ManifestFunction &saved) {

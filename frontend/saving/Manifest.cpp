@@ -160,29 +160,29 @@ static Json jsonOf(const ManifestTapes &tapes) {
 
 static constexpr const char *kItems[] = {"value", "variables", "function", "tape", "position"};
 static Json jsonOf(const ManifestItem &item) {
-  Json json = {{"name", item.name}, {"kind", kItems[item.kind]}};
+  Json json = {{"name", item.name}, {"kind", kItems[static_cast<size_t>(item.kind)]}};
   switch (item.kind) {
-  case ManifestItem::value:
+  case ManifestItem::Kind::value:
     json["structure"] = jsonOfAll(item.words);
     json["tensors"] = jsonOfAll(item.tensors);
     json["variables"] = item.ofValue;
     break;
-  case ManifestItem::variables: {
+  case ManifestItem::Kind::variables: {
     Json named = Json::array();
     for (const auto &[name, variable] : item.named)
       named.push_back(Json::array({name, variable}));
     json["variables"] = std::move(named);
     break;
   }
-  case ManifestItem::function:
+  case ManifestItem::Kind::function:
     json["functions"] = item.functions;
     json["interpret"] = item.interpret;
     json["recompute"] = item.recompute;
     json["capacity"] = item.capacity;
     json["argument_names"] = jsonOfAll(item.argumentNames);
     break;
-  case ManifestItem::tape: json["tape"] = item.tape; break;
-  case ManifestItem::position: json["position"] = item.position; break;
+  case ManifestItem::Kind::tape: json["tape"] = item.tape; break;
+  case ManifestItem::Kind::position: json["position"] = item.position; break;
   }
   return json;
 }
@@ -449,7 +449,9 @@ TreeWord ManifestReader::word(const View &view, bool types) const {
 }
 
 ManifestFunction ManifestReader::function(const View &view) {
-  ManifestFunction function{.name = view["name"].text(), .entry = view["entry"].string(), .program = {}};
+  ManifestFunction function;
+  function.name = view["name"].text();
+  function.entry = view["entry"].string();
   function.program = part(view["program"], ".mlir");
   function.interpret = view["interpret"].boolean();
   size_t numLeaves = view["alias"].size();
@@ -565,11 +567,12 @@ ManifestTapes ManifestReader::tapes(const View &view) {
   // How many values there are is known when the program is read.
   auto values = [](const View &each) { return each.numbersBelow(INT32_MAX, "values"); };
   tapes.tapes = view["tapes"].list([&](const View &each) {
-    ManifestTapes::Tape tape{.persistent = each["persistent"].boolean(),
-                             .watchAccessed = each["watch_accessed_variables"].boolean(),
-                             .allowNonDifferentiable = each["allow_non_differentiable"].boolean(),
-                             .recording = each["recording"].boolean(),
-                             .watched = values(each["watched"])};
+    ManifestTapes::Tape tape;
+    tape.persistent = each["persistent"].boolean();
+    tape.watchAccessed = each["watch_accessed_variables"].boolean();
+    tape.allowNonDifferentiable = each["allow_non_differentiable"].boolean();
+    tape.recording = each["recording"].boolean();
+    tape.watched = values(each["watched"]);
     tape.variables = each["variables"].list([&](const View &watched) {
       return ManifestTapes::Tape::Watched{watched["variable"].below(manifest_.variables.size(), "variables"),
                                           values(watched["reads"])};
@@ -580,9 +583,11 @@ ManifestTapes ManifestReader::tapes(const View &view) {
 }
 
 ManifestItem ManifestReader::item(const View &view) {
-  ManifestItem item{.kind = static_cast<ManifestItem::Kind>(view["kind"].oneOf(kItems)), .name = view["name"].string()};
+  ManifestItem item;
+  item.kind = static_cast<ManifestItem::Kind>(view["kind"].oneOf(kItems));
+  item.name = view["name"].string();
   switch (item.kind) {
-  case ManifestItem::value: {
+  case ManifestItem::Kind::value: {
     item.words = words(view["structure"], false);
     item.tensors = view["tensors"].list([&](const View &each) {
       static constexpr const char *kinds[] = {"constant", "tape"};
@@ -603,12 +608,12 @@ ManifestItem ManifestReader::item(const View &view) {
       view["structure"].wrong("names other numbers of tensors and variables than there are");
     break;
   }
-  case ManifestItem::variables:
+  case ManifestItem::Kind::variables:
     item.named = view["variables"].list([&](const View &each) {
       return std::pair(each[size_t(0)].string(), each[1].below(manifest_.variables.size(), "variables"));
     });
     break;
-  case ManifestItem::function:
+  case ManifestItem::Kind::function:
     item.functions = view["functions"].numbersBelow(manifest_.functions.size(), "functions");
     for (size_t i = 0; i < item.functions.size(); ++i)
       if (!manifest_.functions[item.functions[i]].isUsers)
@@ -620,10 +625,10 @@ ManifestItem ManifestReader::item(const View &view) {
     if (std::set<std::string>(item.argumentNames.begin(), item.argumentNames.end()).size() != item.argumentNames.size())
       view["argument_names"].wrong("has a name twice");
     break;
-  case ManifestItem::tape:
+  case ManifestItem::Kind::tape:
     item.tape = view["tape"].below(manifest_.tapes ? manifest_.tapes->tapes.size() : 0, "tapes");
     break;
-  case ManifestItem::position:
+  case ManifestItem::Kind::position:
     for (size_t i = 0; i < 2; ++i)
       item.position[i] = view["position"][i].integer(0, INT64_MAX);
     break;

@@ -111,7 +111,7 @@ struct ManifestTapes {
 };
 
 struct ManifestItem {
-  enum Kind : uint8_t { value, variables, function, tape, position } kind = value;
+  enum class Kind : uint8_t { value, variables, function, tape, position } kind = Kind::value;
   std::string name;
   // value
   std::vector<TreeWord> words;

@@ -29,7 +29,7 @@ const detail::ManifestItem &detail::SavedState::item(const std::string &name, Ma
     if (each.name == name && each.kind == kind)
       return each;
     if (each.name == name)
-      raiseOp("load", "'" + name + "' in " + path + " is " + kKinds[each.kind] + ", not " + what,
+      raiseOp("load", "'" + name + "' in " + path + " is " + kKinds[static_cast<size_t>(each.kind)] + ", not " + what,
               "ask for what was saved under the name", {}, where, ErrorKind::type);
     known += (known.empty() ? "" : ", ") + each.name;
   }
@@ -53,14 +53,14 @@ const std::map<std::string, std::string> &Saved::metadata() const { return self(
 std::vector<ConcreteFunction> Saved::concrete_functions(const std::string &name, Where where) const {
   std::vector<ConcreteFunction> list;
   for (uint32_t number :
-       self(where).item(name, detail::ManifestItem::function, "a function", where).functions)
+       self(where).item(name, detail::ManifestItem::Kind::function, "a function", where).functions)
     list.emplace_back(self(where).functions[number]);
   return list;
 }
 
 const detail::SavedValue &Saved::valueOf(const std::string &name, const Where &where) const {
   const detail::SavedState &state = self(where);
-  const detail::ManifestItem &item = state.item(name, detail::ManifestItem::value, "a value", where);
+  const detail::ManifestItem &item = state.item(name, detail::ManifestItem::Kind::value, "a value", where);
   return state.items[static_cast<size_t>(&item - state.manifest.items.data())];
 }
 
@@ -85,14 +85,14 @@ std::vector<nn::Module::Named> Saved::named_variables(const std::string &name, W
   const detail::SavedState &state = self(where);
   std::vector<nn::Module::Named> list;
   for (const auto &[own, variable] :
-       state.item(name, detail::ManifestItem::variables, "variables", where).named)
+       state.item(name, detail::ManifestItem::Kind::variables, "variables", where).named)
     list.emplace_back(own, Variable(state.variables[variable]));
   return list;
 }
 
 GradientTape Saved::tape(const std::string &name, Where where) const {
   detail::SavedState &state = self(where);
-  uint32_t number = state.item(name, detail::ManifestItem::tape, "a tape", where).tape;
+  uint32_t number = state.item(name, detail::ManifestItem::Kind::tape, "a tape", where).tape;
   std::shared_ptr<detail::Tape> tape;
   {
     std::lock_guard lock(state.mutex);
@@ -108,7 +108,7 @@ GradientTape Saved::tape(const std::string &name, Where where) const {
 
 void Saved::restore(const std::string &name, const data::Dataset &dataset, Where where) const {
   const detail::ManifestItem &item =
-      self(where).item(name, detail::ManifestItem::position, "a place in a data set", where);
+      self(where).item(name, detail::ManifestItem::Kind::position, "a place in a data set", where);
   data::Dataset(dataset).seek({item.position[0], item.position[1]}, where);
 }
 
@@ -116,8 +116,8 @@ RestoreReport Saved::restoreVariables(const std::string &name, const SaveItem &i
                                       const Where &where) const {
   detail::refuseTraces("restore", where);
   const detail::SavedState &state = self(where);
-  const detail::ManifestItem &saved = state.item(name, detail::ManifestItem::variables, "variables", where);
-  if (item.content.kind != detail::SaveContent::variables)
+  const detail::ManifestItem &saved = state.item(name, detail::ManifestItem::Kind::variables, "variables", where);
+  if (item.content.kind != detail::SaveContent::Kind::variables)
     detail::raiseOp("restore", "'" + name + "' is restored into something that has no variables",
                     "give a model, an optimiser, a variable, or whatever else lists its variables", {}, where,
                     ErrorKind::type);
@@ -156,7 +156,7 @@ void detail::raiseNoBody() {
 }
 
 FunctionOptions detail::savedOptions(const Saved &saved, const std::string &name, const Where &where) {
-  const ManifestItem &item = saved.state()->item(name, ManifestItem::function, "a function", where);
+  const ManifestItem &item = saved.state()->item(name, ManifestItem::Kind::function, "a function", where);
   FunctionOptions options;
   options.capacity = item.capacity;
   options.interpret = item.interpret;
@@ -189,7 +189,7 @@ static std::shared_ptr<detail::ConcreteState> withPrototype(const detail::Concre
 void detail::attachSaved(FunctionState &function, const Saved &saved, const std::string &name, MakePrototype prototype,
                          const Where &where) {
   SavedState &state = *saved.state();
-  const ManifestItem &item = state.item(name, ManifestItem::function, "a function", where);
+  const ManifestItem &item = state.item(name, ManifestItem::Kind::function, "a function", where);
   function.isSaved = true;
   std::optional<Error> first;
   for (size_t i = 0; i < item.functions.size(); ++i) {
@@ -219,7 +219,7 @@ std::string Saved::summary() const {
     const detail::ManifestItem &item = manifest.items[i];
     text += "\n" + item.name + ": ";
     switch (item.kind) {
-    case detail::ManifestItem::value: {
+    case detail::ManifestItem::Kind::value: {
       const detail::SavedValue &value = state.items[i];
       std::string tensors;
       for (const Tensor &tensor : value.tensors)
@@ -227,20 +227,20 @@ std::string Saved::summary() const {
       text += "a value" + (tensors.empty() ? "" : " of " + tensors) + "\n";
       break;
     }
-    case detail::ManifestItem::variables:
+    case detail::ManifestItem::Kind::variables:
       text += std::to_string(item.named.size()) + (item.named.size() == 1 ? " variable\n" : " variables\n");
       break;
-    case detail::ManifestItem::function:
+    case detail::ManifestItem::Kind::function:
       text += "a function, " + std::to_string(item.functions.size()) +
               (item.functions.size() == 1 ? " trace\n" : " traces\n");
       for (uint32_t number : item.functions)
         text += "  " + state.functions[number]->signature + ", " + std::to_string(manifest.functions[number].numOps) +
                 " ops, " + manifest.functions[number].program.name + "\n";
       break;
-    case detail::ManifestItem::tape:
+    case detail::ManifestItem::Kind::tape:
       text += std::string("a tape") + (manifest.tapes->tapes[item.tape].recording ? ", recording\n" : "\n");
       break;
-    case detail::ManifestItem::position:
+    case detail::ManifestItem::Kind::position:
       text += "epoch " + std::to_string(item.position[0]) + ", batch " + std::to_string(item.position[1]) +
               " of a data set\n";
       break;

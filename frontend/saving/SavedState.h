@@ -14,7 +14,8 @@ struct SavedState {
   std::string path;
   Manifest manifest;
   std::vector<std::shared_ptr<VariableState>> variables;
-  std::vector<Tensor> values; ///< of the variables, as they were saved
+  std::vector<Tensor> values;  ///< of the variables, as they were saved
+  std::vector<Tensor> current; ///< the tensors that are, or will be, the values of the variables
   std::vector<Tensor> constants;
   std::vector<std::shared_ptr<ConcreteState>> functions;
   std::vector<SavedValue> items; ///< by item: of those that are values

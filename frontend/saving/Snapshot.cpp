@@ -3,7 +3,9 @@
 #include "frontend/saving/Snapshot.h"
 
 #include "frontend/ops/Operands.h"
+#include "frontend/saving/Program.h"
 #include "frontend/staging/Host.h"
+#include "frontend/staging/TapeProgram.h"
 #include "runtime/io/Utf8.h"
 
 #include <wengert/Version.h>
@@ -126,7 +128,9 @@ uint32_t Collector::function(const std::shared_ptr<ConcreteState> &concrete, boo
   auto [at, fresh] = functionOf_.try_emplace(concrete.get(), static_cast<uint32_t>(snapshot_->functions.size()));
   if (fresh) {
     snapshot_->functions.push_back(concrete);
-    ManifestFunction made{.name = concrete->name, .entry = concrete->code->entry(), .program = {}};
+    ManifestFunction made;
+    made.name = concrete->name;
+    made.entry = concrete->code->entry();
     made.interpret = concrete->code->interpreted();
     for (const TraceInput &input : concrete->inputs)
       if (input.kind == TraceInput::argument)
@@ -178,9 +182,9 @@ uint32_t Collector::function(const std::shared_ptr<ConcreteState> &concrete, boo
   if (isUsers && !made.isUsers) {
     made.isUsers = true;
     made.arguments = concrete->words.empty() ? wordsOf(concrete->key) : concrete->words;
-    if (concrete->describe && concrete->prototype) {
+    if (concrete->describePrototype && concrete->prototype) {
       TreeWriter writer;
-      concrete->describe(concrete->prototype.get(), writer);
+      concrete->describePrototype(concrete->prototype.get(), writer);
       made.results = std::move(writer.words);
     } else if (!concrete->resultWords.empty()) {
       made.results = concrete->resultWords;
@@ -210,7 +214,7 @@ void Collector::functionItem(const SaveItem &item, ManifestItem &made) {
     refuse("'" + item.name + "' (" + state.name + ") was never traced: there is nothing to save",
            "call it, or trace it: f.trace(wg::TensorSpec{wg::f32, {wg::dynamic, 784}})", item.where);
   std::sort(traces.begin(), traces.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-  made.kind = ManifestItem::function;
+  made.kind = ManifestItem::Kind::function;
   made.interpret = state.options.interpret;
   made.recompute = state.options.recompute;
   made.capacity = state.options.capacity;
@@ -226,7 +230,7 @@ void Collector::concreteItem(const SaveItem &item, ManifestItem &made) {
   if (concrete->boundTo)
     refuse("'" + item.name + "' captures tensors of the function in which it was traced",
            "save the function around it, or pass these tensors", item.where);
-  made.kind = ManifestItem::function;
+  made.kind = ManifestItem::Kind::function;
   made.interpret = concrete->code->interpreted();
   made.functions.push_back(function(concrete, /*isUsers=*/true, item.where));
 }
@@ -252,7 +256,9 @@ void Collector::collectCalls() {
   ManifestTapes &tapes = *manifest_.tapes;
   for (const RecordedCall &call : union_.tape.calls) {
     const Record &record = union_.tape.records[call.record];
-    ManifestTapes::Call made{.numResults = call.numResults, .isRule = call.rule != nullptr};
+    ManifestTapes::Call made;
+    made.numResults = call.numResults;
+    made.isRule = call.rule != nullptr;
     if (call.rule) {
       TracedRuleFunctions traced = traceRuleOf(union_.tape, record, *call.rule);
       made.function = function(traced.vjp, /*isUsers=*/false, record.where);
@@ -332,10 +338,11 @@ void Collector::writeTapes() {
       valueOf[static_cast<size_t>(all.slots[record.first + record.numOperands + k])] = next++;
 
   for (const std::shared_ptr<Tape> &tape : tapes_) {
-    ManifestTapes::Tape made{.persistent = tape->options.persistent,
-                             .watchAccessed = tape->options.watch_accessed_variables,
-                             .allowNonDifferentiable = tape->options.allow_non_differentiable,
-                             .recording = tape->recording};
+    ManifestTapes::Tape made;
+    made.persistent = tape->options.persistent;
+    made.watchAccessed = tape->options.watch_accessed_variables;
+    made.allowNonDifferentiable = tape->options.allow_non_differentiable;
+    made.recording = tape->recording;
     auto valueOfTensor = [&](const Tensor &tensor) {
       return static_cast<uint32_t>(
           valueOf[static_cast<size_t>(all.slotOf.find(stateOf(tensor)->id))]);
@@ -367,7 +374,7 @@ std::shared_ptr<Snapshot> Collector::collect() {
     checkName(item.name, "an item", item.where);
     if (!names.emplace(item.name, &item).second)
       refuse("two items are named '" + item.name + "'", "give each its own name", item.where);
-    if (item.content.kind != SaveContent::tape)
+    if (item.content.kind != SaveContent::Kind::tape)
       continue;
     Tape &tape = *item.content.tape;
     if (tape.traced)
@@ -391,34 +398,34 @@ std::shared_ptr<Snapshot> Collector::collect() {
   for (size_t i = 0; i < items_.size(); ++i) {
     const SaveItem &item = items_[i];
     made[i].name = item.name;
-    if (item.content.kind == SaveContent::variables) {
-      made[i].kind = ManifestItem::variables;
+    if (item.content.kind == SaveContent::Kind::variables) {
+      made[i].kind = ManifestItem::Kind::variables;
       for (const auto &[name, each] : item.content.variables) {
         each.dtype(item.where); // defined
         made[i].named.emplace_back(
             name, variable(each.state(), name.empty() ? item.name : item.name + "." + name, item.where));
       }
-    } else if (item.content.kind == SaveContent::value) {
+    } else if (item.content.kind == SaveContent::Kind::value) {
       valueItem(item, made[i]);
     }
   }
   uint32_t tape = 0;
   for (size_t i = 0; i < items_.size(); ++i)
     switch (items_[i].content.kind) {
-    case SaveContent::function: functionItem(items_[i], made[i]); break;
-    case SaveContent::concrete: concreteItem(items_[i], made[i]); break;
-    case SaveContent::tape:
-      made[i].kind = ManifestItem::tape;
+    case SaveContent::Kind::function: functionItem(items_[i], made[i]); break;
+    case SaveContent::Kind::concrete: concreteItem(items_[i], made[i]); break;
+    case SaveContent::Kind::tape:
+      made[i].kind = ManifestItem::Kind::tape;
       made[i].tape = tape++;
       break;
-    case SaveContent::dataset: {
+    case SaveContent::Kind::dataset: {
       data::Position position = items_[i].content.dataset->position();
-      made[i].kind = ManifestItem::position;
+      made[i].kind = ManifestItem::Kind::position;
       made[i].position = {position.epoch, position.batch};
       break;
     }
-    case SaveContent::value:
-    case SaveContent::variables: break;
+    case SaveContent::Kind::value:
+    case SaveContent::Kind::variables: break;
     }
   manifest_.items = std::move(made);
   if (manifest_.tapes)

@@ -130,7 +130,7 @@ std::shared_ptr<ConcreteState> describeTrace(Trace &trace, const TraceFrame &fra
   concrete->assigned = trace.assigned();
   concrete->numResults = static_cast<uint32_t>(numResults);
   concrete->prototype = frame.prototype;
-  concrete->describe = frame.describe;
+  concrete->describePrototype = frame.describePrototype;
   concrete->setCertificate(std::move(trace.certificate));
   concrete->numOps = trace.numOps;
   if (trace.bound)

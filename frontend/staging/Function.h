@@ -175,12 +175,12 @@ public:
   std::string signature;
   std::string reason; ///< why it was traced
   Where calledAt;
-  std::unique_ptr<Code> code;
+  std::shared_ptr<Code> code; ///< shared by handles of what was loaded
   std::vector<TraceInput> inputs;
   std::vector<uint32_t> assigned; ///< inputs that are variables with a new value, ascending, as their results are
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
-  void (*describe)(const void *prototype, TreeWriter &writer) = nullptr; ///< of the prototype, as in TraceFrame
+  void (*describePrototype)(const void *prototype, TreeWriter &writer) = nullptr; ///< as in TraceFrame
   std::vector<uint64_t> key;       ///< the words of its signature in this process; of what was loaded `words` instead
   std::vector<TreeWord> words, resultWords; ///< the latter of what was loaded, too
   std::vector<std::shared_ptr<VariableState>> variables;

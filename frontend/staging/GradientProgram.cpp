@@ -3,6 +3,7 @@
 #include "frontend/staging/GradientProgram.h"
 
 #include "frontend/staging/Function.h"
+#include "frontend/staging/TapeProgram.h"
 
 #include "autodiff/Batch.h"
 #include "autodiff/Forward.h"
@@ -87,6 +88,7 @@ public:
   GradientProgram adjoint(std::span<const int32_t> targets, std::span<const uint8_t> seeded,
                           std::span<const std::vector<int32_t>> sources, bool rows);
   GradientProgram tangent(std::span<const int32_t> targets, std::span<const std::vector<int32_t>> sources);
+  WrittenTape write();
 
 private:
   std::pair<SmallVector<Type>, SmallVector<Type>> typesOf(const Record &record) const;
@@ -554,6 +556,36 @@ func::FuncOp TapeToProgram::inLanes(func::FuncOp function, GradientProgram &prog
   program.batched.assign(batched->results.begin(), batched->results.end());
   return batched->function;
 }
+
+WrittenTape TapeToProgram::write() {
+  ir::Working working;
+  ir::Diagnostics diagnostics(ir::context());
+  std::vector<int32_t> made;
+  for (const Record &record : tape_.records)
+    for (uint32_t k = 0; k < record.numResults; ++k)
+      made.push_back(tape_.slots[record.first + record.numOperands + k]);
+  writeAll(made);
+  SmallVector<Value> returned;
+  for (int32_t slot : made)
+    returned.push_back(valueOf(slot));
+  func::ReturnOp::create(builder_, loc_, returned);
+  function_.setFunctionType(builder_.getFunctionType(body_->getArgumentTypes(), ValueRange(returned).getTypes()));
+  // What was called is only declared: its derivatives are made anew.
+  for (auto function : module_->getOps<func::FuncOp>())
+    if (function != function_) {
+      function->removeAttr(autodiff::kVjpAttr);
+      function->removeAttr(autodiff::kNumResultsAttr);
+    }
+  if (failed(verify(*module_)))
+    fail(diagnostics);
+  WrittenTape written{.module = {}, .entry = function_.getSymName().str(), .leaves = {}};
+  for (Value argument : body_->getArguments())
+    written.leaves.push_back(slotOf_.lookup(argument));
+  written.module = std::move(module_);
+  return written;
+}
+
+WrittenTape writeTape(const EagerTape &tape, const Where &where) { return TapeToProgram(tape, {}, where).write(); }
 
 template <class Make> static std::shared_ptr<const GradientProgram> kept(const StructureHash &key, Make make) {
   if (auto known = programs().find(key))

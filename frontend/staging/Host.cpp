@@ -35,6 +35,8 @@ static const Variable &order() {
   return variable;
 }
 
+const std::shared_ptr<VariableState> &orderState() { return order().state(); }
+
 Tensor afterEffects(const Tensor &x, const Where &where) {
   Trace *trace = level().trace;
   if (!trace || !x.defined() || !trace->assigns(*order().state()))

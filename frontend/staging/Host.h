@@ -4,6 +4,7 @@
 #include <wengert/Error.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,10 @@
 #include <vector>
 
 namespace wg::detail {
+
+struct VariableState;
+/// Stands for the order of what programs do beside computing.
+const std::shared_ptr<VariableState> &orderState();
 
 struct HostDescription {
   enum Kind : uint8_t { print, check, function } kind;

@@ -3,6 +3,7 @@
 // traced rule.
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Function.h"
+#include "frontend/staging/TapeProgram.h"
 
 #include <wengert/Control.h>
 #include <wengert/CustomGradient.h>
@@ -66,7 +67,7 @@ std::vector<Tensor> GradientRule::push(const std::vector<Tensor> &tangents, std:
 static std::shared_ptr<ConcreteState>
 traceRule(const char *name, const std::function<std::vector<Tensor>(const std::vector<Tensor> &)> &call,
           std::span<const Tensor> given, std::span<const TensorType> wanted, const char *made, const char *what,
-          const Where &where) {
+          const Where &where, const FunctionOptions &options = {}) {
   Arguments arguments(where);
   arguments.argument(0, 0);
   for (const Tensor &each : given)
@@ -87,7 +88,7 @@ traceRule(const char *name, const std::function<std::vector<Tensor>(const std::v
               for (const Tensor &result : results)
                 frame.result(afterEffects(result, own.where));
             }};
-  std::shared_ptr<ConcreteState> traced = makeFunction(name, {}, where)->find(arguments, body, /*exact=*/true);
+  std::shared_ptr<ConcreteState> traced = makeFunction(name, options, where)->find(arguments, body, /*exact=*/true);
   for (uint32_t input : traced->assigned)
     if (const VariableState &variable = *traced->inputs[input].state; !variable.isOrder)
       raiseOp(name,
@@ -138,6 +139,25 @@ static std::vector<Tensor> withRule(std::shared_ptr<const GradientRule> rule, co
     traced.jvp = traceRule(rule->name, rule->jvp, tangents, ofResults, "tangents", what, where);
   traced.transposes = rule->transposes;
   return here.trace->withRule(traced, where);
+}
+
+TracedRuleFunctions traceRuleOf(const EagerTape &tape, const Record &record, const GradientRule &rule) {
+  std::vector<Tensor> operands, results;
+  std::vector<TensorType> ofOperands, ofResults;
+  for (uint32_t i = 0; i < record.numOperands + record.numResults; ++i) {
+    const Tensor &x = tape.values[static_cast<size_t>(tape.slots[record.first + i])];
+    if (!isFloat(x))
+      continue;
+    (i < record.numOperands ? operands : results).push_back(x);
+    (i < record.numOperands ? ofOperands : ofResults).push_back(x.body()->type);
+  }
+  // Run op by op, as the rule is: the same bits.
+  FunctionOptions options{.interpret = true};
+  TracedRuleFunctions traced;
+  traced.vjp = traceRule(rule.name, rule.vjp, results, ofOperands, "cotangents", "rule", rule.where, options);
+  if (rule.jvp)
+    traced.jvp = traceRule(rule.name, rule.jvp, operands, ofResults, "tangents", "rule", rule.where, options);
+  return traced;
 }
 
 //===- with_gradient_hook -----------------------------------------------------------------------------------------===//

@@ -323,6 +323,11 @@ Variable detail::placeOf(GradientTape &tape, const Variable &variable, const Whe
   return tape.tape(where).placeOf(variable);
 }
 
+std::shared_ptr<detail::Tape> detail::stateOf(const GradientTape &tape, const Where &where) {
+  tape.tape(where); // an error if it was moved from
+  return tape.tape_;
+}
+
 GradientTape::~GradientTape() {
   if (tape_)
     tape_->recording = false;

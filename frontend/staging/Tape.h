@@ -153,6 +153,11 @@ public:
 
   void watch(const Tensor &tensor, const Where &where);
   void watch(const Variable &variable, const Where &where);
+  /// An eager tensor, as a tape that is loaded has watched it.
+  void track(const Tensor &tensor) {
+    reserve(1);
+    slotFor(tensor, true);
+  }
   /// A handle to the variable whose reads are leaves of this tape, apart from all other reads of the variable. Watched.
   Variable placeOf(const Variable &variable);
   void reset(const Where &where);

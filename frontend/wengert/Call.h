@@ -152,7 +152,7 @@ public:
   /// keeps a tensor without elements, so that it differs from an empty one.
   std::shared_ptr<const void> prototype;
   /// The words of the prototype's structure; null where there is none: each result is a tensor.
-  void (*describe)(const void *prototype, TreeWriter &writer) = nullptr;
+  void (*describePrototype)(const void *prototype, TreeWriter &writer) = nullptr;
 
 protected:
   ~TraceFrame() = default;
@@ -266,7 +266,7 @@ template <class R, class... A> struct Tracer {
       auto result = std::make_shared<R>(withElements(placeholders, placed));
       visit(*result, HandOver{frame});
       frame.prototype = std::move(result);
-      frame.describe = &describeTree<R>;
+      frame.describePrototype = &describeTree<R>;
     }
   }
 };

@@ -29,7 +29,7 @@ namespace detail {
 
 /// What a SaveItem holds.
 struct SaveContent {
-  enum Kind { value, variables, function, concrete, tape, dataset } kind = value;
+  enum class Kind { value, variables, function, concrete, tape, dataset } kind = Kind::value;
   TreeWriter tree = {};                     ///< value
   std::vector<nn::Module::Named> variables; ///< variables; one with an empty name has the item's
   std::shared_ptr<FunctionState> function;
@@ -43,20 +43,20 @@ WENGERT_API std::shared_ptr<Tape> stateOf(const GradientTape &tape, const Where 
 template <class T> SaveContent saveContentOf(const T &object, [[maybe_unused]] const Where &where) {
   SaveContent content;
   auto variables = [&](const std::vector<nn::Module::Named> &named) {
-    content.kind = SaveContent::variables;
+    content.kind = SaveContent::Kind::variables;
     content.variables = named;
   };
   if constexpr (std::derived_from<T, FunctionBase>) {
-    content.kind = SaveContent::function;
+    content.kind = SaveContent::Kind::function;
     content.function = object.state();
   } else if constexpr (std::same_as<T, ConcreteFunction>) {
-    content.kind = SaveContent::concrete;
+    content.kind = SaveContent::Kind::concrete;
     content.concrete = object.state();
   } else if constexpr (std::same_as<T, GradientTape>) {
-    content.kind = SaveContent::tape;
+    content.kind = SaveContent::Kind::tape;
     content.tape = stateOf(object, where);
   } else if constexpr (std::same_as<T, data::Dataset>) {
-    content.kind = SaveContent::dataset;
+    content.kind = SaveContent::Kind::dataset;
     content.dataset = std::make_shared<const data::Dataset>(object);
   } else if constexpr (std::same_as<T, Variable>) {
     variables({{"", object}});

@@ -1,10 +1,11 @@
 // Which tensors are in a weights file? Those of the variables, under their names.
-#include "wengert/Save.h"
+#include "wengert/Weights.h"
 
 #include "frontend/ops/Operands.h"
 #include "runtime/io/Safetensors.h"
 
 #include <map>
+#include <ostream>
 #include <set>
 
 namespace wg {
@@ -17,6 +18,23 @@ void detail::refuseTraces(const char *op, const Where &where) {
            .remedy = "call it outside the function"},
           where);
 }
+
+std::string to_string(const RestoreReport &report) {
+  std::string text = std::to_string(report.matched.size()) + " restored";
+  auto list = [&](const char *what, const std::vector<std::string> &names) {
+    if (!names.empty())
+      text += std::string("\n  ") + what + ":";
+    for (const std::string &name : names)
+      text += " " + name;
+  };
+  list("missing in the file", report.missing);
+  list("unused", report.unused);
+  for (const RestoreReport::Mismatch &each : report.mismatched)
+    text += "\n  " + each.name + " is " + toString(each.file) + " in the file, " + toString(each.program) +
+            " in the program";
+  return text;
+}
+std::ostream &operator<<(std::ostream &out, const RestoreReport &report) { return out << to_string(report); }
 
 void save_weights(const std::string &path, const std::vector<nn::Module::Named> &variables, Where where) {
   detail::refuseTraces("save_weights", where);
