@@ -62,8 +62,6 @@ template <class T> SaveContent saveContentOf(const T &object, [[maybe_unused]] c
     variables({{"", object}});
   } else if constexpr (std::same_as<T, Generator>) {
     variables({{"", object.state()}});
-  } else if constexpr (requires { object.named_slots(); }) {
-    variables(object.named_slots());
   } else if constexpr (requires { object.named_state(); }) {
     variables(object.named_state());
   } else if constexpr (requires { object.named_variables(); }) {
