@@ -1,10 +1,10 @@
 // What a package says, made again. It may come from anybody: every file is compared with its digest before anything of
 // it is read, a program is one of wg ops, and whatever the manifest says of it is compared with what it is.
+#include "codegen/Names.h"
+#include "frontend/ops/Operands.h"
 #include "frontend/saving/Program.h"
 #include "frontend/saving/SavedState.h"
 #include "frontend/staging/Host.h"
-#include "codegen/Names.h"
-#include "frontend/ops/Operands.h"
 #include "runtime/io/Package.h"
 #include "runtime/io/Safetensors.h"
 
@@ -58,8 +58,9 @@ runtime::InputFile Loader::open(const ManifestPart &part) const {
   if (!file.ok())
     raise(file.take(), where_);
   if (file->size() != part.bytes)
-    refuse(part.name, "damaged: it has " + std::to_string(file->size()) + " bytes, and was saved with " +
-                          std::to_string(part.bytes),
+    refuse(part.name,
+           "damaged: it has " + std::to_string(file->size()) + " bytes, and was saved with " +
+               std::to_string(part.bytes),
            "load another copy");
   if (runtime::Status status = package_->verify(part.name); !status.ok())
     raise(status.take(), where_);
@@ -79,8 +80,8 @@ std::string Loader::textOf(const ManifestPart &part) const {
 std::map<std::string, Array> Loader::arrays(const std::vector<ManifestPart> &parts) const {
   std::map<std::string, Array> all;
   for (const ManifestPart &part : parts) {
-    runtime::Result<runtime::NamedArrays> some = orOutOfMemory(
-        "load", "the arrays of " + state_->path, where_, [&] { return runtime::readSafetensors(open(part)); });
+    runtime::Result<runtime::NamedArrays> some = orOutOfMemory("load", "the arrays of " + state_->path, where_,
+                                                               [&] { return runtime::readSafetensors(open(part)); });
     if (!some.ok())
       raise(some.take(), where_);
     if (!some->unread.empty())
@@ -112,7 +113,8 @@ Tensor Loader::take(std::map<std::string, Array> &from, const std::string &name,
 void Loader::bind(const SaveItem &item) {
   const SaveContent &content = item.content;
   if (content.kind == SaveContent::Kind::dataset) {
-    const ManifestItem &saved = state_->item(item.name, ManifestItem::Kind::position, "place in a data set", item.where);
+    const ManifestItem &saved =
+        state_->item(item.name, ManifestItem::Kind::position, "place in a data set", item.where);
     data::Position position{saved.position[0], saved.position[1]};
     if (!content.dataset->has(position))
       raiseOp("load",
@@ -154,9 +156,10 @@ void Loader::bind(const SaveItem &item) {
     numbers.erase(known);
   }
   if (!numbers.empty())
-    refuseObject("has a variable '" + item.name + "." + numbers.begin()->first + "' that the object lacks",
-                 "load into what was saved (an optimiser makes its slots at the first step: adam.build(model)), or take "
-                 "what fits: load(path).restore(name, object, /*partial=*/true)");
+    refuseObject(
+        "has a variable '" + item.name + "." + numbers.begin()->first + "' that the object lacks",
+        "load into what was saved (an optimiser makes its slots at the first step: adam.build(model)), or take "
+        "what fits: load(path).restore(name, object, /*partial=*/true)");
 }
 
 void Loader::makeVariables(const SaveItems &into) {
@@ -197,8 +200,7 @@ void Loader::checkFunction(const ManifestFunction &saved, func::FuncOp entry, co
   size_t numInputs = saved.inputs.size(), numResults = saved.numResults + saved.assigned.size();
   require(entry.getNumArguments() == numInputs && entry.getNumResults() == numResults,
           "has " + std::to_string(entry.getNumArguments()) + " arguments and " + std::to_string(entry.getNumResults()) +
-              " results, and " + std::to_string(numInputs) + " and " + std::to_string(numResults) +
-              " in the manifest");
+              " results, and " + std::to_string(numInputs) + " and " + std::to_string(numResults) + " in the manifest");
   std::vector<const TreeWord *> leaves;
   for (const TreeWord &word : saved.arguments)
     if (word.kind == TreeWord::tensor || word.kind == TreeWord::variable)
@@ -248,8 +250,8 @@ void Loader::checkFunction(const ManifestFunction &saved, func::FuncOp entry, co
         const TensorType &indices = results[next], &rows = results[next + 1];
         Shape expected = word.type.shape;
         bool fits = expected.rank() > 0 && (indices.dtype == DType::i64 || indices.dtype == DType::i32) &&
-                    indices.shape.rank() == 1 && rows.shape.rank() == expected.rank() &&
-                    expected.isStatic() && runtime::isFloat(rows.dtype);
+                    indices.shape.rank() == 1 && rows.shape.rank() == expected.rank() && expected.isStatic() &&
+                    runtime::isFloat(rows.dtype);
         for (int axis = 1; fits && axis < expected.rank(); ++axis)
           fits = rows.shape.dim(axis) == expected.dim(axis);
         require(fits, "returns " + toString(indices) + " and " + toString(rows) + " as the rows of a gradient of " +
@@ -309,7 +311,9 @@ std::shared_ptr<ConcreteState> Loader::function(const ManifestFunction &saved) {
     }
   }
   std::sort(made->variables.begin(), made->variables.end(), [](const auto &a, const auto &b) { return a->id < b->id; });
-  auto idOf = [&](int64_t variable) { return variable < 0 ? -1 : state_->variables[static_cast<size_t>(variable)]->id; };
+  auto idOf = [&](int64_t variable) {
+    return variable < 0 ? -1 : state_->variables[static_cast<size_t>(variable)]->id;
+  };
   for (uint32_t variable : saved.captured)
     made->captured.push_back(idOf(variable));
   made->variablesOf = {saved.aliasOf, saved.placeOf, {}, saved.capturedPlaces};
@@ -334,8 +338,8 @@ void Loader::makeValues(const std::vector<Tensor> &onTapes) {
     value.words = item.words;
     for (const ManifestTensor &tensor : item.tensors) {
       if (tensor.onTape && tensor.index >= onTapes.size())
-        refuse("manifest.json", "'" + item.name + "' is value " + std::to_string(tensor.index) + " of the tapes, which have " +
-                                    std::to_string(onTapes.size()));
+        refuse("manifest.json", "'" + item.name + "' is value " + std::to_string(tensor.index) +
+                                    " of the tapes, which have " + std::to_string(onTapes.size()));
       value.tensors.push_back(tensor.onTape ? onTapes[tensor.index] : state_->constants[tensor.index]);
     }
     for (uint32_t variable : item.ofValue)

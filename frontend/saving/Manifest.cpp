@@ -65,9 +65,9 @@ template <class T> static Json jsonOfAll(const std::vector<T> &list) {
   return all;
 }
 
-static constexpr const char *kWords[] = {"argument", "tensor", "variable",    "gradient", "rows",  "none",
-                                         "real",     "integer", "boolean",    "enum",     "string", "shape",
-                                         "count",    "key",     "field",      "end"};
+static constexpr const char *kWords[] = {"argument", "tensor",  "variable", "gradient", "rows",   "none",
+                                         "real",     "integer", "boolean",  "enum",     "string", "shape",
+                                         "count",    "key",     "field",    "end"};
 
 static Json jsonOf(const TreeWord &word) {
   Json json = Json::array({kWords[word.kind]});
@@ -153,9 +153,9 @@ static Json jsonOf(const ManifestTapes &tapes) {
                     {"watched", tape.watched},
                     {"variables", std::move(variables)}});
   }
-  return {{"program", jsonOf(tapes.program)}, {"entry", tapes.entry}, {"leaves", std::move(leaves)},
-          {"arguments", tapes.numArguments},
-          {"members", tapes.members},         {"calls", std::move(calls)}, {"tapes", std::move(each)}};
+  return {{"program", jsonOf(tapes.program)}, {"entry", tapes.entry},     {"leaves", std::move(leaves)},
+          {"arguments", tapes.numArguments},  {"members", tapes.members}, {"calls", std::move(calls)},
+          {"tapes", std::move(each)}};
 }
 
 static constexpr const char *kItems[] = {"value", "variables", "function", "tape", "position"};
@@ -188,8 +188,10 @@ static Json jsonOf(const ManifestItem &item) {
 }
 
 static Json jsonOf(const ManifestVariable &variable) {
-  return {{"name", variable.name},           {"type", jsonOf(variable.type)},
-          {"own_name", jsonOf(variable.own)}, {"trainable", variable.trainable},
+  return {{"name", variable.name},
+          {"type", jsonOf(variable.type)},
+          {"own_name", jsonOf(variable.own)},
+          {"trainable", variable.trainable},
           {"generator", variable.generator}};
 }
 
@@ -197,17 +199,17 @@ std::string textOf(const Manifest &manifest) {
   Json metadata = Json::object();
   for (const auto &[key, value] : manifest.metadata)
     metadata[key] = value;
-  Json json = {{"format", "wengert"},
-               {"version", kSavedVersion},
-               {"library", manifest.library},
-               {"metadata", std::move(metadata)},
-               {"arrays",
-                {{"variables", jsonOfAll(manifest.variableParts)}, {"constants", jsonOfAll(manifest.constantParts)}}},
-               {"variables", jsonOfAll(manifest.variables)},
-               {"constants", jsonOfAll(manifest.constants)},
-               {"functions", jsonOfAll(manifest.functions)},
-               {"items", jsonOfAll(manifest.items)},
-               {"requires", {{"host_functions", manifest.hostFunctions}, {"c_functions", manifest.cFunctions}}}};
+  Json json = {
+      {"format", "wengert"},
+      {"version", kSavedVersion},
+      {"library", manifest.library},
+      {"metadata", std::move(metadata)},
+      {"arrays", {{"variables", jsonOfAll(manifest.variableParts)}, {"constants", jsonOfAll(manifest.constantParts)}}},
+      {"variables", jsonOfAll(manifest.variables)},
+      {"constants", jsonOfAll(manifest.constants)},
+      {"functions", jsonOfAll(manifest.functions)},
+      {"items", jsonOfAll(manifest.items)},
+      {"requires", {{"host_functions", manifest.hostFunctions}, {"c_functions", manifest.cFunctions}}}};
   if (manifest.tapes)
     json["tapes"] = jsonOf(*manifest.tapes);
   // An entry of a list or an object a line at the first two levels: readable, and not many times its size.
@@ -522,8 +524,8 @@ ManifestFunction ManifestReader::function(const View &view) {
     }
     for (const TreeWord &word : function.results)
       returned += word.kind == TreeWord::tensor || word.kind == TreeWord::gradient ? 1
-                  : word.kind == TreeWord::rows                                   ? 2
-                                                                                  : 0;
+                  : word.kind == TreeWord::rows                                    ? 2
+                                                                                   : 0;
     if (open)
       view["signature"]["takes"].wrong("does not end what it begins");
     if (given != numLeaves)
@@ -542,9 +544,8 @@ ManifestTapes ManifestReader::tapes(const View &view) {
   tapes.leaves = view["leaves"].list([&](const View &each) {
     static constexpr const char *kinds[] = {"constant", "variable"};
     bool isVariable = each[size_t(0)].oneOf(kinds) == 1;
-    return ManifestTapes::Leaf{isVariable,
-                               isVariable ? each[1].below(manifest_.variables.size(), "variables")
-                                          : each[1].below(manifest_.constants.size(), "constants")};
+    return ManifestTapes::Leaf{isVariable, isVariable ? each[1].below(manifest_.variables.size(), "variables")
+                                                      : each[1].below(manifest_.constants.size(), "constants")};
   });
   tapes.numArguments = static_cast<uint32_t>(view["arguments"].integer(0, static_cast<int64_t>(tapes.leaves.size())));
   size_t numTapes = view["tapes"].size();
@@ -642,9 +643,9 @@ Manifest ManifestReader::read() {
   manifest_.library = root_["library"].string();
   int64_t version = root_["version"].integer(1, INT64_MAX);
   if (version > kSavedVersion)
-    throw Wrong{"version", "is " + std::to_string(version) + ", written by Wengert " +
-                               manifest_.library.substr(0, 40) + "; this is Wengert " + WENGERT_VERSION_STRING +
-                               ", which reads versions up to " + std::to_string(kSavedVersion)};
+    throw Wrong{"version", "is " + std::to_string(version) + ", written by Wengert " + manifest_.library.substr(0, 40) +
+                               "; this is Wengert " + WENGERT_VERSION_STRING + ", which reads versions up to " +
+                               std::to_string(kSavedVersion)};
   View metadata = root_["metadata"];
   if (!metadata.json().is_object())
     metadata.wrong("is not an object");

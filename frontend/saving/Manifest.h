@@ -104,7 +104,7 @@ struct ManifestTapes {
   ManifestPart program;
   std::string entry;
   std::vector<Leaf> leaves;
-  uint32_t numArguments = 0;                  ///< of the program: the first leaves; others are watched, and not used yet
+  uint32_t numArguments = 0; ///< of the program: the first leaves; others are watched, and not used yet
   std::vector<std::vector<uint32_t>> members; ///< by op of the program: the tapes that recorded it
   std::vector<Call> calls;                    ///< by the number in the name of what is called
   std::vector<Tape> tapes;

@@ -77,8 +77,7 @@ static std::optional<std::string> resolve(ir::HostOp op) {
   return std::nullopt;
 }
 
-OwningOpRef<ModuleOp> loadProgram(const std::string &text, const std::string &path, bool declares,
-                                  const Where &where) {
+OwningOpRef<ModuleOp> loadProgram(const std::string &text, const std::string &path, bool declares, const Where &where) {
   ir::Working working;
   if (runtime::Status status = ir::checkText(text, path); !status.ok())
     raise(status.take(), where);

@@ -21,8 +21,8 @@ detail::SavedState &Saved::self(const Where &where) const {
   return *state_;
 }
 
-const detail::ManifestItem &detail::SavedState::item(const std::string &name, ManifestItem::Kind kind,
-                                                     const char *what, const Where &where) const {
+const detail::ManifestItem &detail::SavedState::item(const std::string &name, ManifestItem::Kind kind, const char *what,
+                                                     const Where &where) const {
   static constexpr const char *kKinds[] = {"a value", "variables", "a function", "a tape", "a place in a data set"};
   std::string known;
   for (const ManifestItem &each : manifest.items) {
@@ -52,8 +52,7 @@ const std::map<std::string, std::string> &Saved::metadata() const { return self(
 
 std::vector<ConcreteFunction> Saved::concrete_functions(const std::string &name, Where where) const {
   std::vector<ConcreteFunction> list;
-  for (uint32_t number :
-       self(where).item(name, detail::ManifestItem::Kind::function, "a function", where).functions)
+  for (uint32_t number : self(where).item(name, detail::ManifestItem::Kind::function, "a function", where).functions)
     list.emplace_back(self(where).functions[number]);
   return list;
 }
@@ -84,8 +83,7 @@ std::vector<nn::Module::Named> Saved::named_variables() const {
 std::vector<nn::Module::Named> Saved::named_variables(const std::string &name, Where where) const {
   const detail::SavedState &state = self(where);
   std::vector<nn::Module::Named> list;
-  for (const auto &[own, variable] :
-       state.item(name, detail::ManifestItem::Kind::variables, "variables", where).named)
+  for (const auto &[own, variable] : state.item(name, detail::ManifestItem::Kind::variables, "variables", where).named)
     list.emplace_back(own, Variable(state.variables[variable]));
   return list;
 }
@@ -251,13 +249,16 @@ std::string Saved::summary() const {
     text += "\nvariables:\n";
     for (const detail::ManifestVariable &variable : manifest.variables) {
       text += "  " + variable.name + ": " + toString(variable.type) +
-              (variable.generator ? ", a generator" : variable.trainable ? "" : ", not trainable") + "\n";
+              (variable.generator   ? ", a generator"
+               : variable.trainable ? ""
+                                    : ", not trainable") +
+              "\n";
       bytes += variable.type.shape.numElements() * static_cast<int64_t>(runtime::sizeOf(variable.type.dtype));
     }
     text += "  " + std::to_string(bytes) + " bytes\n";
   }
-  for (const auto &[what, list] : {std::pair("host functions", &manifest.hostFunctions),
-                                   std::pair("C functions", &manifest.cFunctions)})
+  for (const auto &[what, list] :
+       {std::pair("host functions", &manifest.hostFunctions), std::pair("C functions", &manifest.cFunctions)})
     if (!list->empty()) {
       text += std::string("\ncalls ") + what + ":";
       for (const std::string &name : *list)

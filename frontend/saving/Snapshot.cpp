@@ -54,7 +54,7 @@ private:
   Manifest &manifest_ = snapshot_->manifest;
   std::map<int64_t, uint32_t> variableOf_; ///< by id
   std::vector<std::shared_ptr<VariableState>> states_;
-  std::map<std::string, size_t> names_; ///< of variables
+  std::map<std::string, size_t> names_;                                 ///< of variables
   std::map<std::pair<const void *, std::string>, uint32_t> constantOf_; ///< by memory and type
   std::map<const ConcreteState *, uint32_t> functionOf_;
   std::vector<std::shared_ptr<Tape>> tapes_;
@@ -240,8 +240,8 @@ void Collector::valueItem(const SaveItem &item, ManifestItem &made) {
   made.words = tree.words;
   for (size_t i = 0; i < tree.variables.size(); ++i) {
     const Variable &each = tree.variables[i];
-    made.ofValue.push_back(
-        variable(each.state(), tree.variables.size() == 1 ? item.name : item.name + "." + std::to_string(i), item.where));
+    made.ofValue.push_back(variable(
+        each.state(), tree.variables.size() == 1 ? item.name : item.name + "." + std::to_string(i), item.where));
   }
   for (const Tensor &tensor : tree.tensors) {
     tensor.body(item.where);
@@ -344,8 +344,7 @@ void Collector::writeTapes() {
     made.allowNonDifferentiable = tape->options.allow_non_differentiable;
     made.recording = tape->recording;
     auto valueOfTensor = [&](const Tensor &tensor) {
-      return static_cast<uint32_t>(
-          valueOf[static_cast<size_t>(all.slotOf.find(stateOf(tensor)->id))]);
+      return static_cast<uint32_t>(valueOf[static_cast<size_t>(all.slotOf.find(stateOf(tensor)->id))]);
     };
     std::vector<bool> isMade(tape->eager.values.size(), false);
     for (const Record &record : tape->eager.records)

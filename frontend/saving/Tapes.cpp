@@ -45,8 +45,8 @@ TapeUnion unionOf(std::span<const std::shared_ptr<Tape>> tapes) {
   for (uint32_t i = 0; i < tapes.size(); ++i) {
     const EagerTape &tape = tapes[i]->eager;
     for (const Record &record : tape.records)
-      ops.push_back({stateOf(tape.values[static_cast<size_t>(tape.slots[record.first + record.numOperands])])->id, i,
-                     &record});
+      ops.push_back(
+          {stateOf(tape.values[static_cast<size_t>(tape.slots[record.first + record.numOperands])])->id, i, &record});
   }
   std::sort(ops.begin(), ops.end(),
             [](const Op &a, const Op &b) { return a.id != b.id ? a.id < b.id : a.tape < b.tape; });
@@ -78,9 +78,7 @@ TapeUnion unionOf(std::span<const std::shared_ptr<Tape>> tapes) {
 //===- Replayed ---------------------------------------------------------------------------------------------------===//
 
 /// A text that lives as long as the process: rules are named by pointers.
-static const char *kept(const std::string &text) {
-  return StringAttr::get(ir::context(), text).getValue().data();
-}
+static const char *kept(const std::string &text) { return StringAttr::get(ir::context(), text).getValue().data(); }
 
 namespace {
 
@@ -266,8 +264,7 @@ std::vector<Tensor> Replay::run() {
   }
   std::vector<Tensor> values;
   for (const ManifestTapes::Leaf &leaf : saved_.leaves) {
-    values.push_back(leaf.isVariable ? state_.current[leaf.index]
-                                     : makeTensor(arrayOf(state_.constants[leaf.index])));
+    values.push_back(leaf.isVariable ? state_.current[leaf.index] : makeTensor(arrayOf(state_.constants[leaf.index])));
     watch(static_cast<uint32_t>(values.size()) - 1, values.back());
   }
   if (program_.inputs.size() != saved_.numArguments)

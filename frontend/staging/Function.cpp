@@ -395,8 +395,8 @@ std::shared_ptr<ConcreteState> FunctionState::findSaved(const Arguments &argumen
     for (const SavedTrace &each : saved)
       known += "\n  " + each.concrete->signature;
     raiseOp(name.c_str(),
-            "no saved trace takes (" + given + "); it has " + counted(static_cast<int64_t>(saved.size()), "trace") + ":" +
-                known,
+            "no saved trace takes (" + given + "); it has " + counted(static_cast<int64_t>(saved.size()), "trace") +
+                ":" + known,
             "call it with arguments of one of these, or trace more before it is saved, with open sizes where they "
             "change",
             {}, arguments.where, ErrorKind::lookup);

@@ -181,7 +181,7 @@ public:
   uint32_t numResults = 0;        ///< without the assigned variables
   std::shared_ptr<const void> prototype;
   void (*describePrototype)(const void *prototype, TreeWriter &writer) = nullptr; ///< as in TraceFrame
-  std::vector<uint64_t> key;       ///< the words of its signature in this process; of what was loaded `words` instead
+  std::vector<uint64_t> key; ///< the words of its signature in this process; of what was loaded `words` instead
   std::vector<TreeWord> words, resultWords; ///< the latter of what was loaded, too
   std::vector<std::shared_ptr<VariableState>> variables;
   std::vector<int64_t> captured; ///< ids of the variables that it names without their being arguments, or as well

@@ -93,8 +93,9 @@ std::vector<int64_t> hostsOf(const HostDescription &description) {
 
 int64_t addHost(std::string name, HostCall call) {
   HostDescription description{HostDescription::function, name};
-  return described(std::move(description), runtime::addHost(
-      [name = std::move(name), call = std::move(call)](std::span<const Array> operands, Array &result) -> Status {
+  return described(
+      std::move(description), runtime::addHost([name = std::move(name), call = std::move(call)](
+                                                   std::span<const Array> operands, Array &result) -> Status {
         OutsideTrace eager;
         auto failure = [&](runtime::ErrorKind kind, std::string message, std::string remedy = "") {
           return runtime::Failure{.kind = kind, .op = name, .message = std::move(message), .remedy = std::move(remedy)};
@@ -289,7 +290,8 @@ void check(const Located &condition, const std::string &message) {
       detail::raise(status.take(), where);
     return;
   }
-  detail::callSymbol(runtime::kHostCall, detail::checker(message), message, {DType::i64, Shape()}, {holds}, true, "check", where);
+  detail::callSymbol(runtime::kHostCall, detail::checker(message), message, {DType::i64, Shape()}, {holds}, true,
+                     "check", where);
 }
 
 //===- C functions ------------------------------------------------------------------------------------------------===//

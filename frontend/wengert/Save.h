@@ -186,7 +186,8 @@ public:
   /// in other functions, and saved again.
   /// Errors: no function of the name; none of its concrete functions returns an R; and in a call, arguments that none
   /// of them takes, with a list of what they take.
-  template <class Signature> Function<Signature> function(const std::string &name, Where where = Where::current()) const {
+  template <class Signature>
+  Function<Signature> function(const std::string &name, Where where = Where::current()) const {
     return detail::LoadedFunction<Signature>::make(*this, name, where);
   }
   /// Its concrete functions, which take their tensors in order, without structure.

@@ -62,7 +62,7 @@ public:
   }
 
   template <class T> static constexpr TreeWord::Kind numberKind() {
-    return std::same_as<T, bool>          ? TreeWord::boolean
+    return std::same_as<T, bool>         ? TreeWord::boolean
            : std::is_floating_point_v<T> ? TreeWord::real
            : std::is_enum_v<T>           ? TreeWord::enumeration
                                          : TreeWord::integer;
@@ -75,7 +75,7 @@ public:
   }
 
   std::vector<TreeWord> words;
-  std::vector<Tensor> tensors;     ///< of what is rows the indices, then the rows; undefined ones too
+  std::vector<Tensor> tensors; ///< of what is rows the indices, then the rows; undefined ones too
   std::vector<Variable> variables;
 
 private:
