@@ -340,6 +340,21 @@ TEST_P(SaveTest, Variables_among_the_arguments_are_those_of_the_call) {
   expectBits(tape.gradient(y, d).value(), Tensor(3.0));
 }
 
+TEST_P(SaveTest, An_argument_that_is_captured_as_well_is_the_variable_that_was_saved) {
+  Variable w(Tensor(2.0), "w");
+  auto f = function("f", [&](const Variable &v) {
+    v.assign_add(1.0);
+    return w * 10.0;
+  });
+  f(w);
+  EXPECT_TRUE(says(messageOf([&] { save(path(), {{"f", f}}); }), "a variable which it names as well"));
+  save(path(), {{"f", f}, {"w", w}});
+  Saved saved = load(path());
+  auto loaded = saved.function<Tensor(const Variable &)>("f");
+  expectBits(loaded(saved.variable("w")), f(w));
+  EXPECT_THROW(loaded(w), Error);
+}
+
 TEST_P(SaveTest, What_prints_and_checks_does_so_after_loading) {
   auto f = function("f", [](const Tensor &x) {
     print("x is {}", x);
