@@ -1,26 +1,4 @@
-// Weights in files: safetensors, written to a temporary name, synced, and renamed, so that a crash leaves the old file.
+// Weights in files (Weights.h).
 #pragma once
 
-#include <wengert/nn/Module.h>
-
-#include <string>
-#include <vector>
-
-namespace wg {
-
-/// Writes the variables under their names. Errors: the file cannot be written; two equal names.
-WENGERT_API void save_weights(const std::string &path, const std::vector<nn::Module::Named> &variables,
-                              Where where = Where::current());
-inline void save_weights(const std::string &path, const nn::Module &module, Where where = Where::current()) {
-  save_weights(path, module.named_variables(), where);
-}
-
-/// Assigns to each variable the tensor of its name. Nothing is assigned unless every name is there with the variable's
-/// dtype and shape; the error names the first that is not. Tensors that no variable asks for are ignored.
-WENGERT_API void load_weights(const std::string &path, const std::vector<nn::Module::Named> &variables,
-                              Where where = Where::current());
-inline void load_weights(const std::string &path, const nn::Module &module, Where where = Where::current()) {
-  load_weights(path, module.named_variables(), where);
-}
-
-} // namespace wg
+#include <wengert/Weights.h>
