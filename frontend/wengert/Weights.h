@@ -2,7 +2,8 @@
 // that a crash leaves the old weights or the new ones.
 //
 // Paths for reading name a file, an index `model.safetensors.index.json`, a directory with one index, or a file that is
-// not there but for its index. F64, F32, BF16, F16, I64, I32, U8 and BOOL are read. Inside a traced function all is an error.
+// not there but for its index. F64, F32, BF16, F16, I64, I32, U8 and BOOL are read. Inside a traced function all of
+// them are errors.
 #pragma once
 
 #include <wengert/WeightMapping.h>

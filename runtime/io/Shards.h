@@ -11,7 +11,8 @@ class StoredTensors {
 public:
   /// A path of a safetensors file, of an index (`.index.json`), of a directory that holds exactly one index; or of a
   /// file that is not there, whose index is. The index names files of its own directory, in which links are followed; a
-  /// shard holds the tensors that the index says, and no others. The state is one that was saved, also while another is.
+  /// shard holds the tensors that the index says, and no others. What is opened was saved at once, also while others
+  /// are being saved.
   static Result<StoredTensors> open(const std::string &path);
   /// The file's, or the index's.
   const std::string &path() const { return path_; }
@@ -29,9 +30,9 @@ private:
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes `NAME.safetensors` if the arrays have at most `most` bytes, else shards of at most that, but for one array that
-/// alone has more, and the index `NAME.safetensors.index.json` that names them, which is renamed last: the weights are
-/// the old ones or the new ones whenever the process is killed. Shards are named `NAME-00001-of-00002.safetensors`, or
+/// Writes `NAME.safetensors` if the arrays have at most `most` bytes, else shards of at most that, but for one array
+/// that alone has more, and the index `NAME.safetensors.index.json` that names them, which is renamed last: the weights
+/// are the old ones or the new ones whenever the process is killed. Shards are named `NAME-00001-of-00002.safetensors`, or
 /// `NAME-2-00001-of-00002.safetensors` where there are such. What an earlier call has written for the same path and the
 /// new weights do not need is removed then.
 Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most);

@@ -43,7 +43,7 @@ Tensor counted(std::initializer_list<int64_t> shape) {
   return reshape(arange(sizes.numElements(), f32), sizes);
 }
 
-// ---- Part of the weights ----------------------------------------------------------------------------------------------
+// ---- Part of the weights -------------------------------------------------------------------------------------------
 
 TEST_F(WeightsTest, WhatIsThereIsAssignedAndTheReportSaysTheRest) {
   put("model.safetensors", [] {
@@ -95,7 +95,7 @@ TEST_F(WeightsTest, TensorsAndMetadataRoundTrip) {
   EXPECT_EQ(read_safetensors(path).tensors.size(), 2u);
 }
 
-// ---- Shards -----------------------------------------------------------------------------------------------------------
+// ---- Shards --------------------------------------------------------------------------------------------------------
 
 TEST_F(WeightsTest, ShardsAreWrittenAndReadByAnyOfTheirPaths) {
   Variable a(counted({4})), b(counted({2, 3})), c(counted({1}));
@@ -170,7 +170,7 @@ TEST_F(WeightsTest, AnIndexThatLiesIsAnError) {
   EXPECT_TRUE(says(messageOf([&] { read_safetensors(directory_); }), "is a directory with 2 files *.index.json"));
 }
 
-// ---- Mappings -----------------------------------------------------------------------------------------------------------
+// ---- Mappings ------------------------------------------------------------------------------------------------------
 
 TEST_F(WeightsTest, StarsCarryOver) {
   write_safetensors(path, {{"encoder.layer.0.linear.weight", counted({2, 3})},

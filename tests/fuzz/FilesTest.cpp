@@ -1,6 +1,6 @@
 // Damaged files: whatever a reader of .npy, .npz, IDX, safetensors or packages meets, the outcome is a value that the
-// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file and damages
-// it as somebody would who knows the format.
+// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file
+// and damages it as somebody would who knows the format.
 //
 // WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
 #include "runtime/io/Idx.h"
