@@ -32,9 +32,9 @@ private:
 
 /// Writes `NAME.safetensors` if the arrays have at most `most` bytes, else shards of at most that, but for one array
 /// that alone has more, and the index `NAME.safetensors.index.json` that names them, which is renamed last: the weights
-/// are the old ones or the new ones whenever the process is killed. Shards are named `NAME-00001-of-00002.safetensors`, or
-/// `NAME-2-00001-of-00002.safetensors` where there are such. What an earlier call has written for the same path and the
-/// new weights do not need is removed then.
+/// are the old ones or the new ones whenever the process is killed. Shards are named `NAME-00001-of-00002.safetensors`,
+/// or `NAME-2-00001-of-00002.safetensors` where there are such. What an earlier call has written for the same path and
+/// the new weights do not need is removed then.
 Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most);
 
 } // namespace wg::runtime

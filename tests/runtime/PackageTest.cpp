@@ -124,7 +124,7 @@ protected:
   /// Kills writers of two states in turn, each at a random moment; what is there is one of the states, which `differs`
   /// compares with what `write` has written.
   static void kill(const std::function<bool(size_t)> &write, const std::function<std::string(size_t)> &differs,
-                   const std::function<size_t()> &leftovers, uint64_t kills = 200) {
+                   const std::function<size_t()> &leftovers, uint64_t kills = 100) {
     uint64_t cut = 0;
     if (const char *asked = std::getenv("WENGERT_KILLS"))
       kills = std::strtoull(asked, nullptr, 10);
@@ -154,7 +154,7 @@ protected:
       EXPECT_EQ(differs(next), "");
       EXPECT_EQ(leftovers(), 0u) << "kill " << i;
     }
-    if (kills >= 100) {
+    if (kills >= 50) {
       EXPECT_GT(cut, 0u) << "no writer was killed while it wrote";
     }
   }
@@ -507,7 +507,7 @@ TEST_F(PackageTest, AKilledWriterOfShardsLeavesWholeWeights) {
              shards.insert(tensor.file);
            return names(directory_).size() - 1 - shards.size();
          },
-         100);
+         50);
     fs::remove_all(directory_);
     fs::create_directory(directory_);
   }
