@@ -213,7 +213,7 @@ void CheckpointManager::State::write(const Job &job) {
   const std::string path = pathOf(job.step);
   detail::writeSnapshot(path, *job.snapshot, job.where);
   try {
-    load(path, {}, job.where);
+    detail::verifySaved(path, job.where);
   } catch (const Error &error) {
     damaged.insert(job.step);
     raise(ErrorKind::io, "what was just written does not read back: " + error.message(), "look after the disk",
@@ -316,7 +316,7 @@ std::optional<int64_t> CheckpointManager::restore(Where where) {
   for (size_t i = saved.size(); i-- > 0;) {
     const std::string path = state.pathOf(saved[i]);
     try {
-      load(path, {}, where);
+      detail::verifySaved(path, where);
     } catch (const Error &error) {
       if (error.kind() != ErrorKind::io)
         throw;

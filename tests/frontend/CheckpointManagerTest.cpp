@@ -234,6 +234,35 @@ TEST_F(CheckpointManagerTest, AnotherModelIsAnErrorAndNothingIsAssigned) {
   EXPECT_EQ(other.value().to_vector<double>(), (std::vector<double>{1, 2, 3}));
 }
 
+TEST_F(CheckpointManagerTest, AnotherSizeOfBatchesIsAnErrorAndNothingIsAssigned) {
+  data::Dataset set(arange(12), arange(12)), larger = data::Dataset(arange(12), arange(12)).batch(6);
+  {
+    CheckpointManager checkpoints(directory, SaveItems{{"w", w}, {"other", set}, {"set", set}}, {.every_steps = 1});
+    for (auto [x, y] : set)
+      if (checkpoints.step(), checkpoints.steps() == 3)
+        break;
+  }
+  w.assign(Tensor{0.0, 0.0});
+  set.seek({4, 1});
+  CheckpointManager checkpoints(directory, SaveItems{{"w", w}, {"other", set}, {"set", larger}});
+  std::string message = messageOf([&] { checkpoints.restore(); });
+  EXPECT_TRUE(says(message, "is after batch 3 of an epoch, which has 2 in the program")) << message;
+  EXPECT_EQ(w.value().to_vector<double>(), (std::vector<double>{0, 0}));
+  EXPECT_EQ(set.position(), (data::Position{4, 1}));
+}
+
+// An optimiser makes its slots at the first step, and what was not loaded would begin anew.
+TEST_F(CheckpointManagerTest, AnOptimizerThatWasNotBuiltIsAnError) {
+  Interrupted training;
+  {
+    CheckpointManager checkpoints(directory, training.items(), {.every_steps = 1});
+    checkpoints.step();
+  }
+  optim::Adam adam;
+  CheckpointManager checkpoints(directory, SaveItems{{"adam", adam}});
+  EXPECT_TRUE(says(messageOf([&] { checkpoints.restore(); }), "adam.build(model)"));
+}
+
 TEST_F(CheckpointManagerTest, AnotherTrainingIsNotMixedIn) {
   {
     CheckpointManager checkpoints(directory, items, {.every_steps = 1});

@@ -131,7 +131,6 @@ TEST(KillTest, WhateverIsKilledGoesOnFromAWholeCheckpoint) {
     if (whole && log.from == 0)
       longest = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun).count();
     ASSERT_LE(countFiles(folder.run())[0], kKeep + 1);
-    ASSERT_LE(countFiles(folder.run())[1], 1) << "what this one was writing";
     fs::remove(folder.log());
     if (log.from < 0)
       continue; // it had not come far
