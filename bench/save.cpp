@@ -1,6 +1,7 @@
 // What saving costs: a checkpoint every 100 steps beside the same steps without (goal: 5 % of their time), and a trained
 // step in a file beside a plain file of as many bytes (goal: 20 ms more).
-//   save [DIRECTORY]   of the disk that is meant; by default that of temporary files
+//   save [DIRECTORY [THREADS]]   of the disk that is meant, by default that of temporary files; threads of the steps, by
+//                                default 1: the writer has a processor of its own if there are two
 #include "Problem.h"
 #include "Timing.h"
 
@@ -131,6 +132,7 @@ int main(int argc, char **argv) {
   fs::path directory =
       (argc > 1 ? fs::path(argv[1]) : fs::temp_directory_path()) / ("wengert_bench_" + std::to_string(::getpid()));
   fs::create_directories(directory);
+  set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
   checkpoints("b", {784, 128, 10}, 64, 100, 25, directory);
   checkpoints("c", {784, 1024, 1024, 10}, 256, 100, 3, directory);
   savedStep(directory);
