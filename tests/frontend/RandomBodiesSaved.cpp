@@ -36,7 +36,8 @@ void Checks::saved() {
     expectBits(values(own), values(others), "variable after a gradient");
     if (program_.seed % 3 == 0) {
       auto outer = [&](const auto &h) {
-        return function("outer", [&](const Tensors &x) { return gradientsOf(h, x); }, {.interpret = interpret})(inputs_);
+        return function("outer", [&](const Tensors &x) { return gradientsOf(h, x); },
+                        {.interpret = interpret})(inputs_);
       };
       expectBits(outer(f), outer(g), "gradient in a function");
     }
