@@ -137,7 +137,7 @@ void saveControl(const std::string &path) {
       "turns",
       [](const Tensor &x) {
         return while_loop([](const Tensor &s) { return reduce_sum(s) < 5.0; },
-                          [](const Tensor &s) { return s * 1.5 + 0.5; }, x);
+                          [](const Tensor &s) { return s * 1.5 + 3.0; }, x);
       },
       kInterpret);
   turns(numbers({2}));
