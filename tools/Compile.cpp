@@ -86,6 +86,7 @@ int compileSaved(const Options &options) {
   SavedTrace trace = function.trace(options.trace ? options.trace : 1);
   if (!options.types.empty())
     trace = withTypes(trace, options.types);
+  requireSizes(trace);
   std::string name = options.name.empty() ? trace.concrete->code->entry() : options.name;
   orFail(codegen::checkName(name));
   makeDirectory(options.directory);

@@ -50,8 +50,11 @@ void printKernels(const codegen::Executable &executable) {
 
 void printTrace(const SavedTrace &trace) {
   const detail::ConcreteState &concrete = *trace.concrete;
-  std::cout << "\ntrace " << trace.number << ": " << concrete.signature << "\n  traced: " << concrete.reason << "; "
-            << counted(concrete.numOps, "op") << "\n";
+  std::string reason = concrete.reason; // of several lines where a signature is compared with another
+  for (size_t end = 0; (end = reason.find('\n', end)) != std::string::npos; end += 5)
+    reason.replace(end, 1, "\n    ");
+  std::cout << "\ntrace " << trace.number << ": " << concrete.signature << "\n  traced: " << reason << "\n  "
+            << counted(concrete.numOps, "op") << " traced\n";
   if (std::shared_ptr<const codegen::Executable> executable = executableOf(trace))
     printKernels(*executable);
   else
@@ -78,6 +81,8 @@ int explain(const Options &options) {
   if (!options.types.empty())
     traces = {withTypes(traces.front(), options.types)};
   if (!options.stage.empty()) {
+    if (options.stage != codegen::nameOf(codegen::Stage::traced))
+      requireSizes(traces.front());
     std::cout
         << ConcreteFunction(traces.front().concrete).text(static_cast<Stage>(*codegen::parseStage(options.stage)));
     return 0;

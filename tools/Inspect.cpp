@@ -149,8 +149,8 @@ int inspect(const Options &options) {
   if (options.json) {
     std::cout << file.package.manifest();
   } else {
-    std::cout << options.path << ": version " << manifest.version << ", saved by Wengert " << manifest.library
-              << "; " << bytes << " bytes in " << counted(parts.size() + 1, "file") << "\n";
+    std::cout << options.path << ": version " << manifest.version << ", saved by Wengert " << manifest.library << "; "
+              << bytes << " bytes in " << counted(parts.size() + 1, "file") << "\n";
     for (const auto &[key, value] : manifest.metadata)
       std::cout << "  " << key << ": " << value << "\n";
     std::cout << "\nitems:\n";

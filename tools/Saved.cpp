@@ -198,6 +198,13 @@ SavedTrace withTypes(const SavedTrace &trace, const std::string &types) {
   return withCode(trace, std::move(module), concrete.code->interpreted());
 }
 
+void requireSizes(const SavedTrace &trace) {
+  if (!trace.concrete->code->isStatic())
+    fail({.op = trace.concrete->name,
+          .message = "has open sizes, and machine code is made for sizes: " + trace.concrete->signature,
+          .remedy = "give the types of its tensor arguments: --types 'f32[8,3];f32[3]'"});
+}
+
 SavedTrace interpreted(const SavedTrace &trace) {
   ir::Working working;
   return withCode(trace, copyOf(trace), /*interpret=*/true);

@@ -44,6 +44,8 @@ SavedFunction loadFunction(const std::string &path, const std::string &name);
 
 /// The trace with static sizes: those that `types` (`f32[8,3];f32[3]`), one for each of its tensor arguments, give it.
 SavedTrace withTypes(const SavedTrace &trace, const std::string &types);
+/// Throws wg::Error if it has open sizes.
+void requireSizes(const SavedTrace &trace);
 /// The same trace, interpreted.
 SavedTrace interpreted(const SavedTrace &trace);
 
