@@ -58,8 +58,7 @@ std::string contentsOf(const Manifest &manifest, const ManifestFunction &functio
          (function.interpret ? "; interpreted" : "");
 }
 
-void printItem(const SavedFile &file, const ManifestItem &item) {
-  const Manifest &manifest = file.manifest;
+void printItem(const Manifest &manifest, const ManifestItem &item) {
   std::cout << "  " << item.name << ": ";
   switch (item.kind) {
   case ManifestItem::Kind::value: {
@@ -86,7 +85,7 @@ void printItem(const SavedFile &file, const ManifestItem &item) {
     std::cout << "a function, " << counted(item.functions.size(), "trace") << "\n";
     for (size_t i = 0; i < item.functions.size(); ++i) {
       const ManifestFunction &function = manifest.functions[item.functions[i]];
-      std::cout << "    " << i + 1 << ": " << signatureOf(file, item, function) << "\n       "
+      std::cout << "    " << i + 1 << ": " << signatureOf(item, function) << "\n       "
                 << contentsOf(manifest, function) << "\n";
     }
     break;
@@ -155,7 +154,7 @@ int inspect(const Options &options) {
       std::cout << "  " << key << ": " << value << "\n";
     std::cout << "\nitems:\n";
     for (const ManifestItem &item : manifest.items)
-      printItem(file, item);
+      printItem(manifest, item);
     if (!manifest.variables.empty())
       printVariables(manifest);
     for (const auto &[what, names] :

@@ -4,10 +4,7 @@
 
 #include "ir/Bridge.h"
 #include "ir/Diagnostics.h"
-#include "ir/Text.h"
 #include "passes/Passes.h"
-
-#include "mlir/Parser/Parser.h"
 
 #include <algorithm>
 
@@ -42,36 +39,18 @@ std::vector<const ManifestPart *> partsOf(const detail::Manifest &manifest) {
   return parts;
 }
 
-/// The types of a function's results, by its program's text.
-static std::optional<std::vector<TensorType>> resultsOf(const SavedFile &file, const ManifestFunction &function) {
-  runtime::Result<runtime::InputFile> part = file.package.part(function.program.name);
-  if (!part.ok() || part->size() > runtime::kLongestText)
-    return std::nullopt;
-  runtime::Result<std::string> text = part->text();
-  if (!text.ok() || !ir::checkText(*text, function.program.name).ok())
-    return std::nullopt;
-  ir::Working working;
-  ir::Diagnostics diagnostics(ir::context()); // what is wrong with it is for who loads it
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      mlir::parseSourceString<mlir::ModuleOp>(*text, mlir::ParserConfig(ir::context()), function.program.name);
-  auto entry = module ? module->lookupSymbol<mlir::func::FuncOp>(function.entry) : nullptr;
-  if (!entry || entry.getNumResults() < function.numResults)
-    return std::nullopt;
-  std::vector<TensorType> results;
-  for (mlir::Type type : entry.getResultTypes().take_front(function.numResults))
-    if (mlir::isa<mlir::RankedTensorType>(type))
-      results.push_back(ir::runtimeTypeOf(type));
-  return results;
-}
-
-std::string signatureOf(const SavedFile &file, const ManifestItem &item, const ManifestFunction &function) {
+std::string signatureOf(const ManifestItem &item, const ManifestFunction &function) {
   FunctionOptions options;
   options.argument_names = item.argumentNames;
-  std::vector<detail::SignatureLeaf> leaves = detail::leavesOf(function.arguments, options);
-  if (std::optional<std::vector<TensorType>> results = resultsOf(file, function))
-    return detail::signatureText(function.name, leaves, *results);
-  std::string text = detail::signatureText(function.name, leaves, {});
-  return text.substr(0, text.rfind("(")) + "(" + std::to_string(function.numResults) + " tensors)";
+  std::string text = detail::signatureText(function.name, detail::leavesOf(function.arguments, options), {}), results;
+  for (const TreeWord &word : function.results) {
+    bool isResult = word.kind == TreeWord::tensor || word.kind == TreeWord::gradient || word.kind == TreeWord::rows;
+    if (isResult)
+      results += (results.empty() ? "" : ", ") + (word.kind == TreeWord::tensor     ? toString(word.type)
+                                                  : word.kind == TreeWord::gradient ? "a gradient"
+                                                                                    : "a gradient's rows");
+  }
+  return text.substr(0, text.size() - 1) + results + ")";
 }
 
 std::string SavedFunction::list() const {

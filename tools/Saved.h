@@ -16,9 +16,8 @@ SavedFile openSaved(const std::string &path);
 /// Each file that the manifest names, once.
 std::vector<const detail::ManifestPart *> partsOf(const detail::Manifest &manifest);
 
-/// `step(arg0: f32[64,784]) -> (f32[])`: the results are read from its program, which need not be one that can be loaded.
-std::string signatureOf(const SavedFile &file, const detail::ManifestItem &item,
-                        const detail::ManifestFunction &function);
+/// `step(arg0: f32[64,784]) -> (f32[])`
+std::string signatureOf(const detail::ManifestItem &item, const detail::ManifestFunction &function);
 
 /// One concrete function of a saved function.
 struct SavedTrace {

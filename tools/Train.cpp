@@ -17,9 +17,9 @@ namespace wg::tools {
 namespace {
 
 struct Options {
-  std::string what, optimizer = "adam", data, dumpIr, objects, cpu, dtype = "f32";
+  std::string what, optimizer = "adam", data, checkpoints, dumpIr, objects, cpu, dtype = "f32";
   int epochs = 0, threads = 1;
-  int64_t batch = 0, hidden = 0, seed = 1;
+  int64_t batch = 0, hidden = 0, seed = 1, checkpointEvery = 0;
   double lr = 0;
   bool eager = false, report = false;
 };
@@ -58,6 +58,11 @@ public:
                        {.argument_names = {"x", "y"}});
 
   const nn::Sequential &model() const { return model_; }
+  /// Its slots are there.
+  const optim::Optimizer &optimizer() const {
+    optimizer_->build(model_);
+    return *optimizer_;
+  }
   /// Parameters and slots: everything that a step changes.
   std::vector<Variable> state() const {
     std::vector<Variable> all = model_.variables();
@@ -80,20 +85,78 @@ std::string grouped(double number) {
   return digits;
 }
 
+/// Checkpoints of a training, which `sum`, that of the losses of an epoch, is a part of.
+class Checkpoints {
+public:
+  Checkpoints(const Trainer &trainer, const data::Dataset &batches, const double &sum, const Options &options)
+      : text_(fmt::format("{} --optimizer {} --lr {} --hidden {} --batch {} --seed {} --dtype {}", options.what,
+                          options.optimizer, options.lr, options.hidden, options.batch, options.seed, options.dtype)),
+        manager_(options.checkpoints,
+                 [&] {
+                   sum_.assign(sum);
+                   return SaveItems{{"model", trainer.model()},
+                                    {"optimizer", trainer.optimizer()},
+                                    {"data", batches},
+                                    {"loss_sum", sum_},
+                                    {"training", text_}};
+                 },
+                 {.every_steps = options.checkpointEvery, .every_seconds = options.checkpointEvery ? 0.0 : 10.0}) {}
+
+  /// The sum of the losses of the epoch that it goes on with.
+  double resume(const data::Dataset &batches) {
+    std::optional<int64_t> step = manager_.restore();
+    if (!step)
+      return 0;
+    auto saved = load(manager_.path(*step)).get<std::string>("training");
+    if (saved != text_)
+      throw CLI::ValidationError("--checkpoints", fmt::format("the directory holds checkpoints of `train {}`, and this "
+                                                              "is `train {}`; give them directories of their own",
+                                                              saved, text_));
+    data::Position position = batches.position();
+    fmt::print("goes on at step {}: {} epochs and {} batches are done\n", *step, position.epoch, position.batch);
+    return position.batch ? sum_.item<double>() : 0;
+  }
+  void step() { manager_.step(); }
+  void finish() {
+    manager_.save();
+    manager_.wait();
+  }
+
+private:
+  std::string text_;
+  Variable sum_{0.0, "loss_sum"};
+  CheckpointManager manager_;
+};
+
 void train(Trainer &trainer, const Options &options, const data::Split &split) {
   data::Dataset batches = data::Dataset(split.train).shuffle(static_cast<uint64_t>(options.seed)).batch(options.batch);
+  double sum = 0;
+  std::optional<Checkpoints> checkpoints;
+  if (!options.checkpoints.empty()) {
+    checkpoints.emplace(trainer, batches, sum, options);
+    sum = checkpoints->resume(batches);
+  }
   double start = seconds();
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    double begun = seconds(), sum = 0;
-    for (const auto &[x, y] : batches)
+  for (int64_t first = batches.epoch(), epoch = first; epoch < options.epochs; sum = 0) {
+    double begun = seconds();
+    int64_t steps = 0;
+    for (const auto &[x, y] : batches) {
       sum += trainer.step(x, y).item<double>() * static_cast<double>(y.size());
-    double rate = static_cast<double>(batches.batches()) / (seconds() - begun);
+      ++steps;
+      if (checkpoints)
+        checkpoints->step();
+    }
+    ++epoch;
+    double rate = static_cast<double>(steps) / (seconds() - begun);
     double hits = trainer.accuracy(split.test.x, split.test.y).item<double>();
-    double left = (seconds() - start) / epoch * (options.epochs - epoch);
+    double left =
+        (seconds() - start) / static_cast<double>(epoch - first) * static_cast<double>(options.epochs - epoch);
     fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs,
                sum / static_cast<double>(batches.size()), 100 * hits, grouped(rate), left);
     flushOutput();
   }
+  if (checkpoints)
+    checkpoints->finish();
   fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
 }
 
@@ -253,10 +316,19 @@ void addTrain(CLI::App &app, Action &action) {
       ->transform(whole(1, 256))
       ->capture_default_str();
   command->add_option("--data", options->data, "directory of MNIST's four IDX files")->check(given());
+  CLI::Option *checkpoints =
+      command
+          ->add_option("--checkpoints", options->checkpoints,
+                       "directory of checkpoints: the training goes on from the last, if there is one")
+          ->check(given());
+  command->add_option("--checkpoint-every", options->checkpointEvery, "steps between two [every 10 seconds]")
+      ->transform(whole(1, std::numeric_limits<int64_t>::max()))
+      ->needs(checkpoints);
   addFlag(*command, "--eager", options->eager, "run op by op instead of compiling");
   CLI::Option *dump =
       command->add_option("--dump-ir", options->dumpIr, "print the train step after a stage and stop")
-          ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}));
+          ->check(CLI::IsMember({"traced", "dropped", "simplified", "fused", "lowered", "llvm", "assembly"}))
+          ->excludes(checkpoints);
   addFlag(*command, "--report", options->report, "print a report on the train step")->excludes(dump);
   CLI::Option *objects = command
                              ->add_option("--write-object", options->objects,

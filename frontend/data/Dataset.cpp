@@ -196,11 +196,18 @@ static Position startedAt(Position position, int64_t batches) {
   return position.batch > 0 && position.batch == batches ? Position{position.epoch + 1, 0} : position;
 }
 
+/// The examples up to its end can be counted.
+static int64_t lastEpoch(int64_t size) { return std::numeric_limits<int64_t>::max() / (size + 2); }
+
+bool Dataset::has(Position position) const {
+  return position.epoch >= 0 && position.epoch <= lastEpoch(size()) && position.batch >= 0 &&
+         position.batch <= batches();
+}
+
 void Dataset::seek(Position position, Where where) const {
-  const int64_t most = std::numeric_limits<int64_t>::max() / (size() + 2);
-  if (position.epoch < 0 || position.epoch > most || position.batch < 0 || position.batch > batches())
+  if (!has(position))
     raise("seek",
-          "a position has an epoch of 0 to " + std::to_string(most) + " and a batch of 0 to " +
+          "a position has an epoch of 0 to " + std::to_string(lastEpoch(size())) + " and a batch of 0 to " +
               std::to_string(batches()) + "; got epoch " + std::to_string(position.epoch) + ", batch " +
               std::to_string(position.batch),
           "give what position() of a data set with the same examples and batches returned", where);

@@ -40,9 +40,19 @@ struct Trial {
 class Minimizer {
 public:
   using Evaluate = std::function<double(Vector &x, Vector &g)>;
-  Minimizer(const Evaluate &evaluate, const LbfgsOptions &options) : evaluate_(evaluate), options_(options) {}
+  Minimizer(const Evaluate &evaluate, const LbfgsOptions &options, const LbfgsHistory::Pairs &pairs)
+      : evaluate_(evaluate), options_(options) {
+    for (const auto &[s, y] : pairs)
+      pairs_.push_back({s, y, 1 / dot(s, y)});
+  }
   /// Ends at the best point, which `at` then is.
   LbfgsResult run(Point &at);
+  LbfgsHistory::Pairs pairs() const {
+    LbfgsHistory::Pairs pairs;
+    for (const Pair &pair : pairs_)
+      pairs.emplace_back(pair.s, pair.y);
+    return pairs;
+  }
   bool isExhausted() const { return evaluations_ >= options_.max_evaluations; }
 
 private:
@@ -210,6 +220,23 @@ LbfgsResult Minimizer::run(Point &at) {
   }
 }
 
+/// The elements of all parameters.
+int64_t elementsOf(const Parameters &parameters, const Where &where) {
+  int64_t elements = 0;
+  for (const auto &[name, variable] : parameters.named_variables()) {
+    if (!runtime::isFloat(variable.dtype(where)))
+      detail::raise({.kind = ErrorKind::type,
+                     .op = "minimize_lbfgs",
+                     .message = "variable '" + name + "' is " +
+                                toString(TensorType{variable.dtype(), variable.shape()}) +
+                                ", and a step changes floats only",
+                     .remedy = "leave it out of the variables"},
+                    where);
+    elements += variable.shape().numElements();
+  }
+  return elements;
+}
+
 void checkOptions(const LbfgsOptions &options, const Where &where) {
   auto check = [&](const char *name, double value, bool fits, const char *range) {
     detail::within("minimize_lbfgs", name, value, fits, range, where);
@@ -224,6 +251,55 @@ void checkOptions(const LbfgsOptions &options, const Where &where) {
 }
 
 } // namespace
+
+LbfgsHistory::LbfgsHistory(const Parameters &parameters, int64_t pairs, Where where) {
+  detail::within("minimize_lbfgs", "history", static_cast<double>(pairs), pairs >= 1, "1 or more", where);
+  const Shape shape{pairs, elementsOf(parameters, where)};
+  auto state = [&](const char *name, const Tensor &initial) {
+    return Variable(initial, {.name = name, .trainable = false}, where);
+  };
+  steps_ = state("steps", zeros(shape, f64, where));
+  changes_ = state("changes", zeros(shape, f64, where));
+  count_ = state("count", Tensor(int64_t(0)));
+}
+
+std::vector<nn::Module::Named> LbfgsHistory::named_state() const {
+  return {{"steps", steps_}, {"changes", changes_}, {"count", count_}};
+}
+
+LbfgsHistory::Pairs LbfgsHistory::pairs(Where where) const {
+  std::vector<double> s = steps_.value(where).to_vector<double>(), y = changes_.value(where).to_vector<double>();
+  const int64_t elements = steps_.shape().dim(1),
+                count = std::clamp<int64_t>(count_.item<int64_t>(where), 0, capacity());
+  Pairs pairs;
+  for (int64_t i = 0; i < count; ++i) {
+    auto row = [&](const Vector &all) { return Vector(all.begin() + i * elements, all.begin() + (i + 1) * elements); };
+    pairs.emplace_back(row(s), row(y));
+  }
+  return pairs;
+}
+
+void LbfgsHistory::keep(const Pairs &pairs, Where where) const {
+  const auto elements = static_cast<size_t>(steps_.shape().dim(1)), most = static_cast<size_t>(capacity());
+  const size_t count = std::min(pairs.size(), most);
+  Vector s(most * elements), y(most * elements);
+  for (size_t i = 0; i < count; ++i) {
+    const auto &[step, change] = pairs[pairs.size() - count + i];
+    if (step.size() != elements || change.size() != elements)
+      detail::raise({.op = "minimize_lbfgs",
+                     .message = "the history is one of " + std::to_string(elements) + " elements, the pair of " +
+                                std::to_string(step.size()) + " and " + std::to_string(change.size()),
+                     .remedy = "make it for the same parameters"},
+                    where);
+    std::copy(step.begin(), step.end(), s.begin() + static_cast<int64_t>(i * elements));
+    std::copy(change.begin(), change.end(), y.begin() + static_cast<int64_t>(i * elements));
+  }
+  detail::assignAll({{steps_, Tensor::from(s, steps_.shape(), where)},
+                     {changes_, Tensor::from(y, steps_.shape(), where)},
+                     {count_, Tensor(static_cast<int64_t>(count))}},
+                    where);
+}
+
 } // namespace wg::optim
 
 namespace wg::detail {
@@ -245,8 +321,9 @@ static std::vector<Tensor> tensorsOf(std::vector<double> &x, const std::vector<T
   return tensors;
 }
 
-LbfgsResult minimizeLbfgs(const Objective &f, std::vector<Tensor> &x, const optim::LbfgsOptions &options,
-                          const Where &where) {
+/// Begins with `pairs`, which are the last ones in the end.
+static LbfgsResult minimize(const Objective &f, std::vector<Tensor> &x, optim::LbfgsHistory::Pairs &pairs,
+                            const optim::LbfgsOptions &options, const Where &where) {
   const char *op = "minimize_lbfgs";
   optim::checkOptions(options, where);
   refuseTraces(op, where);
@@ -286,14 +363,34 @@ LbfgsResult minimizeLbfgs(const Objective &f, std::vector<Tensor> &x, const opti
     return number;
   };
   std::function<double(std::vector<double> &, std::vector<double> &)> evaluator = evaluate;
-  LbfgsResult result = optim::Minimizer(evaluator, options).run(point);
+  optim::Minimizer minimizer(evaluator, options, pairs);
+  LbfgsResult result = minimizer.run(point);
+  pairs = minimizer.pairs();
   x = tensorsOf(point.x, types);
   return result;
 }
 
+LbfgsResult minimizeLbfgs(const Objective &f, std::vector<Tensor> &x, const optim::LbfgsOptions &options,
+                          const Where &where) {
+  optim::LbfgsHistory::Pairs pairs;
+  return minimize(f, x, pairs, options, where);
+}
+
 LbfgsResult minimizeLbfgs(const std::function<Tensor()> &loss, const optim::Parameters &parameters,
-                          const optim::LbfgsOptions &options, const Where &where) {
+                          const optim::LbfgsHistory *history, const optim::LbfgsOptions &options, const Where &where) {
   refuseTraces("minimize_lbfgs", where);
+  optim::LbfgsOptions chosen = options;
+  optim::LbfgsHistory::Pairs pairs;
+  if (history) {
+    chosen.history = history->capacity();
+    pairs = history->pairs(where);
+    const int64_t elements = optim::elementsOf(parameters, where);
+    if (elements != history->named_state()[0].second.shape().dim(1))
+      raiseOp("minimize_lbfgs",
+              "the history is one of " + std::to_string(history->named_state()[0].second.shape().dim(1)) +
+                  " elements, the parameters have " + std::to_string(elements),
+              "make it for the same parameters", {}, where);
+  }
   std::vector<Variable> variables;
   std::vector<Tensor> x;
   for (const auto &[name, variable] : parameters.named_variables()) {
@@ -308,7 +405,7 @@ LbfgsResult minimizeLbfgs(const std::function<Tensor()> &loss, const optim::Para
     assignAll(changes, where);
   };
   try {
-    LbfgsResult result = minimizeLbfgs(
+    LbfgsResult result = minimize(
         [&](const std::vector<Tensor> &at) {
           assign(at);
           GradientTape tape;
@@ -316,7 +413,9 @@ LbfgsResult minimizeLbfgs(const std::function<Tensor()> &loss, const optim::Para
           Tensor value = loss();
           return std::pair(value, tape.gradient(value, variables));
         },
-        x, options, where);
+        x, pairs, chosen, where);
+    if (history)
+      history->keep(pairs, where);
     assign(x);
     return result;
   } catch (...) {

@@ -115,7 +115,13 @@ void Loader::bind(const SaveItem &item) {
   if (content.kind == SaveContent::Kind::dataset) {
     const ManifestItem &saved =
         state_->item(item.name, ManifestItem::Kind::position, "place in a data set", item.where);
-    places_.emplace_back(*content.dataset, data::Position{saved.position[0], saved.position[1]});
+    data::Position position{saved.position[0], saved.position[1]};
+    if (!content.dataset->has(position))
+      raiseOp("load",
+              "'" + item.name + "' in " + state_->path + " is after batch " + std::to_string(position.batch) +
+                  " of an epoch, which has " + std::to_string(content.dataset->batches()) + " in the program",
+              "load into a data set of the same examples and batches", {}, item.where);
+    places_.emplace_back(*content.dataset, position);
     return;
   }
   if (content.kind != SaveContent::Kind::variables)

@@ -152,7 +152,10 @@ uint32_t Collector::function(const std::shared_ptr<ConcreteState> &concrete, boo
     made.placeOf = leaves.placeOf;
     auto numberOf = [&](int64_t id) {
       auto known = variableOf_.find(id);
-      return known == variableOf_.end() ? int64_t(-1) : int64_t(known->second);
+      if (id >= 0 && known == variableOf_.end())
+        refuse("'" + concrete->name + "' was traced for an argument that is a variable which it names as well",
+               "save that variable, too: {\"w\", w}", where);
+      return id < 0 ? int64_t(-1) : int64_t(known->second);
     };
     for (int64_t id : leaves.capturedIds)
       made.capturedLeaves.push_back(numberOf(id));
@@ -169,8 +172,7 @@ uint32_t Collector::function(const std::shared_ptr<ConcreteState> &concrete, boo
       made.capturedPlaces.push_back(false);
     }
     for (int64_t id : concrete->captured)
-      if (int64_t known = numberOf(id); known >= 0)
-        made.captured.push_back(static_cast<uint32_t>(known));
+      made.captured.push_back(static_cast<uint32_t>(numberOf(id)));
     std::sort(made.captured.begin(), made.captured.end());
     made.reason = concrete->reason;
     made.numOps = concrete->numOps;
@@ -191,9 +193,12 @@ uint32_t Collector::function(const std::shared_ptr<ConcreteState> &concrete, boo
     } else {
       made.results.assign(concrete->numResults, TreeWord{.kind = TreeWord::tensor});
     }
-    for (TreeWord &word : made.results) // as the signature of the arguments has types
+    size_t next = 0;
+    for (TreeWord &word : made.results)
       if (word.kind == TreeWord::tensor)
-        word.type = {};
+        word.type = concrete->code->results()[next++];
+      else
+        next += word.kind == TreeWord::gradient ? 1 : word.kind == TreeWord::rows ? 2 : 0;
   }
   return at->second;
 }

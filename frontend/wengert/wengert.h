@@ -4,6 +4,7 @@
 #include <wengert/Arrays.h>
 #include <wengert/Check.h>
 #include <wengert/CheckGradients.h>
+#include <wengert/Checkpoint.h>
 #include <wengert/Control.h>
 #include <wengert/Convolution.h>
 #include <wengert/CustomGradient.h>

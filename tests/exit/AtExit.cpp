@@ -166,6 +166,28 @@ int main(int argc, char **argv) {
     }).detach();
     for (int i = 0;; ++i)
       traces(i);
+  } else if (mode == "checkpoint-static") { // its destructor waits for what is being written
+    older.run = finish;
+    static wg::Variable w(wg::ones({1 << 16}), "w");
+    static wg::CheckpointManager checkpoints("exit_" + mode, wg::SaveItems{{"w", w}}, {.keep = 2, .every_steps = 1});
+    checkpoints.restore();
+    for (int i = 0; i < 3; ++i) {
+      w.assign_add(1.0f);
+      checkpoints.step();
+    }
+  } else if (mode == "checkpoint-exit") { // another thread ends the process while checkpoints are written
+    older.run = finish;
+    wg::Variable w(wg::ones({1 << 16}), "w");
+    wg::CheckpointManager checkpoints("exit_" + mode, wg::SaveItems{{"w", w}}, {.keep = 2, .every_steps = 1});
+    checkpoints.restore();
+    std::thread([run] {
+      std::this_thread::sleep_for(std::chrono::microseconds(1997 * run));
+      std::exit(0);
+    }).detach();
+    for (;;) {
+      w.assign_add(1.0f);
+      checkpoints.step();
+    }
   } else {
     return 4;
   }

@@ -73,6 +73,8 @@ private:
   }
   /// A trace in which one of the inputs' sizes is `?`, wherever it is.
   void openSizes();
+  /// The same bits after it was saved and loaded.
+  void saved();
   /// By the inputs, of one result of a call: its backward is of that alone.
   void gradientsOfOneResult();
   void gradients(uint64_t way);

@@ -206,6 +206,41 @@ TEST(ResumeTest, AveragesThatAreSwappedInAreNotSaved) {
   EXPECT_EQ(average.named_state().size(), 2u);
 }
 
+TEST(ResumeTest, AMinimumIsSoughtInPartsWithTheBitsOfOneSearch) {
+  File file;
+  auto at = [](const Variable &p) {
+    return [p] { return reduce_sum(100.0 * square(p[{1}] - square(p[{0}])) + square(1.0 - p[{0}])); };
+  };
+  Variable whole(Tensor{-1.2, 1.0}, "p");
+  std::vector<std::vector<double>> expected;
+  for (int64_t iterations = 4; iterations <= 20; iterations += 4) {
+    whole.assign(Tensor{-1.2, 1.0});
+    optim::minimize_lbfgs(at(whole), whole, {.max_iterations = iterations, .history = 3});
+    expected.push_back(whole.value().to_vector<double>());
+  }
+  for (const std::vector<double> &end : expected) {
+    Variable p(Tensor{-1.2, 1.0}, "p");
+    optim::LbfgsHistory history(p, 3);
+    auto all = [&] {
+      std::vector<nn::Module::Named> named = history.named_state();
+      named.emplace_back("p", p);
+      return named;
+    };
+    if (&end != &expected.front())
+      load_weights(file.path, all());
+    optim::minimize_lbfgs(at(p), p, history, {.max_iterations = 4});
+    EXPECT_EQ(p.value().to_vector<double>(), end);
+    save_weights(file.path, all());
+  }
+  EXPECT_NE(expected[0], expected[1]);
+  Variable other(Tensor{1.0, 2.0, 3.0}, "other");
+  EXPECT_NE(messageOf([&] {
+              optim::minimize_lbfgs([&] { return reduce_sum(square(other)); }, other, optim::LbfgsHistory(whole));
+            }).find("the history is one of 2 elements, the parameters have 3"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { optim::LbfgsHistory history(whole, 0); }).find("history is 0"), std::string::npos);
+}
+
 TEST(ResumeTest, ScoresOfRocAucAreGivenToAnother) {
   metrics::RocAuc a, b;
   a.update(Tensor{0.1, 0.4, 0.35}, Tensor{0, 0, 1});

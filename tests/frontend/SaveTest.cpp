@@ -1,6 +1,7 @@
 // Computations in files and back: functions, variables, tapes, values, places; S-1 to S-14 of the behaviour that users
 // of saved functions expect.
 #include "tests/frontend/Files.h"
+#include "tests/frontend/Support.h"
 
 #include <wengert/wengert.h>
 
@@ -8,9 +9,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 #include <thread>
 
 using namespace wg;
+using wg::tests::messageOf;
+using wg::tests::says;
 
 namespace {
 
@@ -313,6 +319,229 @@ TEST_P(SaveTest, A_data_set_goes_on_in_the_middle_of_an_epoch) {
   for (auto [x, y] : other)
     expectBits(x, rest.at(next++));
   EXPECT_EQ(next, rest.size());
+}
+
+TEST_P(SaveTest, Variables_among_the_arguments_are_those_of_the_call) {
+  auto f = function("f", [](const Variable &v, const Variable &w, const Tensor &x) {
+    v.assign_add(x);
+    return v.value() * w;
+  });
+  Variable a(Tensor(1.0), "a"), b(Tensor(2.0), "b");
+  f(a, b, Tensor(0.5));
+  f(a, a, Tensor(0.5));
+  save(path(), {{"f", f}});
+  auto loaded = load(path()).function<Tensor(const Variable &, const Variable &, const Tensor &)>("f");
+  Variable c(Tensor(1.0), "c"), d(Tensor(2.0), "d");
+  expectBits(loaded(c, d, Tensor(0.5)), Tensor(3.0));
+  expectBits(c, Tensor(1.5));
+  expectBits(loaded(c, c, Tensor(0.5)), Tensor(4.0));
+  GradientTape tape;
+  Tensor y = loaded(c, d, Tensor(1.0));
+  expectBits(tape.gradient(y, d).value(), Tensor(3.0));
+}
+
+TEST_P(SaveTest, An_argument_that_is_captured_as_well_is_the_variable_that_was_saved) {
+  Variable w(Tensor(2.0), "w");
+  auto f = function("f", [&](const Variable &v) {
+    v.assign_add(1.0);
+    return w * 10.0;
+  });
+  f(w);
+  EXPECT_TRUE(says(messageOf([&] { save(path(), {{"f", f}}); }), "a variable which it names as well"));
+  save(path(), {{"f", f}, {"w", w}});
+  Saved saved = load(path());
+  auto loaded = saved.function<Tensor(const Variable &)>("f");
+  expectBits(loaded(saved.variable("w")), f(w));
+  EXPECT_THROW(loaded(w), Error);
+}
+
+TEST_P(SaveTest, What_prints_and_checks_does_so_after_loading) {
+  auto f = function("f", [](const Tensor &x) {
+    print("x is {}", x);
+    check(x > 0, "x is to be positive");
+    return x * 2.0;
+  });
+  f.trace(Tensor(1.0));
+  save(path(), {{"f", f}});
+  auto loaded = load(path()).function<Tensor(const Tensor &)>("f");
+  std::ostringstream printed;
+  set_print_stream(printed);
+  expectBits(loaded(Tensor(3.0)), Tensor(6.0));
+  EXPECT_NE(messageOf([&] { loaded(Tensor(-3.0)); }).find("x is to be positive"), std::string::npos);
+  set_print_stream(std::cout);
+  EXPECT_EQ(printed.str(), "x is 3.0\nx is -3.0\n");
+}
+
+int32_t cubed(void *const *pointers, const int64_t *numbers, void *) {
+  for (int64_t i = 0; i < numbers[4]; ++i) {
+    double x = static_cast<const double *>(pointers[0])[i];
+    static_cast<double *>(pointers[1])[i] = x * x * x;
+  }
+  return 0;
+}
+
+TEST_P(SaveTest, Functions_of_the_process_are_known_by_their_names) {
+  std::string own = std::string("host of ") + (*GetParam() ? "a file" : "a directory");
+  HostFunction halved = host_function(own, [](const std::vector<Tensor> &x) { return x[0] * 0.5; }, {.ordered = false});
+  CFunction cube = c_function("wengert_test_cubed", cubed,
+                              {.arguments = {{f64, {dynamic}}}, .result = [](const auto &of) { return of[0]; }});
+  auto f = function("f", [&](const Tensor &x) { return cube(halved({f64, {2}}, {x})); });
+  Tensor x({2.0, 4.0});
+  Tensor y = f(x);
+  save(path(), {{"f", f}});
+  expectBits(load(path()).function<Tensor(const Tensor &)>("f")(x), y);
+  EXPECT_NE(load(path()).summary().find("calls host functions: " + own), std::string::npos);
+  // Another of the same name: it is not known any more which is meant.
+  HostFunction other = host_function(own, [](const std::vector<Tensor> &x) { return x[0]; });
+  EXPECT_NE(messageOf([&] { load(path()); }).find("several of that name"), std::string::npos);
+  EXPECT_NE(messageOf([&] { save(path(), {{"f", f}}); }).find("one of several host functions"), std::string::npos);
+  expectBits(y, Tensor({1.0, 8.0}));
+}
+
+TEST_P(SaveTest, Lanes_tangents_and_higher_orders_go_through_loaded_functions) {
+  auto f = function("f", [](const Tensor &x) { return sin(x) * x * x; });
+  f(Tensor(0.5));
+  save(path(), {{"f", f}});
+  auto loaded = load(path()).function<Tensor(const Tensor &)>("f");
+  Tensor xs({0.25, 0.5, 0.75});
+  expectBits(vmap([&](const Tensor &x) { return loaded(x); })(xs), vmap([&](const Tensor &x) { return f(x); })(xs));
+  auto [y, t] = jvp([&](const Tensor &x) { return loaded(x); }, Tensor(0.5), Tensor(1.0));
+  auto [y2, t2] = jvp([&](const Tensor &x) { return f(x); }, Tensor(0.5), Tensor(1.0));
+  expectBits(y, y2);
+  expectBits(t.value(), t2.value());
+  auto third = [](auto f) { return grad(grad(grad(f)))(Tensor(0.5)).value(); };
+  expectBits(third([&](const Tensor &x) { return loaded(x); }), third([&](const Tensor &x) { return f(x); }));
+}
+
+TEST_P(SaveTest, Rows_and_empty_gradients_come_back_as_results) {
+  Variable table(ones({5, 2}, f64), "table"), unused(Tensor(1.0), "unused");
+  auto f = function("f", [&](const Tensor &i) {
+    GradientTape tape;
+    Tensor loss = reduce_sum(square(gather(table, i)));
+    return tape.gradient(loss, std::vector<Variable>{table, unused});
+  });
+  Tensor i({int64_t(1), int64_t(3)});
+  std::vector<Grad> expected = f(i);
+  ASSERT_TRUE(expected[0].is_sparse());
+  save(path(), {{"f", f}, {"gradient", expected[0]}});
+  Saved saved = load(path());
+  std::vector<Grad> found = saved.function<std::vector<Grad>(const Tensor &)>("f")(i);
+  ASSERT_TRUE(found[0].is_sparse());
+  expectBits(found[0].sparse_rows().rows, expected[0].sparse_rows().rows);
+  expectBits(found[0].value(), expected[0].value());
+  EXPECT_EQ(found[1].reason(), expected[1].reason());
+  expectBits(saved.get<Grad>("gradient").value(), expected[0].value());
+}
+
+TEST_P(SaveTest, What_is_saved_while_another_thread_trains_is_one_state) {
+  Variable a(zeros({1000}, f64), "a"), b(zeros({1000}, f64), "b");
+  auto step = function("step", [&] {
+    a.assign_add(1.0);
+    b.assign_add(1.0);
+  });
+  step();
+  std::atomic<bool> stop = false;
+  std::thread training([&] {
+    while (!stop)
+      step();
+  });
+  for (int i = 0; i < 20; ++i) {
+    save(path(), {{"a", a}, {"b", b}});
+    Saved saved = load(path());
+    expectBits(saved.variable("a"), saved.variable("b"));
+  }
+  stop = true;
+  training.join();
+}
+
+TEST_P(SaveTest, Shards_hold_what_one_file_holds) {
+  std::vector<std::pair<std::string, Variable>> list;
+  std::map<std::string, Variable> all;
+  for (int i = 0; i < 7; ++i)
+    all.emplace("v" + std::to_string(i), Variable(random_normal(random::key(i), {10 + i})));
+  save(path(), {{"all", all}}, {.max_shard_bytes = 100});
+  auto found = load(path()).get<std::map<std::string, Variable>>("all");
+  for (const auto &[name, variable] : all)
+    expectBits(found.at(name), variable);
+}
+
+TEST_P(SaveTest, Errors_say_what_to_do) {
+  Variable w(Tensor(1.0), "w");
+  auto f = function("f", [&](const Tensor &x) { return x * w; });
+  f(Tensor(1.0));
+  EXPECT_TRUE(says(messageOf([&] { save(path(), {{"f", f}, {"f", w}}); }), "two items are named 'f'"));
+  EXPECT_TRUE(says(messageOf([&] { save(path(), {{"", f}}); }), "an item has no name"));
+  EXPECT_TRUE(says(messageOf([&] { save(path(), {{"x", Tensor()}}); }), "undefined"));
+  EXPECT_TRUE(says(messageOf([&] { load(path()); }), "saved"));
+  auto traced = function("traced", [&](const Tensor &x) {
+    save(path(), {{"w", w}});
+    return x;
+  });
+  EXPECT_TRUE(says(messageOf([&] { traced(Tensor(1.0)); }), "a traced function cannot read or write files"));
+  GradientTape used;
+  used.watch(w);
+  Tensor y = w * 2.0;
+  used.gradient(y, w);
+  EXPECT_TRUE(says(messageOf([&] { save(path(), {{"tape", used}}); }), "asked for its gradient"));
+  save(path(), {{"f", f}, {"w", w}});
+  Saved saved = load(path());
+  EXPECT_TRUE(
+      says(messageOf([&] { saved.function<Tensor(const Tensor &)>("w"); }), "'w' in " + path() + " is variables"));
+  EXPECT_TRUE(says(messageOf([&] { saved.get("g"); }), "it holds: f, w"));
+  EXPECT_TRUE(says(messageOf([&] { saved.function<std::vector<Tensor>(const Tensor &)>("f"); }),
+                   "has a tensor where the type that is asked for has a list"));
+  // A damaged part is named.
+  std::filesystem::path part = path();
+  if (!*GetParam()) {
+    for (const auto &entry : std::filesystem::directory_iterator(path()))
+      if (entry.path().filename().string().starts_with("variables-"))
+        part = entry.path();
+    std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x7f');
+    file.close();
+    EXPECT_TRUE(says(messageOf([&] { load(path()); }), part.filename().string()));
+  }
+}
+
+TEST_P(SaveTest, A_variable_of_two_items_is_saved_once_and_shared_after_loading) { // S-4
+  Variable w(Tensor({1.0, 2.0}), "w");
+  auto f = function("f", [&](const Tensor &x) { return x * w; });
+  auto g = function("g", [&](const Tensor &x) { w.assign(x); });
+  f(ones({2}, f64)), g(Tensor({1.0, 2.0}));
+  save(path(), {{"f", f}, {"g", g}, {"mine", w}});
+  Saved saved = load(path());
+  saved.function<void(const Tensor &)>("g")(Tensor({3.0, 4.0}));
+  expectBits(saved.function<Tensor(const Tensor &)>("f")(ones({2}, f64)), Tensor({3.0, 4.0}));
+  expectBits(saved.variable("mine"), Tensor({3.0, 4.0}));
+  EXPECT_EQ(saved.named_variables().size(), 1u);
+  GradientTape tape;
+  Tensor y = saved.function<Tensor(const Tensor &)>("f")(ones({2}, f64));
+  EXPECT_EQ(tape.watched_variables().size(), 1u); // S-5
+}
+
+TEST_P(SaveTest, Concrete_functions_can_be_saved_by_themselves) { // S-8
+  auto f = function("f", [](const Tensor &x) { return std::pair(x + 1.0, x * 2.0); });
+  ConcreteFunction concrete = f.trace(TensorSpec{f64, {dynamic}});
+  f(Tensor(1.0));
+  save(path(), {{"f", concrete}});
+  Saved saved = load(path());
+  ASSERT_EQ(saved.concrete_functions("f").size(), 1u);
+  expectBits(saved.concrete_functions("f")[0](Tensor({1.0, 2.0}))[1], Tensor({2.0, 4.0}));
+  EXPECT_EQ(saved.concrete_functions("f")[0].signature(), concrete.signature());
+}
+
+TEST_P(SaveTest, Interpreted_and_recomputing_functions_stay_so) { // S-7
+  auto f = function("f", [](const Tensor &x) { return exp(sin(x)); }, {.interpret = true});
+  auto g = checkpoint([](const Tensor &x) { return exp(sin(x)) * x; });
+  auto h = function("h", [&](const Tensor &x) { return g(x) + f(x); });
+  f(Tensor(0.5)), h(Tensor(0.5));
+  save(path(), {{"f", f}, {"h", h}});
+  Saved saved = load(path());
+  auto loaded = saved.function<Tensor(const Tensor &)>("f");
+  loaded(Tensor(0.5));
+  EXPECT_EQ(saved.concrete_functions("f")[0].workspace_bytes(), 0);
+  EXPECT_TRUE(says(saved.concrete_functions("h")[0].text(Stage::traced), "wg.recompute"));
 }
 
 } // namespace

@@ -552,7 +552,8 @@ TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {
   forSeeds([&](Dice &dice) {
     Sample sample = safetensorsSample(dice);
     damage(sample, dice);
-    Result<NamedArrays> contents = this->read(sample.bytes, 32, [](const std::string &path) { return readSafetensors(path); });
+    Result<NamedArrays> contents =
+        this->read(sample.bytes, 32, [](const std::string &path) { return readSafetensors(path); });
     if (!contents.ok())
       return false;
     size_t bytes = 0;

@@ -59,10 +59,10 @@ STAGING_SEEN = ("frontend/staging/Apply.h", "frontend/staging/Tape.h")
 
 
 def what_people_write_knows_no_mlir(root):
-    """frontend/ apart from staging/ includes no MLIR, no room that is made of it, and of staging/ two headers alone, for which the same holds."""
-    banned = re.compile(r"^(mlir|llvm|ir|autodiff|passes|codegen|frontend/staging)/")
+    """frontend/ apart from staging/ and saving/ includes no MLIR, no room that is made of it, and of staging/ two headers alone, for which the same holds."""
+    banned = re.compile(r"^(mlir|llvm|ir|autodiff|passes|codegen|frontend/staging|frontend/saving)/")
     for path in files(root, SOURCES, "frontend"):
-        if path.startswith("frontend/staging/") and path not in STAGING_SEEN:
+        if path.startswith(("frontend/staging/", "frontend/saving/")) and path not in STAGING_SEEN:
             continue
         for number, line in lines(root, path):
             match = INCLUDE.match(line)

@@ -113,6 +113,8 @@ public:
   /// runs already goes on as it is, and no longer counts for position(). Errors: a number below 0; more batches than
   /// batches(); an epoch beyond those whose examples can be counted in i64.
   void seek(Position position, Where where = Where::current()) const;
+  /// Whether seek takes it.
+  bool has(Position position) const;
 
   /// An iterator of a data set with workers shares its place with its copies, and goes on only.
   class WENGERT_API Iterator {

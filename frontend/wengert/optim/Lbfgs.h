@@ -28,6 +28,31 @@ struct LbfgsResult {
   std::string reason = {}; ///< why it ended
 };
 
+/// What the method has learned of the function's curvature, in variables: with it a minimum is sought in parts, and a
+/// part that was interrupted is done again in another process, with the bits that one search has.
+///
+///     wg::optim::LbfgsHistory history(model);
+///     while (!wg::optim::minimize_lbfgs(loss, model, history, {.max_iterations = 10}).converged)
+///       wg::save("search.wg", {{"model", model}, {"history", history}});
+class WENGERT_API LbfgsHistory {
+public:
+  /// For so many pairs of a step and a change of the gradient. Errors: less than one pair; a variable that is no float.
+  explicit LbfgsHistory(const Parameters &parameters, int64_t pairs = 10, Where where = Where::current());
+  /// `steps` and `changes`, f64[pairs, elements], of which the first `count`, i64[], are there; as save_weights and
+  /// load_weights take them.
+  std::vector<nn::Module::Named> named_state() const;
+
+  /// The pairs, the oldest first.
+  using Pairs = std::vector<std::pair<std::vector<double>, std::vector<double>>>;
+  Pairs pairs(Where where = Where::current()) const;
+  /// The last of these are kept. Errors: another number of elements.
+  void keep(const Pairs &pairs, Where where = Where::current()) const;
+  int64_t capacity() const { return steps_.shape().dim(0); }
+
+private:
+  Variable steps_, changes_, count_;
+};
+
 } // namespace wg::optim
 
 namespace wg::detail {
@@ -37,8 +62,10 @@ using Objective = std::function<std::pair<Tensor, std::vector<Grad>>(const std::
 WENGERT_API optim::LbfgsResult minimizeLbfgs(const Objective &f, std::vector<Tensor> &x,
                                              const optim::LbfgsOptions &options, const Where &where);
 /// Calls `loss` and returns it with its gradients by the variables, which have these values; in the end, those found.
+/// Without a history it begins with none.
 WENGERT_API optim::LbfgsResult minimizeLbfgs(const std::function<Tensor()> &loss, const optim::Parameters &parameters,
-                                             const optim::LbfgsOptions &options, const Where &where);
+                                             const optim::LbfgsHistory *history, const optim::LbfgsOptions &options,
+                                             const Where &where);
 } // namespace wg::detail
 
 namespace wg::optim {
@@ -82,7 +109,15 @@ template <class F>
   requires std::invocable<F &>
 LbfgsResult minimize_lbfgs(F loss, const Parameters &parameters, const LbfgsOptions &options = {},
                            Where where = Where::current()) {
-  return detail::minimizeLbfgs(std::function<Tensor()>(std::move(loss)), parameters, options, where);
+  return detail::minimizeLbfgs(std::function<Tensor()>(std::move(loss)), parameters, nullptr, options, where);
+}
+/// The same with the pairs of a history, whose capacity stands for `options.history`, and which has the last ones in the
+/// end. Errors: a history of parameters with another number of elements.
+template <class F>
+  requires std::invocable<F &>
+LbfgsResult minimize_lbfgs(F loss, const Parameters &parameters, const LbfgsHistory &history,
+                           const LbfgsOptions &options = {}, Where where = Where::current()) {
+  return detail::minimizeLbfgs(std::function<Tensor()>(std::move(loss)), parameters, &history, options, where);
 }
 
 } // namespace wg::optim
