@@ -703,6 +703,7 @@ Manifest ManifestReader::read() {
     throw Wrong{"version", "is " + std::to_string(version) + ", written by Wengert " + manifest_.library.substr(0, 40) +
                                "; this is Wengert " + WENGERT_VERSION_STRING + ", which reads versions up to " +
                                std::to_string(kSavedVersion)};
+  manifest_.version = version;
   View metadata = root_["metadata"];
   if (!metadata.json().is_object())
     metadata.wrong("is not an object");
