@@ -6,6 +6,7 @@
 #include "codegen/PlanMemory.h"
 #include "codegen/Rewind.h"
 #include "codegen/SameContent.h"
+#include "codegen/emit/Behind.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "codegen/emit/Order.h"
 #include "ir/Bridge.h"
@@ -315,6 +316,7 @@ private:
         allowContraction(turns.function);
         turns.function->setAttr(kTurnsAttr, b.getUnitAttr());
         cleanUp(turns.function);
+        runBehind(turns.function);
       }
     return forEachFunction(b.getContext(), static_cast<int64_t>(together.size()), ops, [&](int64_t i) {
       std::unique_ptr<Body> body = std::move(together[i]);
