@@ -45,6 +45,16 @@ void cleanUp(func::FuncOp function) {
   function.walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
 }
 
+/// A masked load of what no turn changes is made once: unlike a whole vector's it is no operand of what reads it.
+void loadOnce(func::FuncOp turns) {
+  SmallVector<LLVM::MaskedLoadOp> loads;
+  turns.walk([&](LLVM::MaskedLoadOp load) { loads.push_back(load); });
+  for (LLVM::MaskedLoadOp load : loads)
+    if (auto loop = load->getParentOfType<LoopLikeOpInterface>();
+        loop && llvm::all_of(load->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+      load->moveBefore(loop);
+}
+
 int64_t bytesOf(Type type) { return runtime::extentOf(ir::runtimeTypeOf(type))->bytes; }
 
 /// What a kernel must touch or compute before it is worth a thread's waking.
@@ -316,6 +326,7 @@ private:
         allowContraction(turns.function);
         turns.function->setAttr(kTurnsAttr, b.getUnitAttr());
         cleanUp(turns.function);
+        loadOnce(turns.function);
         runBehind(turns.function);
       }
     return forEachFunction(b.getContext(), static_cast<int64_t>(together.size()), ops, [&](int64_t i) {
