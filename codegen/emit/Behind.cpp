@@ -4,11 +4,12 @@
 //          g = k(g, h)           ->    for t from 1: g = k(g, h) beside h = f(h, x[t])
 //                                      g = k(g, h)
 //
-// One turn behind, the second layer has what it reads when the turn begins, and the two chains run side by side: the
-// turn takes half as long where it is bound by them and not by the number of operations. (Software pipelining, Lam
-// 1988, of two stages.) The stages are found by the state: what is carried, with all that it follows from in any turn,
-// can run ahead of the rest; of these parts that one does for which the longer of the two chains is shortest. A
-// function is twenty operations in a chain, as everywhere here.
+// One turn behind, the second layer has what it reads when the turn begins: the two chains run side by side, and only
+// where they are what a turn waits for, and not the number of its operations. The two layers of step i of the suite:
+// 109 us for 1,023 turns before, 95 after. (Software pipelining, Lam 1988, of two stages.) The stages are found by the
+// state: what is carried, with all that it follows from in any turn, can run ahead of the rest; of these parts that one
+// does for which the longer of the two chains is shortest. A function is twenty operations in a chain, as everywhere
+// here.
 // Legal because nothing in these loops reads what one of its turns has stored, and each value is computed as before,
 // only later. Cost: the code of a turn twice, and what goes from one stage to the other is carried.
 #include "codegen/emit/Behind.h"
