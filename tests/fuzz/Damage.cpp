@@ -18,7 +18,7 @@ std::string randomBytes(Dice &dice, size_t count) {
   return bytes;
 }
 
-static void damageText(Sample &sample, Dice &dice) {
+void damageText(Sample &sample, Dice &dice) {
   static const char *const words[] = {"{",
                                       "}",
                                       "[",

@@ -48,6 +48,8 @@ std::string randomBytes(Dice &dice, size_t count);
 
 /// One change of any bytes.
 void damageBytes(std::string &bytes, Dice &dice);
+/// The text alone; its length is told anew, but for one in eight.
+void damageText(Sample &sample, Dice &dice);
 /// None to three changes: of the header's text, of binary numbers, of any bytes.
 void damage(Sample &sample, Dice &dice);
 

@@ -61,6 +61,7 @@ namespace {
 using namespace std::string_literals;
 using tests::damage;
 using tests::damageBytes;
+using tests::damageText;
 using tests::deflated;
 using tests::Dice;
 using tests::fromEnvironment;
