@@ -6,6 +6,7 @@
 #include "codegen/PlanMemory.h"
 #include "codegen/Rewind.h"
 #include "codegen/SameContent.h"
+#include "codegen/emit/Behind.h"
 #include "codegen/emit/KernelEmitter.h"
 #include "codegen/emit/Order.h"
 #include "ir/Bridge.h"
@@ -42,6 +43,16 @@ void cleanUp(func::FuncOp function) {
   DominanceInfo dominance(function);
   eliminateCommonSubExpressions(rewriter, dominance, function);
   function.walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
+}
+
+/// A masked load of what no turn changes is made once: unlike a whole vector's it is no operand of what reads it.
+void loadOnce(func::FuncOp turns) {
+  SmallVector<LLVM::MaskedLoadOp> loads;
+  turns.walk([&](LLVM::MaskedLoadOp load) { loads.push_back(load); });
+  for (LLVM::MaskedLoadOp load : loads)
+    if (auto loop = load->getParentOfType<LoopLikeOpInterface>();
+        loop && llvm::all_of(load->getOperands(), [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
+      load->moveBefore(loop);
 }
 
 int64_t bytesOf(Type type) { return runtime::extentOf(ir::runtimeTypeOf(type))->bytes; }
@@ -315,6 +326,8 @@ private:
         allowContraction(turns.function);
         turns.function->setAttr(kTurnsAttr, b.getUnitAttr());
         cleanUp(turns.function);
+        loadOnce(turns.function);
+        runBehind(turns.function);
       }
     return forEachFunction(b.getContext(), static_cast<int64_t>(together.size()), ops, [&](int64_t i) {
       std::unique_ptr<Body> body = std::move(together[i]);

@@ -27,7 +27,9 @@ llvm::ArrayRef<StageInfo> stages() {
        "gradients end, ops fold and merge: no gradient is taken any more, and no kernel should form of what folds "
        "away"},
       {Stage::fused, "fused", "wg-fuse",
-       "products get their form and order, and ops join kernels: the last place where a program is tensors"},
+       "products get their form and order, loops leave to what is before them what all turns would compute, and ops "
+       "join "
+       "kernels: the last place where a program is tensors"},
       {Stage::lowered, "lowered", "wg-lower",
        "loops are written for each kernel and memory is planned: all that decides speed is decided here"},
       {Stage::llvm, "llvm", "wg-to-llvm",
@@ -175,7 +177,7 @@ void addStage(Stage stage, StringRef function, const PipelineOptions &options, O
   case Stage::assembly: break;
   case Stage::dropped: return passes::addDrop(modules, function);
   case Stage::simplified: return passes::addSimplify(modules.nest<func::FuncOp>());
-  case Stage::fused: return passes::addFuse(modules.nest<func::FuncOp>());
+  case Stage::fused: return passes::addFuse(modules);
   case Stage::lowered: return modules.addPass(std::make_unique<Lower>(function, &options));
   case Stage::llvm: return modules.addPass(std::make_unique<ToLLVM>(&options));
   }

@@ -26,11 +26,15 @@ void addDrop(OpPassManager &modules, StringRef function) {
 }
 
 /// Products first: those that become sums of products join their neighbours, and a transpose that is left explicit is a
-/// view to its readers.
-void addFuse(OpPassManager &functions) {
-  functions.addPass(createOpenKernels());
-  functions.addPass(createCheckCompilable());
-  functions.addPass(createArrangeProducts());
+/// view to its readers. Then what loops compute of invariants leaves them, such transposes too, while it may still join
+/// the kernels around a loop.
+void addFuse(OpPassManager &modules) {
+  OpPassManager &ready = modules.nest<func::FuncOp>();
+  ready.addPass(createOpenKernels());
+  ready.addPass(createCheckCompilable());
+  ready.addPass(createArrangeProducts());
+  modules.addPass(createHoistInvariants());
+  OpPassManager &functions = modules.nest<func::FuncOp>();
   functions.addPass(createGroupOps());
   functions.addPass(createEndBarriers());
 }
@@ -42,6 +46,7 @@ void registerPasses() {
   registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createArrangeProducts(); });
+  registerPass([] { return createHoistInvariants(); });
   registerPass([] { return createGroupOps(); });
   registerPass([] { return createEndBarriers(); });
   registerPass([] { return createInlineCalls(); });
@@ -49,10 +54,10 @@ void registerPasses() {
   registerPass([] { return createFuseKernels(); });
   PassPipelineRegistration<>("wg-drop", "The stage dropped: inline calls, drop dead gradients",
                              [](OpPassManager &modules) { addDrop(modules); });
-  PassPipelineRegistration<>(
-      "wg-fuse",
-      "The stage fused: open kernels, check that all is compilable, arrange products, group ops, end barriers",
-      [](OpPassManager &modules) { addFuse(modules.nest<func::FuncOp>()); });
+  PassPipelineRegistration<>("wg-fuse",
+                             "The stage fused: open kernels, check that all is compilable, arrange products, hoist "
+                             "invariants, group ops, end barriers",
+                             [](OpPassManager &modules) { addFuse(modules); });
   PassPipelineRegistration<>("wg-simplify",
                              "The stage simplified: end gradients, open kernels, canonicalise, fold constants, merge",
                              [](OpPassManager &modules) { addSimplify(modules.nest<func::FuncOp>()); });

@@ -16,9 +16,9 @@ namespace wg::passes {
 /// What the stage *simplified* and `wengert-opt --wg-simplify` run on each function. No gradient is taken afterwards.
 void addSimplify(mlir::OpPassManager &functions);
 
-/// What the stage *fused* and `wengert-opt --wg-fuse` run on each function: kernels of a text are opened, what has no
-/// machine code is refused, products are arranged, ops are grouped.
-void addFuse(mlir::OpPassManager &functions);
+/// What the stage *fused* and `wengert-opt --wg-fuse` run: kernels of a text are opened, what has no machine code is
+/// refused, products are arranged, loops compute what is the same in all turns before the first, ops are grouped.
+void addFuse(mlir::OpPassManager &modules);
 
 /// What the stage *dropped* and `wengert-opt --wg-drop` run: calls of `function` (empty: of all public ones) are
 /// inlined, cotangents that nobody reads go.

@@ -57,6 +57,11 @@ def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::func::FuncOp"> {
   }];
 }
 
+def HoistInvariants : Pass<"wg-hoist-invariants", "::mlir::ModuleOp"> {
+  let summary = "Compute once before a loop what its turns would compute of invariants alone";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+}
+
 def CheckCompilable : Pass<"wg-check-compilable", "::mlir::func::FuncOp"> {
   let summary = "Refuse what has no machine code: other ops than wg's, sizes that are not known, calls";
   let dependentDialects = ["::wg::ir::WGDialect"];

@@ -1,15 +1,14 @@
-// `wengert run FILE.mlir --in a.npy ... --out b.npy ...`: a program on arrays, compiled or interpreted.
+// `wengert run FILE --in a.npy ... --out b.npy ...`: a program, or a saved function, on arrays, compiled or interpreted.
+#include "tools/Arrays.h"
 #include "tools/Commands.h"
 #include "tools/Program.h"
+#include "tools/Saved.h"
 
 #include "codegen/Compile.h"
 #include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Diagnostics.h"
 #include "passes/Passes.h"
-#include "runtime/io/Npy.h"
-
-#include <iostream>
 
 namespace wg::tools {
 namespace {
@@ -18,32 +17,11 @@ using runtime::Array;
 using runtime::Failure;
 
 struct Options {
-  std::string file, entry;
+  std::string file, entry, function, save;
+  int64_t trace = 0;
   std::vector<std::string> in, out;
   bool interpret = false, trustLowered = false;
 };
-
-bool accepts(const runtime::TensorType &taken, const runtime::TensorType &given) {
-  bool fits = taken.dtype == given.dtype && taken.shape.rank() == given.shape.rank();
-  for (int axis = 0; fits && axis < taken.shape.rank(); ++axis)
-    fits = taken.shape.dim(axis) == runtime::kDynamic || taken.shape.dim(axis) == given.shape.dim(axis);
-  return fits;
-}
-
-void checkInputs(const Options &options, const std::string &entry, std::span<const runtime::TensorType> taken,
-                 std::span<const Array> given) {
-  if (taken.size() != given.size())
-    fail({.op = entry,
-          .message = "takes " + std::to_string(taken.size()) + " inputs, got " + std::to_string(given.size()),
-          .remedy = "give one --in file for each argument"});
-  for (size_t i = 0; i < given.size(); ++i)
-    if (!accepts(taken[i], given[i].type))
-      fail({.kind = taken[i].dtype == given[i].dtype() ? runtime::ErrorKind::value : runtime::ErrorKind::type,
-            .op = entry,
-            .message = "argument " + std::to_string(i) + " is " + toString(taken[i]) + ", " + options.in[i] +
-                       " holds " + toString(given[i].type),
-            .remedy = "write the array with that dtype and shape"});
-}
 
 std::vector<Array> runCompiled(Program &program, const Options &options, std::span<const Array> inputs) {
   if (mlir::func::FuncOp function = program.function(); function && program.stage != codegen::Stage::lowered) {
@@ -58,7 +36,7 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
   auto executable = orFail(
       codegen::compile(program.module.release(), program.entry, {.trustLowered = options.trustLowered}, program.stage));
   if (program.stage == codegen::Stage::lowered)
-    checkInputs(options, program.entry, executable->info.inputs, inputs);
+    checkInputs(program.entry, executable->info.inputs, inputs, options.in);
   std::vector<Array> outputs;
   std::vector<void *> pointers;
   for (const Array &input : inputs)
@@ -76,15 +54,24 @@ std::vector<Array> runCompiled(Program &program, const Options &options, std::sp
 int run(const Options &options) {
   if ((options.file == "-") + std::count(options.in.begin(), options.in.end(), "-") > 1)
     throw CLI::ValidationError("-", "standard input can be read once");
+  if (checkSaved(options.file, {{"--entry", !options.entry.empty()}, {"--trust-lowered", options.trustLowered}},
+                 {{"--function", !options.function.empty()},
+                  {"--trace", options.trace != 0},
+                  {"--save", !options.save.empty()}}))
+    return runSaved({.path = options.file,
+                     .function = options.function,
+                     .save = options.save,
+                     .trace = options.trace,
+                     .in = options.in,
+                     .out = options.out,
+                     .interpret = options.interpret});
   Program program = orFail(readProgram(options.file, options.entry, options.trustLowered));
-  std::vector<Array> inputs, outputs;
-  for (const std::string &path : options.in)
-    inputs.push_back(orFail(runtime::readNpy(orFail(runtime::InputFile::openArgument(path)))));
+  std::vector<Array> inputs = readArrays(options.in), outputs;
   if (mlir::func::FuncOp function = program.function(); function && program.stage != codegen::Stage::lowered) {
     std::vector<runtime::TensorType> taken;
     for (mlir::Type type : function.getArgumentTypes())
       taken.push_back(ir::runtimeTypeOf(type));
-    checkInputs(options, program.entry, taken, inputs);
+    checkInputs(program.entry, taken, inputs, options.in);
   }
   if (options.interpret) {
     if (program.stage == codegen::Stage::lowered)
@@ -98,15 +85,7 @@ int run(const Options &options) {
   } else {
     outputs = runCompiled(program, options, inputs);
   }
-  if (options.out.empty())
-    for (const Array &output : outputs)
-      std::cout << toString(output.type) << " " << toString(output) << "\n";
-  else if (options.out.size() != outputs.size())
-    fail({.op = program.entry,
-          .message = "has " + std::to_string(outputs.size()) + " results, got " + std::to_string(options.out.size()) +
-                     " --out files",
-          .remedy = "give one --out file for each result, or none to print them"});
-  orFail(runtime::writeNpy(options.out, outputs));
+  giveResults(program.entry, outputs, options.out);
   return 0;
 }
 
@@ -114,13 +93,19 @@ int run(const Options &options) {
 
 void addRun(CLI::App &app, Action &action) {
   auto options = std::make_shared<Options>();
-  CLI::App *command = app.add_subcommand("run", "run a program in the dialect's text on arrays");
+  CLI::App *command = app.add_subcommand("run", "run a program in the dialect's text, or a saved function, on arrays");
   command->footer("Files that are read are regular files: the program up to 256 MiB, an array up to 64 GiB. Standard "
                   "input is read up to 1 GiB.");
   addProgram(*command, options->file);
   command->add_option("--entry", options->entry, "the function to run [the only public one]")->check(given());
+  addSaved(*command, options->function, options->trace);
   command->add_option("--in", options->in, ".npy files, one for each argument; `-` is standard input")->check(given());
   command->add_option("--out", options->out, ".npy files, one for each result [printed]; all are written or none")
+      ->check(given());
+  command
+      ->add_option("--save", options->save,
+                   "where what is saved is written with the variables as they are after the call: a directory, or a "
+                   "file that ends in .wg [what is assigned is lost]")
       ->check(given());
   addFlag(*command, "--interpret", options->interpret, "run op by op instead of compiling");
   addFlag(*command, "--trust-lowered", options->trustLowered, kTrustLowered);

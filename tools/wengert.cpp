@@ -1,4 +1,5 @@
-// `wengert`: trains the digit classifiers, runs and compiles programs in the dialect's text. An error of usage is one
+// `wengert`: trains the digit classifiers; runs and compiles programs in the dialect's text and saved functions, and
+// says what is in them. An error of usage is one
 // line and exit status 2; any other error is printed with its place and remedy, exit status 1.
 #include "tools/Commands.h"
 #include "tools/Streams.h"
@@ -16,6 +17,8 @@ static int run(int argc, char **argv) {
   wg::tools::addTrain(app, action);
   wg::tools::addRun(app, action);
   wg::tools::addCompile(app, action);
+  wg::tools::addInspect(app, action);
+  wg::tools::addExplain(app, action);
   wg::tools::addStages(app, action);
 
   auto usage = [](const std::string &message) {

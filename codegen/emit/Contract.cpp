@@ -32,6 +32,10 @@ namespace wg::codegen {
 
 /// Operations of all points of a tile that are written out one after the other.
 static constexpr int64_t kMaxOpsOfTile = 96;
+/// A panel of so many bytes stays in the nearest cache while all tiles read it.
+static constexpr int64_t kBytesCloseBy = 32 * 1024;
+/// Of fewer terms the start and the end of a tile count.
+static constexpr int64_t kShortSum = 64;
 
 ContractEmitter::ContractEmitter(KernelEmitter &e) : e(e), b(e.b), loc(e.loc) {
   for (Operation &inner : e.kernel.getBlock()->without_terminator())
@@ -262,6 +266,18 @@ void ContractEmitter::panel(Value offsetA, Value offsetB, Value j, int64_t count
   rowTiles(offsetA, panel, origin);
 }
 
+/// Rows of each tile of `size` rows: as many as fit, or somewhat fewer where these leave no rest, whose tile would be
+/// written as well. Lower tiles read the panel more often, which costs nothing while it is close by.
+int ContractEmitter::heightFor(int64_t size, int vectors) {
+  int most = rowsOfTile(vectors);
+  if (size % most == 0 || sizeK() < kShortSum || sizeK() * vectors * e.target.vectorBytes > kBytesCloseBy)
+    return most;
+  for (int height = most; height * 6 >= most * 5; --height)
+    if (size % height == 0)
+      return height;
+  return most;
+}
+
 void ContractEmitter::rowTiles(Value offsetA, const Panel &panel, Point &origin) {
   if (!related.empty())
     return relatedTiles(offsetA, panel, origin);
@@ -269,7 +285,7 @@ void ContractEmitter::rowTiles(Value offsetA, const Panel &panel, Point &origin)
   if (m.empty())
     return tile(offsetA, panel.offset, panel, {}, 1, levels, origin);
   const Letter &letter = m.back();
-  int height = packsA() ? rowsOfTile(panelVectors()) : rowsOfTile(static_cast<int>(panel.masks.size()));
+  int height = packsA() ? rowsOfTile(panelVectors()) : heightFor(letter.size, static_cast<int>(panel.masks.size()));
   int64_t whole = letter.size / height * height;
   auto emitTile = [&](Value offsetA, Value i, int count) {
     tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.a)), panel.offset, panel, i, count, levels, origin);

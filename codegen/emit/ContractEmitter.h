@@ -132,6 +132,7 @@ private:
             llvm::function_ref<void(Value, Value)> body);
   /// All rows of one panel: `count` lanes of c from j on.
   void panel(Value offsetA, Value offsetB, Value j, int64_t count, Point &origin);
+  int heightFor(int64_t size, int vectors);
   void rowTiles(Value offsetA, const Panel &panel, Point &origin);
   /// Accumulates over the levels, then the epilogue: `count` rows from i, one accumulator a row and vector.
   void tile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, llvm::ArrayRef<Level> levels,

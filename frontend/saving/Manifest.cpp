@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 static constexpr std::string_view kStart = "{\"blake3\":\"", kAfter = "\",\n";
 static constexpr size_t kDigits = 64;
 static constexpr int kDeepest = 32; ///< brackets within one another; ours are ten deep
+static constexpr size_t kDeepestStructure = 64; ///< keys and fields within one another in a signature
 
 //===- Writing ----------------------------------------------------------------------------------------------------===//
 
@@ -378,6 +379,9 @@ private:
     return view.list([&](const View &each) { return word(each, types); });
   }
   ManifestFunction function(const View &view);
+  void checkInputs(const View &view, const ManifestFunction &function) const;
+  void checkSignature(const View &view, const ManifestFunction &function) const;
+  void checkLeaves(const View &view, const ManifestFunction &function) const;
   ManifestTapes tapes(const View &view);
   ManifestItem item(const View &view);
 
@@ -510,31 +514,84 @@ ManifestFunction ManifestReader::function(const View &view) {
   if (function.isUsers) {
     function.arguments = words(view["signature"]["takes"], true);
     function.results = words(view["signature"]["returns"], true);
-    size_t given = 0, open = 0, returned = 0;
-    bool begun = false;
-    for (const TreeWord &word : function.arguments) {
-      given += word.kind == TreeWord::tensor || word.kind == TreeWord::variable;
-      begun |= word.kind == TreeWord::argument;
-      bool begins = word.kind == TreeWord::key || word.kind == TreeWord::field;
-      if (!begun || (word.kind == TreeWord::end && open == 0) || (word.kind == TreeWord::argument && open > 0) ||
-          word.kind == TreeWord::gradient || word.kind == TreeWord::rows || word.kind == TreeWord::none)
-        view["signature"]["takes"].wrong("is not a list of arguments");
-      open += begins ? 1 : 0;
-      open -= word.kind == TreeWord::end ? 1 : 0;
-    }
-    for (const TreeWord &word : function.results)
-      returned += word.kind == TreeWord::tensor || word.kind == TreeWord::gradient ? 1
-                  : word.kind == TreeWord::rows                                    ? 2
-                                                                                   : 0;
-    if (open)
-      view["signature"]["takes"].wrong("does not end what it begins");
-    if (given != numLeaves)
-      view["signature"]["takes"].wrong("has not the " + std::to_string(numLeaves) + " tensors that it takes");
-    if (returned != function.numResults)
-      view["signature"]["returns"].wrong("has not the " + std::to_string(function.numResults) +
-                                         " tensors that it returns");
+    checkSignature(view["signature"], function);
   }
+  checkInputs(view["inputs"], function);
+  checkLeaves(view, function);
   return function;
+}
+
+/// No leaf and no variable is two inputs: what is assigned to one would not be seen by the other.
+void ManifestReader::checkInputs(const View &view, const ManifestFunction &function) const {
+  std::set<std::pair<ManifestInput::Kind, uint32_t>> known;
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    auto [kind, index] = function.inputs[i];
+    if (kind == ManifestInput::constant)
+      continue;
+    if (kind == ManifestInput::order)
+      index = 0;
+    if (!known.emplace(kind == ManifestInput::formal ? ManifestInput::argument : kind, index).second)
+      view[i].wrong("is another input as well");
+  }
+}
+
+/// The words are of arguments, begin and end what they hold, and have one tensor or variable for each leaf.
+void ManifestReader::checkSignature(const View &view, const ManifestFunction &function) const {
+  size_t given = 0, open = 0, returned = 0;
+  bool begun = false;
+  for (const TreeWord &word : function.arguments) {
+    given += word.kind == TreeWord::tensor || word.kind == TreeWord::variable;
+    begun |= word.kind == TreeWord::argument;
+    bool begins = word.kind == TreeWord::key || word.kind == TreeWord::field;
+    if (!begun || (word.kind == TreeWord::end && open == 0) || (word.kind == TreeWord::argument && open > 0) ||
+        word.kind == TreeWord::gradient || word.kind == TreeWord::rows || word.kind == TreeWord::none)
+      view["takes"].wrong("is not a list of arguments");
+    open += begins ? 1 : 0;
+    open -= word.kind == TreeWord::end ? 1 : 0;
+    if (open > kDeepestStructure)
+      view["takes"].wrong("nests more than " + std::to_string(kDeepestStructure) + " keys and fields");
+  }
+  for (const TreeWord &word : function.results)
+    returned += word.kind == TreeWord::tensor || word.kind == TreeWord::gradient ? 1
+                : word.kind == TreeWord::rows                                    ? 2
+                                                                                 : 0;
+  if (open)
+    view["takes"].wrong("does not end what it begins");
+  if (given != function.aliasOf.size())
+    view["takes"].wrong("has not the " + std::to_string(function.aliasOf.size()) + " tensors that it takes");
+  if (returned != function.numResults)
+    view["returns"].wrong("has not the " + std::to_string(function.numResults) + " tensors that it returns");
+}
+
+/// Which leaves are one variable: what each says of an earlier one is true of both, and a tensor says nothing.
+void ManifestReader::checkLeaves(const View &view, const ManifestFunction &function) const {
+  std::vector<const TreeWord *> variables(function.aliasOf.size(), nullptr); // by leaf
+  size_t leaf = 0;
+  for (const TreeWord &word : function.arguments)
+    if (word.kind == TreeWord::tensor || word.kind == TreeWord::variable)
+      variables[leaf++] = word.kind == TreeWord::variable ? &word : nullptr;
+  std::set<uint32_t> captured(function.captured.begin(), function.captured.end());
+  for (uint32_t i = 0; i < variables.size(); ++i) {
+    uint32_t alias = function.aliasOf[i], place = function.placeOf[i];
+    int64_t known = function.capturedLeaves[i];
+    auto require = [&](bool holds, const char *key, const char *message) {
+      if (!holds)
+        view[key][i].wrong(message);
+    };
+    const TreeWord *word = variables[i];
+    require(word ? variables[alias] && variables[alias]->type == word->type && function.aliasOf[alias] == alias &&
+                       word->number == alias
+                 : alias == i,
+            "alias", "is not the first leaf that is the same variable");
+    require(word ? variables[place] && function.aliasOf[place] == alias && function.placeOf[place] == place &&
+                       (word->place == 0 || word->place == place + 1)
+                 : place == i,
+            "place", "is not the first leaf that is the same place of a variable");
+    require(known < 0 || (word && captured.contains(static_cast<uint32_t>(known)) &&
+                          manifest_.variables[static_cast<size_t>(known)].type == word->type),
+            "captured_leaves", "is no variable that the function captures and that the leaf can be");
+    require(!function.capturedPlaces[i] || known >= 0, "captured_places", "is true of a leaf that is not captured");
+  }
 }
 
 ManifestTapes ManifestReader::tapes(const View &view) {
@@ -646,6 +703,7 @@ Manifest ManifestReader::read() {
     throw Wrong{"version", "is " + std::to_string(version) + ", written by Wengert " + manifest_.library.substr(0, 40) +
                                "; this is Wengert " + WENGERT_VERSION_STRING + ", which reads versions up to " +
                                std::to_string(kSavedVersion)};
+  manifest_.version = version;
   View metadata = root_["metadata"];
   if (!metadata.json().is_object())
     metadata.wrong("is not an object");

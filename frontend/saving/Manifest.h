@@ -130,7 +130,8 @@ struct ManifestItem {
 };
 
 struct Manifest {
-  std::string library; ///< the version that wrote it
+  int64_t version = kSavedVersion; ///< of the file that was read; what is written has kSavedVersion
+  std::string library;             ///< the version that wrote it
   std::map<std::string, std::string> metadata;
   std::vector<ManifestPart> variableParts, constantParts; ///< safetensors
   std::vector<ManifestVariable> variables;

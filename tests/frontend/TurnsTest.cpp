@@ -149,3 +149,36 @@ TEST(TurnsTest, OtherLoopsCallTheirBodies) {
   };
   expectSame(product, {matrix(1, 6)[0], matrix(4, 6, 1), matrix(6, 6, 2)}, 0);
 }
+
+// Layers, each of which reads what the one before it gives in the same turn: the later ones run a turn behind. For any
+// number of turns, with all that a turn sees kept, and in what the gradient keeps.
+TEST(TurnsTest, LayersRunATurnBehind) {
+  for (int64_t size : {1, 3, 14})
+    for (int64_t rows : {0, 1, 2, 7}) {
+      SCOPED_TRACE(testing::Message() << size << " letters, " << rows << " rows");
+      auto layers = [](const Tensors &x) {
+        using State = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+        auto step = [&](const State &state, const Tensor &row) {
+          auto [h, g, k, count] = state;
+          Tensor first = tanh(h * x[2] + row), second = sigmoid(g * first + x[2]),
+                 third = tanh(k * second + h) + first * 0.25;
+          State after(first, second, third, count + 1);
+          return std::pair(after, std::tuple(h, g, k, first * third, row, second, count));
+        };
+        auto [last, ys] = scan(step, State(x[0], x[0] * 0.5, x[0] * 0.25, Tensor(int64_t(3))), x[1]);
+        auto [h, g, k, count] = last;
+        auto [a, b, c, d, e, s, n] = ys;
+        return Tensors{h, g, k, count, a, b, c, d, e, s, n};
+      };
+      Tensors x{matrix(1, size, 1)[0], rows ? matrix(rows, size) : zeros({0, size}, f64), matrix(1, size, 2)[0]};
+      expectSame(layers, x, 1);
+      std::string lowered = wg::function("program", layers).trace(x).text(Stage::lowered);
+      EXPECT_NE(lowered.find("scf.if"), std::string::npos); // for no turn at all, nothing runs ahead
+      auto gradients = [&](const Tensors &x) { return gradientsOf(layers, x); };
+      auto interpreted = wg::function("program", gradients, {.interpret = true});
+      auto compiled = wg::function("program", gradients);
+      Tensors wanted = interpreted(x), found = compiled(x);
+      for (size_t i = 0; i < found.size(); ++i)
+        expectNear(found[i], wanted[i], 1e-12);
+    }
+}

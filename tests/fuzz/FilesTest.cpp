@@ -1,16 +1,17 @@
 // Damaged files: whatever a reader of .npy, .npz, IDX, safetensors or packages meets, the outcome is a value that the
-// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file and damages
-// it as somebody would who knows the format.
+// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file
+// and damages it as somebody would who knows the format.
 //
 // WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"
 #include "runtime/io/Package.h"
-#include "runtime/io/Safetensors.h"
+#include "runtime/io/Shards.h"
 #include "runtime/io/Zip.h"
 #include "tests/Deflate.h"
-#include "tests/fuzz/Mutate.h"
+#include "tests/fuzz/Children.h"
+#include "tests/fuzz/Damage.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,6 @@
 #include <functional>
 #include <new>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 // ---- What a reader asks for -----------------------------------------------------------------------------------------
@@ -59,40 +59,17 @@ namespace wg::runtime {
 namespace {
 
 using namespace std::string_literals;
+using tests::damage;
+using tests::damageBytes;
 using tests::deflated;
 using tests::Dice;
-
-uint64_t fromEnvironment(const char *name, uint64_t usual) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : usual;
-}
-
-/// A file in memory, which readers open by a path.
-class MemoryFile {
-public:
-  MemoryFile()
-      : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(descriptor_)) {}
-  MemoryFile(const MemoryFile &) = delete;
-  ~MemoryFile() { ::close(descriptor_); }
-  const std::string &path() const { return path_; }
-  void put(const std::string &bytes) {
-    ASSERT_EQ(::ftruncate(descriptor_, static_cast<off_t>(bytes.size())), 0);
-    ASSERT_EQ(::pwrite(descriptor_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-  }
-
-private:
-  int descriptor_;
-  std::string path_;
-};
+using tests::fromEnvironment;
+using tests::integer;
+using tests::MemoryFile;
+using tests::randomBytes;
+using tests::Sample;
 
 // ---- Valid files ----------------------------------------------------------------------------------------------------
-
-std::string integer(uint64_t value, size_t bytes, bool bigEndian) {
-  std::string text;
-  for (size_t i = 0; i < bytes; ++i)
-    text += static_cast<char>(value >> 8 * (bigEndian ? bytes - 1 - i : i));
-  return text;
-}
 
 Shape randomShape(Dice &dice, size_t most = 5) {
   Shape shape;
@@ -100,21 +77,6 @@ Shape randomShape(Dice &dice, size_t most = 5) {
     shape.push_back(static_cast<int64_t>(dice.oneIn(12) ? 0 : 1 + dice.below(most)));
   return shape;
 }
-
-std::string randomBytes(Dice &dice, size_t count) {
-  std::string bytes(count, '\0');
-  for (char &byte : bytes)
-    byte = static_cast<char>(dice.next());
-  return bytes;
-}
-
-/// What the mutations need to know of a file.
-struct Sample {
-  std::string bytes;
-  size_t text = 0, textSize = 0;     ///< where the header's text is, if it has one
-  size_t length = 0, lengthSize = 0; ///< where the length of that text is, little-endian
-  std::vector<size_t> fields = {};   ///< places of binary numbers
-};
 
 Sample npySample(Dice &dice) {
   static const char *const codes[] = {"<f8", "<f4", "<f2", "<i8", "<i4", "|u1", "|b1", ">f8", ">i4", ">f2", "=f4"};
@@ -187,144 +149,6 @@ Sample safetensorsSample(Dice &dice) {
   return sample;
 }
 
-// ---- Damage ---------------------------------------------------------------------------------------------------------
-
-/// Numbers where sizes overflow, wrap or change sign.
-constexpr uint64_t kNumbers[] = {0,
-                                 1,
-                                 2,
-                                 7,
-                                 8,
-                                 9,
-                                 127,
-                                 128,
-                                 255,
-                                 256,
-                                 65535,
-                                 65536,
-                                 0x7fffffff,
-                                 0x80000000,
-                                 0xffffffff,
-                                 0x100000000,
-                                 100'000'000,
-                                 100'000'001,
-                                 1ull << 40,
-                                 1ull << 47,
-                                 1ull << 61,
-                                 1ull << 62,
-                                 (1ull << 62) + 1,
-                                 (1ull << 63) - 1,
-                                 1ull << 63,
-                                 (1ull << 63) + 1,
-                                 ~0ull - 8,
-                                 ~0ull};
-
-void damageText(Sample &sample, Dice &dice) {
-  static const char *const words[] = {"{",
-                                      "}",
-                                      "[",
-                                      "]",
-                                      "(",
-                                      ")",
-                                      ",",
-                                      ":",
-                                      "'",
-                                      "\"",
-                                      "\\",
-                                      "\\u",
-                                      "\\ud800",
-                                      "\\u0000",
-                                      "null",
-                                      "true",
-                                      "True",
-                                      "-1",
-                                      "-0",
-                                      "1.5",
-                                      "1e308",
-                                      "1e400",
-                                      "0x10",
-                                      "99999999999999999999999",
-                                      "'descr'",
-                                      "'<V8'",
-                                      "'|O'",
-                                      "'>u8'",
-                                      "\"dtype\"",
-                                      "\"shape\"",
-                                      "\"data_offsets\"",
-                                      "\"__metadata__\"",
-                                      "\"a0\"",
-                                      "\xff",
-                                      "\xed\xa0\x80",
-                                      "\0"};
-  std::string text = sample.bytes.substr(sample.text, sample.textSize);
-  size_t at = text.empty() ? 0 : dice.below(text.size());
-  switch (dice.below(7)) {
-  case 0: { // another number
-    size_t digit = text.find_first_of("0123456789", at),
-           end = digit == std::string::npos ? digit : text.find_first_not_of("0123456789", digit);
-    if (digit != std::string::npos)
-      text.replace(digit, end == std::string::npos ? end : end - digit, std::to_string(dice.pick(kNumbers)));
-    break;
-  }
-  case 1: text.insert(at, dice.pick(words)); break;
-  case 2: text.replace(at, 1 + dice.below(4), dice.pick(words)); break;
-  case 3: text.erase(at, 1 + dice.below(30)); break;
-  case 4: { // a piece twice: keys, entries, sizes
-    std::string piece = text.substr(at, 1 + dice.below(80));
-    for (size_t times = dice.oneIn(10) ? 40 : 1; times-- > 0;)
-      text.insert(dice.below(text.size() + 1), piece);
-    break;
-  }
-  case 5: text.insert(at, std::string(1 + dice.below(dice.oneIn(20) ? 20000 : 12), "[{(\" 9"[dice.below(6)])); break;
-  default: { // two pieces change places
-    if (text.size() < 4)
-      break;
-    size_t half = text.size() / 2, first = dice.below(half), second = half + dice.below(half);
-    std::swap_ranges(text.begin() + static_cast<std::ptrdiff_t>(first),
-                     text.begin() + static_cast<std::ptrdiff_t>(first + std::min(half - first, text.size() - second)),
-                     text.begin() + static_cast<std::ptrdiff_t>(second));
-  }
-  }
-  sample.bytes.replace(sample.text, sample.textSize, text);
-  sample.textSize = text.size();
-  if (!dice.oneIn(8)) // the length tells of the new text, so that it is read
-    sample.bytes.replace(sample.length, sample.lengthSize, integer(text.size(), sample.lengthSize, false));
-}
-
-void damageBytes(std::string &bytes, Dice &dice) {
-  if (bytes.empty())
-    return;
-  size_t at = dice.below(bytes.size());
-  switch (dice.below(7)) {
-  case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << dice.below(8)); break;
-  case 1: bytes[at] = static_cast<char>(dice.pick(kNumbers)); break;
-  case 2: bytes.resize(at); break;
-  case 3: bytes += randomBytes(dice, 1 + dice.below(40)); break;
-  case 4: bytes.erase(at, 1 + dice.below(16)); break;
-  case 5: bytes.insert(at, bytes.substr(dice.below(bytes.size()), 1 + dice.below(40))); break;
-  default:
-    bytes.replace(at, std::min<size_t>(8, bytes.size() - at),
-                  integer(dice.pick(kNumbers), 8, dice.oneIn(2)).substr(0, bytes.size() - at));
-    break;
-  }
-}
-
-void damage(Sample &sample, Dice &dice) {
-  for (size_t times = dice.below(4); times-- > 0;) {
-    size_t kind = dice.below(10);
-    if (kind < 6 && sample.textSize > 0) {
-      damageText(sample, dice);
-    } else if (kind < 8 && !sample.fields.empty()) {
-      size_t at = sample.fields[dice.below(sample.fields.size())], size = size_t(1) << dice.below(4);
-      if (at + size <= sample.bytes.size())
-        sample.bytes.replace(at, size, integer(dice.pick(kNumbers), size, dice.oneIn(2)));
-    } else {
-      damageBytes(sample.bytes, dice);
-      break; // places may have moved
-    }
-  }
-}
-
 /// As gzip writes it, in one member or two.
 std::string packed(const std::string &bytes, Dice &dice) {
   std::string all;
@@ -359,7 +183,7 @@ protected:
 
   /// Reads the file; checks the failure's form, and what was asked for: at most `times` the file's bytes and 96 KiB.
   template <class Read> auto read(const std::string &bytes, size_t times, Read &&reader) {
-    file_.put(bytes);
+    EXPECT_TRUE(file_.put(bytes));
     size_t live = Buffer::liveBytes(), before = asked;
     auto result = reader(file_.path());
     size_t grown = asked - before + (Buffer::liveBytes() - live);
@@ -544,6 +368,41 @@ TEST_F(FuzzFiles, PackagesAreAValueOrAFailure) {
     }
     return true;
   });
+}
+
+/// The index of two shards, which are whole.
+TEST_F(FuzzFiles, IndicesOfShardsAreAValueOrAFailure) {
+  std::string directory = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".shards";
+  Array x = Array::scalar(1.0f);
+  ASSERT_TRUE(makeDirectory(directory).ok());
+  ASSERT_TRUE(writeSafetensors(directory + "/a.safetensors", NamedArrays{{{"a0", x}, {"b", x}}, {}, {}}).ok());
+  ASSERT_TRUE(writeSafetensors(directory + "/b.safetensors", NamedArrays{{{"c", x}}, {}, {}}).ok());
+  std::string index = directory + "/m.index.json";
+  forSeeds([&](Dice &dice) {
+    Sample sample{R"({"metadata": {"total_size": 12}, "weight_map": {"a0": "a.safetensors", "b": "a.safetensors", )"
+                  R"("c": "b.safetensors"}})"};
+    sample.textSize = sample.bytes.size();
+    for (size_t times = dice.below(4); times-- > 0;)
+      damageText(sample, dice);
+    if (dice.oneIn(8))
+      damageBytes(sample.bytes, dice);
+    if (FILE *file = std::fopen(index.c_str(), "wb")) {
+      std::fwrite(sample.bytes.data(), 1, sample.bytes.size(), file);
+      std::fclose(file);
+    }
+    Result<StoredTensors> stored = StoredTensors::open(index);
+    if (!stored.ok()) {
+      EXPECT_EQ(stored.failure().kind, ErrorKind::io);
+      EXPECT_TRUE(stored.failure().message.starts_with(directory + "/")) << stored.failure().message;
+      return false;
+    }
+    for (const StoredTensor &tensor : stored->tensors())
+      EXPECT_TRUE(stored->read(tensor).ok());
+    return true;
+  });
+  for (const char *name : {"/a.safetensors", "/b.safetensors", "/m.index.json"})
+    ::unlink((directory + name).c_str());
+  removeDirectory(directory);
 }
 
 TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {

@@ -141,7 +141,8 @@ constexpr const char *kLines[] = {"%n_ = arith.constant 9223372036854775807 : in
 /// What a mutant is made of, and the changes.
 class Mutation {
 public:
-  Mutation(const std::vector<std::string> &corpus, Dice &dice) : corpus(corpus), dice(dice), text(dice.pick(corpus)) {}
+  Mutation(const std::vector<std::string> &corpus, Dice &dice, std::string text)
+      : corpus(corpus), dice(dice), text(std::move(text)) {}
 
   void once() {
     switch (dice.below(18)) {
@@ -448,13 +449,17 @@ private:
 
 } // namespace
 
-std::string mutant(const std::vector<std::string> &corpus, uint64_t seed) {
-  Dice dice(seed);
-  Mutation mutation(corpus, dice);
+std::string mutantOf(const std::string &text, const std::vector<std::string> &corpus, Dice &dice) {
+  Mutation mutation(corpus, dice, text);
   do
     mutation.once();
   while (!dice.oneIn(2));
   return mutation.take();
+}
+
+std::string mutant(const std::vector<std::string> &corpus, uint64_t seed) {
+  Dice dice(seed);
+  return mutantOf(dice.pick(corpus), corpus, dice);
 }
 
 } // namespace wg::tests

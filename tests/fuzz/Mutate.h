@@ -30,5 +30,7 @@ private:
 /// throughout, tokens and lines are removed, doubled, moved, or taken from other programs, brackets and aliases nest,
 /// functions call each other, attributes appear.
 std::string mutant(const std::vector<std::string> &corpus, uint64_t seed);
+/// The same of this text; `corpus` is what is taken from.
+std::string mutantOf(const std::string &text, const std::vector<std::string> &corpus, Dice &dice);
 
 } // namespace wg::tests

@@ -15,6 +15,7 @@
 #include "ir/Program.h"
 #include "ir/Text.h"
 #include "passes/Passes.h"
+#include "tests/fuzz/Children.h"
 #include "tests/fuzz/Mutate.h"
 
 #include <wengert/wengert.h>
@@ -26,16 +27,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace wg::tests {
@@ -44,24 +38,10 @@ namespace {
 using namespace mlir;
 using runtime::Array;
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
-/// Seconds after which a mutant counts as one that never ends.
-constexpr unsigned kPatience = kSanitized ? 300 : 60;
-
 // ---- What a child does to one text ----------------------------------------------------------------------------------
 
-/// What parent and child share: where the child is, and what it found.
-struct Shared {
-  volatile uint64_t at; ///< the mutant in work
+struct Shared : Trial {
   volatile uint64_t parsed, interpreted, compiled;
-  char found[4096]; ///< an error of ours that no text should lead to; empty if there is none
 };
 
 std::string printed(Operation *op) {
@@ -147,10 +127,8 @@ public:
   }
 
 private:
-  void found(const std::string &what) {
-    if (!*shared.found)
-      std::strncpy(shared.found, what.c_str(), sizeof shared.found - 1);
-  }
+  /// An error of ours that no text should lead to.
+  void found(const std::string &what) { shared.fail(what); }
   void internal(const runtime::Failure &failure) {
     if (failure.kind == runtime::ErrorKind::internal)
       found(toString(failure));
@@ -386,19 +364,6 @@ std::vector<std::string> makeCorpus() {
 
 // ---- Children -------------------------------------------------------------------------------------------------------
 
-/// Runs `work` in a child; its exit status as waitpid has it. The parent never touches MLIR: a child of a process
-/// whose context has threads has none.
-template <class F> int inChild(F work) {
-  pid_t child = fork();
-  if (child == 0) {
-    work();
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status;
-}
-
 std::vector<std::string> corpusFromChild() {
   std::string path = ::testing::TempDir() + "/wengert-corpus-" + std::to_string(getpid());
   int status = inChild([&] {
@@ -423,72 +388,22 @@ std::vector<std::string> corpusFromChild() {
   return corpus;
 }
 
-uint64_t number(const char *name, uint64_t otherwise) {
-  const char *text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-/// The last lines of what a child wrote: an assertion, LLVM's words.
-std::string tailOf(const std::string &path) {
-  std::ifstream file(path);
-  std::stringstream all;
-  all << file.rdbuf();
-  std::string text = all.str();
-  return text.size() > 1500 ? text.substr(text.size() - 1500) : text;
-}
-
 TEST(TextFuzz, NoTextEndsTheProcess) {
-  uint64_t seed = number("WENGERT_FUZZ_SEED", 1), first = number("WENGERT_FUZZ_FIRST", 0),
-           end = first + number("WENGERT_FUZZ_TEXTS", 3000);
-  constexpr uint64_t kBatch = 250; // a context never frees: a child that lives long grows
+  uint64_t seed = fromEnvironment("WENGERT_FUZZ_SEED", 1), first = fromEnvironment("WENGERT_FUZZ_FIRST", 0),
+           end = first + fromEnvironment("WENGERT_FUZZ_TEXTS", 3000);
   std::vector<std::string> corpus = corpusFromChild();
   ASSERT_GT(corpus.size(), 100u);
-  auto *shared =
-      static_cast<Shared *>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(shared, MAP_FAILED);
+  auto *shared = sharedWithChildren<Shared>();
+  ASSERT_NE(shared, nullptr);
   std::filesystem::path folder = std::filesystem::path(WENGERT_BINARY_DIR) / "results";
-  std::string log = (folder / ("text-fuzz-" + std::to_string(getpid()) + ".log")).string();
   auto mutantAt = [&](uint64_t i) { return mutant(corpus, seed * 1000003 + i * 2654435761u); };
+  auto examine = [&](uint64_t i) { Examination(*shared, Dice(seed + i)).examine(mutantAt(i)); };
   auto report = [&](uint64_t i, const std::string &what) {
     std::string file = (folder / ("text-" + std::to_string(seed) + "-" + std::to_string(i) + ".mlir")).string();
     std::ofstream(file) << mutantAt(i);
     ADD_FAILURE() << "mutant " << i << " of seed " << seed << ": " << what << "\n  in " << file;
   };
-  size_t findings = 0;
-  for (uint64_t next = first; next < end && findings < 50;) {
-    uint64_t last = std::min(end, next + kBatch);
-    shared->at = next;
-    shared->found[0] = 0;
-    int status = inChild([&] {
-      int out = open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-      dup2(out, STDERR_FILENO);
-      if (!kSanitized) { // a program may ask for 2^40 bytes: that is an error, not the machine's end
-        rlimit limit{int64_t(4) << 30, int64_t(4) << 30};
-        setrlimit(RLIMIT_AS, &limit);
-      }
-      rlimit noCore{0, 0};
-      setrlimit(RLIMIT_CORE, &noCore);
-      for (uint64_t i = next; i < last; ++i) {
-        shared->at = i;
-        alarm(kPatience);
-        Examination(*shared, Dice(seed + i)).examine(mutantAt(i));
-        if (*shared->found)
-          _exit(3);
-      }
-    });
-    if (status == 0) {
-      next = last;
-      continue;
-    }
-    ++findings;
-    std::string what = *shared->found        ? std::string(shared->found)
-                       : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) +
-                                                   (WTERMSIG(status) == SIGALRM ? ": it does not end" : "")
-                                             : "exit status " + std::to_string(WEXITSTATUS(status));
-    report(shared->at, what + "\n" + tailOf(log));
-    next = shared->at + 1;
-  }
-  std::filesystem::remove(log);
+  size_t findings = inChildren(*shared, first, end, {.folder = folder}, examine, report);
   std::printf("%llu mutants of %zu programs: %llu parsed, %llu interpreted, %llu compiled, %zu findings\n",
               static_cast<unsigned long long>(end - first), corpus.size(),
               static_cast<unsigned long long>(shared->parsed), static_cast<unsigned long long>(shared->interpreted),

@@ -630,9 +630,10 @@ def test_every_stage_prints_and_parses_back(folder):
             assert back.returncode == 0, back.stderr
 
 
-def main(report):
+def main(tests, suite, report):
+    """Runs each `test_*` of the names `tests` in a folder of its own, and writes the report."""
     failed, cases = 0, []
-    for name, test in list(globals().items()):
+    for name, test in list(tests.items()):
         if not name.startswith("test_"):
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -644,11 +645,11 @@ def main(report):
         failed += bool(problem)
         print(f"{'failed' if problem else 'passed'}: {name}\n{problem}".rstrip())
         inner = f"<failure>{xml.escape(''.join(c for c in problem if c.isprintable() or c.isspace()))}</failure>" if problem else ""
-        cases.append(f'<testcase classname="cli" name="{name}">{inner}</testcase>')
+        cases.append(f'<testcase classname="{suite}" name="{name}">{inner}</testcase>')
     with open(report, "w") as out:
         out.write(f"<testsuite>{''.join(cases)}</testsuite>")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[3]))
+    sys.exit(main(globals(), "cli", sys.argv[3]))

@@ -1,0 +1,214 @@
+// Whatever a package says, nothing ends the process: it is refused with an error, or what it holds can be used.
+//
+// Small packages (SavedSamples.h), in which is among them all that can be saved, are changed as somebody would who knows
+// the format (SavedMutants.h): the manifest, a program, arrays, the archive; digests are right again. Each is loaded,
+// and whatever was loaded is used: called, differentiated, restored, saved. The work is done in child processes.
+// Mutant i of seed s is always the same.
+//
+//   WENGERT_FUZZ_SAVED=1000000 WENGERT_FUZZ_SEED=7 build/tests/SavedFuzzTest      more mutants of each kind;
+//   WENGERT_FUZZ_FIRST=i begins at mutant i
+#include "runtime/Buffer.h"
+#include "tests/fuzz/Children.h"
+#include "tests/fuzz/SavedMutants.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+
+// What a load asks for in all, freed or not, so that the bound is on the work as well.
+static std::atomic<size_t> asked = 0;
+
+static void *counted(size_t bytes, size_t alignment) {
+  asked.fetch_add(bytes, std::memory_order_relaxed);
+  void *memory = nullptr;
+  if (::posix_memalign(&memory, std::max(alignment, sizeof(void *)), bytes) != 0)
+    throw std::bad_alloc();
+  return memory;
+}
+void *operator new(size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void *operator new[](size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void *operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
+void operator delete(void *memory) noexcept { ::free(memory); }
+void operator delete[](void *memory) noexcept { ::free(memory); }
+void operator delete(void *memory, size_t) noexcept { ::free(memory); }
+void operator delete(void *memory, std::align_val_t) noexcept { ::free(memory); }
+void operator delete(void *memory, size_t, std::align_val_t) noexcept { ::free(memory); }
+
+namespace wg::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Bytes that a load may ask for: so many times the file's, and a constant.
+constexpr size_t kTimes = 64, kConstant = size_t(4) << 20;
+
+struct Shared : Trial {
+  volatile uint64_t loaded, refused, called, differentiated, usesRefused, mostAsked;
+  char doing[256]; ///< what was begun last
+};
+
+std::string bytesOf(const fs::path &path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// A folder in memory where the machine has one: nothing waits for a disk.
+class Folder {
+public:
+  Folder() {
+    fs::path base = fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path();
+    std::string pattern = (base / "wengert-saved-XXXXXX").string();
+    path = ::mkdtemp(pattern.data()) ? pattern : "";
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  fs::path path;
+};
+
+class SavedFuzz : public testing::Test {
+protected:
+  void SetUp() override {
+    ASSERT_FALSE(folder.path.empty());
+    std::string log = (folder.path / "samples").string();
+    int status = inChild([&] {
+      try {
+        saveSamples(folder.path.string());
+      } catch (const Error &error) {
+        std::ofstream(log) << error.what();
+        _exit(1);
+      }
+    });
+    ASSERT_EQ(status, 0) << "the samples could not be saved: " << bytesOf(log);
+    for (size_t i = 0; fs::is_directory(folder.path / std::to_string(i)); ++i) {
+      Parts parts;
+      for (const auto &entry : fs::directory_iterator(folder.path / std::to_string(i))) {
+        std::string name = entry.path().filename().string();
+        parts[name] = bytesOf(entry.path());
+        if (name.ends_with(".mlir"))
+          programs.push_back(parts[name]);
+      }
+      samples.push_back(parts);
+    }
+    ASSERT_GT(samples.size(), 6u);
+    shared = sharedWithChildren<Shared>();
+    ASSERT_NE(shared, nullptr);
+  }
+
+  /// Writes the mutant as it is to be loaded: mostly a file, now and then a directory. Its path.
+  std::string put(const Mutant &mutant, Dice &dice, bool directory) {
+    static MemoryFile file;
+    if (!directory) {
+      if (!file.put(mutant.archive))
+        shared->fail("the file could not be written");
+      return file.path();
+    }
+    fs::path path = folder.path / ("mutant-" + std::to_string(getpid()));
+    fs::remove_all(path);
+    fs::create_directory(path);
+    for (const auto &[name, bytes] : mutant.parts)
+      if (name.find('/') == std::string::npos)
+        std::ofstream(path / name, std::ios::binary) << bytes;
+    (void)dice;
+    return path.string();
+  }
+
+  void examine(const Mutant &mutant, Dice dice, bool directory) {
+    static bool first = (makeCallables(), true);
+    (void)first;
+    auto starts = [&](const std::string &what) { std::snprintf(shared->doing, sizeof shared->doing, "%s", what.c_str()); };
+    starts("load");
+    std::string path = put(mutant, dice, directory);
+    try {
+      size_t before = asked, live = runtime::Buffer::liveBytes();
+      std::optional<Saved> saved;
+      std::exception_ptr error;
+      try {
+        saved.emplace(load(path));
+      } catch (...) {
+        error = std::current_exception();
+      }
+      size_t grown = asked - before + (runtime::Buffer::liveBytes() - live);
+      shared->mostAsked = std::max<uint64_t>(uint64_t(shared->mostAsked), grown);
+      if (grown > kTimes * mutant.archive.size() + kConstant)
+        shared->fail("a load asked for " + std::to_string(grown) + " bytes; the file has " +
+                     std::to_string(mutant.archive.size()));
+      if (error)
+        std::rethrow_exception(error);
+      shared->loaded = shared->loaded + 1;
+      Used used = useSaved(*saved, (folder.path / ("again-" + std::to_string(getpid()) + ".wg")).string(), dice, starts);
+      shared->called = shared->called + used.called;
+      shared->differentiated = shared->differentiated + used.differentiated;
+      shared->usesRefused = shared->usesRefused + used.refused;
+    } catch (const Error &error) {
+      shared->refused = shared->refused + 1;
+      if (error.kind() == ErrorKind::internal)
+        shared->fail(std::string("an internal error: ") + error.what());
+    } catch (const std::bad_alloc &) {
+      shared->refused = shared->refused + 1;
+    } catch (const std::exception &error) {
+      shared->fail(std::string("another exception: ") + error.what());
+    }
+  }
+
+  void run(Target target, const char *name, uint64_t usual) {
+    uint64_t seed = fromEnvironment("WENGERT_FUZZ_SEED", 1), first = fromEnvironment("WENGERT_FUZZ_FIRST", 0),
+             count = fromEnvironment("WENGERT_FUZZ_SAVED", usual), end = first + count;
+    auto mutantAt = [&](uint64_t i) { return mutantOf(samples, programs, target, seed * 1000003 + i * 2654435761u); };
+    auto examineAt = [&](uint64_t i) {
+      examine(mutantAt(i), Dice(seed + i), target != Target::archive && i % 16 == 0);
+    };
+    fs::path results = fs::path(WENGERT_BINARY_DIR) / "results";
+    auto report = [&](uint64_t i, const std::string &what) {
+      Mutant mutant = mutantAt(i);
+      std::string file = (results / (name + ("-" + std::to_string(seed)) + "-" + std::to_string(i) + ".wg")).string();
+      std::ofstream(file, std::ios::binary) << mutant.archive;
+      ADD_FAILURE() << "mutant " << i << " of seed " << seed << ", of sample " << mutant.sample << ", at '"
+                    << shared->doing << "': " << what << "\n  in " << file;
+    };
+    size_t findings = inChildren(*shared, first, end, {.folder = results, .batch = 1000}, examineAt, report);
+    auto as = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf("%llu mutants of %s: %llu loaded, %llu refused; %llu calls, %llu gradients, %llu uses refused; at most "
+                "%llu bytes asked for; %zu findings\n",
+                as(count), name, as(shared->loaded), as(shared->refused), as(shared->called),
+                as(shared->differentiated), as(shared->usesRefused), as(shared->mostAsked), findings);
+    if (count >= 300 && findings == 0) {
+      EXPECT_GT(shared->loaded, count / 50) << "hardly a mutant is loaded: the mutations are too coarse";
+      EXPECT_GT(shared->refused, count / 20) << "hardly a mutant is refused";
+    }
+  }
+
+  Folder folder;
+  std::vector<Parts> samples;
+  std::vector<std::string> programs;
+  Shared *shared = nullptr;
+};
+
+TEST_F(SavedFuzz, SamplesAreLoadedAndUsed) {
+  for (size_t i = 0; i < samples.size(); ++i)
+    for (bool directory : {false, true}) {
+      shared->loaded = 0;
+      shared->usesRefused = 0;
+      shared->found[0] = 0;
+      std::string log = (folder.path / "log").string();
+      int status = inChild([&] { examine({i, samples[i], archiveOf(samples[i])}, Dice(i), directory); });
+      EXPECT_EQ(status, 0) << "sample " << i << " at '" << shared->doing << "'";
+      EXPECT_EQ(shared->loaded, 1u) << "sample " << i;
+      EXPECT_STREQ(shared->found, "") << "sample " << i;
+      std::printf("sample %zu: %llu calls, %llu gradients, %llu refused, %llu bytes asked of %zu\n", i,
+                  (unsigned long long)shared->called, (unsigned long long)shared->differentiated,
+                  (unsigned long long)shared->usesRefused, (unsigned long long)shared->mostAsked,
+                  archiveOf(samples[i]).size());
+    }
+}
+TEST_F(SavedFuzz, NoManifestEndsTheProcess) { run(Target::manifest, "manifests", 1000); }
+TEST_F(SavedFuzz, NoProgramEndsTheProcess) { run(Target::program, "programs", 400); }
+TEST_F(SavedFuzz, NoArraysEndTheProcess) { run(Target::arrays, "arrays", 400); }
+TEST_F(SavedFuzz, NoArchiveEndsTheProcess) { run(Target::archive, "archives", 400); }
+
+} // namespace
+} // namespace wg::tests
