@@ -47,9 +47,9 @@ struct CheckpointOptions {
 class WENGERT_API CheckpointManager {
 public:
   using Items = std::function<SaveItems()>;
-  /// Makes the directory if it is not there. Optimisers are to be built before (`adam.build(model)`), with what apply is
-  /// given: the items are what they list here, and numbers what they are here. Errors: options out of their ranges; the
-  /// directory cannot be made, or another manager has it.
+  /// Makes the directory if it is not there. Optimisers are to be built before (`adam.build(model)`), with what apply
+  /// is given: the items are what they list here, and numbers what they are here. Errors: options out of their ranges;
+  /// the directory cannot be made, or another manager has it.
   CheckpointManager(const std::string &directory, SaveItems items, CheckpointOptions options = {},
                     Where where = Where::current());
   /// The items are asked for whenever something is saved or restored: for numbers that change, and objects that come.
