@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 
 using wg::Tensor;
 
@@ -30,30 +31,21 @@ struct Network : wg::nn::Module {
     return wg::log_softmax(norm2(fc2(fc1(features(pixels))), /*training=*/false));
   }
 
-  /// The file's layouts: windows [O, C, R, S], weights [out, in]. What fc1 reads is [C, H, W] there and [H, W, C] here.
-  Tensor toFile(const std::string &name, const Tensor &w) const {
-    if (name == "fc1.weight")
-      return wg::reshape(toFile("", wg::reshape(w, {rest, rest, 24, 32})), {32, 24 * rest * rest});
-    return w.rank() == 4 ? wg::transpose(w, {3, 2, 0, 1}) : wg::transpose(w);
-  }
-  Tensor fromFile(const std::string &name, const Tensor &w) const {
-    if (name == "fc1.weight")
-      return wg::reshape(fromFile("", wg::reshape(w, {32, 24, rest, rest})), {rest * rest * 24, 32});
-    return w.rank() == 4 ? wg::transpose(w, {2, 3, 1, 0}) : wg::transpose(w);
-  }
-  /// Variables with the file's names and layouts.
-  std::vector<Named> file() const {
-    std::vector<Named> list;
-    for (const auto &[name, variable] : named_variables())
-      list.emplace_back(name.ends_with("running_variance") ? name.substr(0, 5) + ".running_var" : name,
-                        wg::Variable(toFile(name, variable)));
-    return list;
-  }
+  /// As PyTorch saves it: windows [O, C, R, S], weights [out, in]. What fc1 reads is [C, H, W] there, [H, W, C] here.
   void load(const std::string &path) const {
-    std::vector<Named> list = file();
-    wg::load_weights(path, list);
-    for (size_t i = 0; i < list.size(); ++i)
-      named_variables()[i].second.assign(fromFile(list[i].first, list[i].second));
+    wg::WeightMapping mapping = wg::torch_mapping(*this);
+    mapping.rules.insert(mapping.rules.begin(), {"fc1.weight", "fc1.weight", wg::weights::flattened({24, rest, rest})});
+    wg::load_weights(path, *this, {.mapping = mapping});
+  }
+  void save(const std::string &path) const {
+    std::map<std::string, Tensor> file;
+    for (const auto &[name, variable] : named_variables()) {
+      Tensor w = name == "fc1.weight" ? wg::reshape(variable, {rest, rest, 24, 32}) : variable.value();
+      w = w.rank() == 4 ? wg::transpose(w, {3, 2, 0, 1}) : wg::transpose(w);
+      file[name.ends_with("running_variance") ? name.substr(0, 5) + ".running_var" : name] =
+          name == "fc1.weight" ? wg::flatten(w, 1) : w;
+    }
+    wg::write_safetensors(path, file);
   }
 };
 
@@ -79,7 +71,7 @@ int main(int argc, char **argv) {
   Tensor images = (real ? wg::data::load_mnist(data + "/mnist") : wg::data::digits()).test.x[wg::slice(0, 10)];
   Tensor known = real ? knownOutputs(data + "/models/reference_outputs.json") : random(images);
   if (!real)
-    wg::save_weights(path, random.file());
+    random.save(path);
   network.load(path);
   if (!real)
     std::filesystem::remove(path);

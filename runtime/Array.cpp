@@ -16,8 +16,7 @@ template <class T> static std::string floatText(T value) {
   return std::string(digits) + (digits.find_first_of(".e") == std::string_view::npos ? ".0" : "");
 }
 
-/// The value of a bf16 or f16 by its bits.
-static float widen(uint16_t bits, DType dtype) {
+float widen(uint16_t bits, DType dtype) {
   float value;
   if (dtype == DType::bf16) {
     uint32_t wide = static_cast<uint32_t>(bits) << 16;

@@ -45,6 +45,9 @@ struct Array {
   int64_t asIndex() const { return dtype() == DType::i32 ? *data<int32_t>() : *data<int64_t>(); }
 };
 
+/// The value of a bf16 or f16 by its bits.
+float widen(uint16_t bits, DType dtype);
+
 /// The elements as nested brackets, `[[1, 2], [3, 4]]`; floats so that they read back exactly, long axes elided. What
 /// is longer than 75 characters has a line for each row, those after the first indented.
 std::string toString(const Array &array, int indent = 0);

@@ -58,9 +58,9 @@ public:
                        {.argument_names = {"x", "y"}});
 
   const nn::Sequential &model() const { return model_; }
-  /// Its slots are there.
+  /// Its slots are there, under the names that the step gives them.
   const optim::Optimizer &optimizer() const {
-    optimizer_->build(model_);
+    optimizer_->build(model_.trainable_variables());
     return *optimizer_;
   }
   /// Parameters and slots: everything that a step changes.

@@ -79,6 +79,7 @@ struct CheckpointManager::State {
   int64_t steps = 0;
   Clock::time_point last = Clock::now(); ///< when a checkpoint was begun, or restored
   std::set<int64_t> damaged;             ///< that were found so; changed while nothing is written, or by the writer
+  std::optional<int64_t> whole;          ///< the last that was found so; as `damaged`
   int lock = -1;                         ///< the directory, open and locked
 
   std::mutex mutex; ///< guards what follows
@@ -208,18 +209,23 @@ void CheckpointManager::State::save(const Where &where) {
   changed.notify_all();
 }
 
-/// The new one first, and read again; only then may an older one go.
+/// The new one first, and read again; only then may an older one go. One that should have gone, as its process was
+/// killed, goes before.
 void CheckpointManager::State::write(const Job &job) {
   const std::string path = pathOf(job.step);
+  if (whole)
+    removeOlder(*whole, job.where);
   detail::writeSnapshot(path, *job.snapshot, job.where);
   try {
-    load(path, {}, job.where);
+    detail::verifySaved(path, job.where);
   } catch (const Error &error) {
     damaged.insert(job.step);
+    whole.reset();
     raise(ErrorKind::io, "what was just written does not read back: " + error.message(), "look after the disk",
           job.where);
   }
   damaged.erase(job.step);
+  whole = job.step;
   removeOlder(job.step, job.where);
 }
 
@@ -316,7 +322,7 @@ std::optional<int64_t> CheckpointManager::restore(Where where) {
   for (size_t i = saved.size(); i-- > 0;) {
     const std::string path = state.pathOf(saved[i]);
     try {
-      load(path, {}, where);
+      detail::verifySaved(path, where);
     } catch (const Error &error) {
       if (error.kind() != ErrorKind::io)
         throw;
@@ -327,6 +333,7 @@ std::optional<int64_t> CheckpointManager::restore(Where where) {
     }
     load(path, state.allItems(), where);
     state.damaged.erase(saved[i]);
+    state.whole = saved[i];
     state.steps = state.counter.item<int64_t>(where);
     state.last = Clock::now();
     return state.steps;

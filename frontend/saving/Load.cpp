@@ -26,8 +26,10 @@ public:
     state_->path = path;
   }
   std::shared_ptr<SavedState> load(const SaveItems &into);
+  void verify();
 
 private:
+  void readPackage();
   [[noreturn]] void refuse(const std::string &part, const std::string &message, std::string remedy = "") const {
     raise(runtime::fileError(state_->path, part + ": " + message, std::move(remedy)), where_);
   }
@@ -347,12 +349,27 @@ void Loader::makeValues(const std::vector<Tensor> &onTapes) {
   }
 }
 
-std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
+void Loader::readPackage() {
   runtime::Result<runtime::Package> package = runtime::Package::open(state_->path, kLongestManifest);
   if (!package.ok())
     raise(package.take(), where_);
   package_.emplace(std::move(*package));
   state_->manifest = readManifest(package_->manifest(), state_->path, where_);
+}
+
+void Loader::verify() {
+  readPackage();
+  for (const std::vector<ManifestPart> *parts : {&manifest_.variableParts, &manifest_.constantParts})
+    for (const ManifestPart &part : *parts)
+      open(part);
+  for (const ManifestFunction &saved : manifest_.functions)
+    open(saved.program);
+  if (manifest_.tapes)
+    open(manifest_.tapes->program);
+}
+
+std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
+  readPackage();
   makeVariables(into);
   for (const ManifestFunction &saved : manifest_.functions)
     state_->functions.push_back(function(saved));
@@ -379,6 +396,8 @@ std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
   exchangeValues(taken_);
   return state_;
 }
+
+void verifySaved(const std::string &path, const Where &where) { Loader(path, where).verify(); }
 
 } // namespace detail
 

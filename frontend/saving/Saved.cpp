@@ -130,7 +130,7 @@ RestoreReport Saved::restoreVariables(const std::string &name, const SaveItem &i
     }
     const TensorType &type = state.manifest.variables[known->second].type;
     if (TensorType wanted{variable.dtype(where), variable.shape(where)}; !(type == wanted)) {
-      report.mismatched.push_back({own, type, wanted});
+      report.mismatched.push_back({own, wanted, type, toString(type)});
     } else {
       report.matched.push_back(own);
       detail::currentValue(variable.state(), where); // a parameter of a traced function that has ended is an error

@@ -24,7 +24,8 @@ struct CheckpointOptions {
 /// Writes checkpoints `checkpoint-000001200.wg` of what a training consists of, named by the count of steps, and finds
 /// the last of them again:
 ///
-///     wg::CheckpointManager checkpoints("run", {{"model", model}, {"adam", adam}, {"data", set}}, {.every_steps = 100});
+///     wg::CheckpointManager checkpoints("run", {{"model", model}, {"adam", adam}, {"data", set}},
+///                                       {.every_steps = 100});
 ///     checkpoints.restore();                               // goes on where it was, or begins
 ///     while (set.epoch() < epochs)
 ///       for (auto [x, y] : set) {
@@ -37,17 +38,18 @@ struct CheckpointOptions {
 /// before an older one is removed; files of other names are left alone. What is saved is the state at the call; the
 /// arrays are not copied for it: a variable's value never changes, so the next step writes to a buffer of its own.
 ///
-/// Asynchronously one checkpoint is written at a time. One that is due by steps waits for that before it, so a disk that
-/// is too slow slows the training down, rather than leaving fewer checkpoints than were asked for; by time none is due
-/// meanwhile. What goes wrong is thrown by the next call. One thread at a time may use a manager.
+/// Asynchronously one checkpoint is written at a time. One that is due by steps waits for that before it, so a disk
+/// that is too slow slows the training down, rather than leaving fewer checkpoints than were asked for; by time none is
+/// due meanwhile. What goes wrong is thrown by the next call. One thread at a time may use a manager.
 ///
 /// The directory belongs to one manager at a time, of this process or another: a second is an error. After a fork the
 /// manager is the parent's; the child's copy refuses to work and its end does nothing.
 class WENGERT_API CheckpointManager {
 public:
   using Items = std::function<SaveItems()>;
-  /// Makes the directory if it is not there. Optimisers are to be built before (`adam.build(model)`): the items are what
-  /// they list here. Errors: options out of their ranges; the directory cannot be made, or another manager has it.
+  /// Makes the directory if it is not there. Optimisers are to be built before (`adam.build(model)`), with what apply is
+  /// given: the items are what they list here, and numbers what they are here. Errors: options out of their ranges; the
+  /// directory cannot be made, or another manager has it.
   CheckpointManager(const std::string &directory, SaveItems items, CheckpointOptions options = {},
                     Where where = Where::current());
   /// The items are asked for whenever something is saved or restored: for numbers that change, and objects that come.

@@ -121,6 +121,8 @@ WENGERT_API std::shared_ptr<const Snapshot> takeSnapshot(const SaveItems &items,
                                                          const Where &where);
 /// Writes it as `save` does, on any thread.
 WENGERT_API void writeSnapshot(const std::string &path, const Snapshot &snapshot, const Where &where);
+/// Reads the files of what was saved and compares them with their digests. Errors, of kind io: those of load.
+void verifySaved(const std::string &path, const Where &where);
 
 struct SavedValue {
   std::vector<TreeWord> words;

@@ -30,6 +30,8 @@
 #include <wengert/Variable.h>
 #include <wengert/Version.h>
 #include <wengert/Vmap.h>
+#include <wengert/WeightMapping.h>
+#include <wengert/Weights.h>
 #include <wengert/data/Dataset.h>
 #include <wengert/metrics/Detection.h>
 #include <wengert/metrics/Metrics.h>

@@ -172,6 +172,12 @@ Status InputFile::read(uint64_t offset, void *data, size_t size) const {
   return {};
 }
 
+bool InputFile::isAt(const std::string &path) const {
+  struct stat there, opened;
+  return ::stat(path.c_str(), &there) == 0 && ::fstat(source_->descriptor.number, &opened) == 0 &&
+         there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
+}
+
 Result<InputFile> InputFile::part(uint64_t offset, uint64_t size, const std::string &name) const {
   InputFile part(path_ + ": " + name, source_);
   if (offset > size_ || size > size_ - offset)
@@ -257,7 +263,7 @@ bool Directory::remove(const std::string &name) const {
   return ::unlinkat(handle_->number, name.c_str(), 0) == 0 || errno == ENOENT;
 }
 
-static std::string directoryOf(const std::string &path) {
+std::string directoryOf(const std::string &path) {
   size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }

@@ -49,6 +49,8 @@ public:
   Status read(uint64_t offset, void *data, size_t size) const;
   /// All of it.
   Result<std::string> text() const;
+  /// Is it that file which is at a path, links followed?
+  bool isAt(const std::string &path) const;
   /// `size` bytes from `offset` as a file of their own, whose path() is `PATH: NAME`. Bytes beyond the end: a Failure.
   Result<InputFile> part(uint64_t offset, uint64_t size, const std::string &name) const;
   Failure error(const std::string &message, std::string remedy = {}) const {
@@ -94,6 +96,8 @@ private:
 
 /// Makes a directory in one that is there; whether it was not there before.
 Result<bool> makeDirectory(const std::string &path);
+/// `.` for a name alone.
+std::string directoryOf(const std::string &path);
 /// Removes an empty directory.
 void removeDirectory(const std::string &path);
 /// Is there a regular file, links followed?

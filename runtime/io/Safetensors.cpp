@@ -18,20 +18,11 @@ static constexpr const char *kDTypes[kNumDTypes] = {"F64", "F32", "BF16", "F16",
 
 namespace {
 
-/// One entry of the header.
-struct Entry {
-  std::string name;
-  TensorType type;
-  uint64_t begin, end;
-  bool ours = true; ///< the dtype is one of ours; else `type` has no meaning
-  std::string otherDType = {};
-};
-
 /// Takes the header's tokens as they are read, so that nothing but the entries is held; stops at the first that is
 /// wrong. Lists and objects nest three deep at most, so the stack of places is one of a few enumerators.
 class HeaderReader : public nlohmann::json_sax<Json> {
 public:
-  std::vector<Entry> entries;
+  std::vector<StoredTensor> entries;
   std::map<std::string, std::string> metadata;
   std::string wrong; ///< empty, or what is wrong
 
@@ -156,23 +147,24 @@ private:
 
   /// The entry is kept; or what is wrong with it.
   std::string finishEntry() {
-    Entry entry{std::move(name_), {DType::u8, shape_}, offsets_[0], offsets_[1]};
+    const auto [begin, end] = offsets_;
+    StoredTensor entry{.name = std::move(name_), .type = {DType::u8, shape_}, .at = begin, .size = end - begin};
     auto found = std::find(std::begin(kDTypes), std::end(kDTypes), dtype_);
-    entry.ours = found != std::end(kDTypes);
-    if (entry.ours)
+    const bool ours = found != std::end(kDTypes);
+    if (ours)
       entry.type.dtype = static_cast<DType>(found - std::begin(kDTypes));
     else
-      entry.otherDType = std::move(dtype_);
+      entry.unread = std::move(dtype_);
     std::string problem;
     std::optional<uint64_t> bytes = bytesOf(entry.type.dtype, shape_);
-    if (entry.ours && !bytes)
+    if (ours && !bytes)
       problem = toString(entry.type) + " is larger than any file";
-    else if (entry.begin > entry.end)
-      problem = "its data_offsets are not a begin and an end: [" + std::to_string(entry.begin) + "," +
-                std::to_string(entry.end) + "]";
-    else if (entry.ours && entry.end - entry.begin != *bytes)
+    else if (begin > end)
+      problem =
+          "its data_offsets are not a begin and an end: [" + std::to_string(begin) + "," + std::to_string(end) + "]";
+    else if (ours && entry.size != *bytes)
       problem = toString(entry.type) + " has " + std::to_string(*bytes) + " bytes, its data_offsets hold " +
-                std::to_string(entry.end - entry.begin);
+                std::to_string(entry.size);
     if (!problem.empty())
       name_ = std::move(entry.name); // for the message
     else
@@ -205,8 +197,7 @@ template <class List, class NameOf> const std::string *twice(const List &list, N
 
 } // namespace
 
-/// Appends `text` as a JSON string; false if it is not valid UTF-8.
-static bool appendQuoted(std::string &out, std::string_view text) {
+bool appendQuoted(std::string &out, std::string_view text) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
     auto byte = static_cast<unsigned char>(text[i]);
@@ -231,14 +222,12 @@ static bool appendQuoted(std::string &out, std::string_view text) {
   return true;
 }
 
-Result<NamedArrays> readSafetensors(const std::string &path) {
-  Result<InputFile> file = InputFile::open(path);
-  if (!file.ok())
-    return file.take();
-  return readSafetensors(*file);
+std::string toString(const StoredTensor &tensor) {
+  std::string text = toString(tensor.type);
+  return !tensor.unread ? text : *tensor.unread + text.substr(text.find('['));
 }
 
-Result<NamedArrays> readSafetensors(const InputFile &file) {
+Result<SafetensorsHeader> readHeader(const InputFile &file) {
   uint8_t prefix[8];
   if (file.size() < 8)
     return file.error("is not a safetensors file: it has " + std::to_string(file.size()) + " bytes");
@@ -266,46 +255,74 @@ Result<NamedArrays> readSafetensors(const InputFile &file) {
   }
   if (!header.wrong.empty())
     return file.error(header.wrong);
-  std::vector<Entry> &entries = header.entries;
-  if (const std::string *name = twice(entries, [](const Entry &entry) -> const std::string & { return entry.name; }))
+  std::vector<StoredTensor> &entries = header.entries;
+  if (const std::string *name =
+          twice(entries, [](const StoredTensor &entry) -> const std::string & { return entry.name; }))
     return file.error("the header names '" + *name + "' twice");
 
-  NamedArrays contents;
-  contents.metadata = std::move(header.metadata);
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
-    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  std::sort(entries.begin(), entries.end(), [](const StoredTensor &a, const StoredTensor &b) {
+    return std::tie(a.at, a.size, a.name) < std::tie(b.at, b.size, b.name);
   });
-  uint64_t at = 0, present = file.size() - 8 - headerSize;
-  for (const Entry &entry : entries) {
-    if (entry.begin != at)
-      return file.error("tensor '" + entry.name + "' begins at byte " + std::to_string(entry.begin) +
-                        (entry.begin < at ? " and overlaps" : " and leaves a gap after") +
+  const uint64_t start = 8 + headerSize, present = file.size() - start;
+  uint64_t at = 0;
+  for (StoredTensor &entry : entries) {
+    if (entry.at != at)
+      return file.error("tensor '" + entry.name + "' begins at byte " + std::to_string(entry.at) +
+                        (entry.at < at ? " and overlaps" : " and leaves a gap after") +
                         " the one before, which ends at " + std::to_string(at));
-    if (entry.end > present)
-      return file.error("truncated: tensor '" + entry.name + "' ends at byte " + std::to_string(entry.end) +
-                        ", the data at " + std::to_string(present));
-    at = entry.end;
+    at += entry.size;
+    if (at > present)
+      return file.error("truncated: tensor '" + entry.name + "' ends at byte " + std::to_string(at) + ", the data at " +
+                        std::to_string(present));
+    entry.at += start;
   }
   if (at != present)
     return file.error("bytes are left over: the tensors end at byte " + std::to_string(at) + ", the data at " +
                       std::to_string(present));
+  return SafetensorsHeader{std::move(entries), std::move(header.metadata)};
+}
 
-  contents.arrays.reserve(entries.size());
-  for (Entry &entry : entries) {
-    if (!entry.ours) {
-      contents.unread.emplace(std::move(entry.name), std::move(entry.otherDType));
+Result<Array> readStored(const InputFile &file, const StoredTensor &tensor) {
+  Array array = Array::empty(tensor.type.dtype, tensor.type.shape);
+  if (Status status = file.read(tensor.at, array.buffer.data(), tensor.size); !status.ok())
+    return status;
+  if (array.dtype() == DType::boolean)
+    for (uint8_t &value : std::span(array.data<uint8_t>(), array.numBytes()))
+      value = value != 0;
+  return array;
+}
+
+Result<NamedArrays> readSafetensors(const std::string &path) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.take();
+  return readSafetensors(*file);
+}
+
+Result<NamedArrays> readSafetensors(const InputFile &file) {
+  Result<SafetensorsHeader> header = readHeader(file);
+  if (!header.ok())
+    return header.take();
+  NamedArrays contents;
+  contents.metadata = std::move(header->metadata);
+  contents.arrays.reserve(header->tensors.size());
+  for (StoredTensor &tensor : header->tensors) {
+    if (tensor.unread) {
+      contents.unread.emplace(std::move(tensor.name), std::move(*tensor.unread));
       continue;
     }
-    Array array = Array::empty(entry.type.dtype, entry.type.shape);
-    if (Status status = file.read(8 + headerSize + entry.begin, array.buffer.data(), entry.end - entry.begin);
-        !status.ok())
-      return status;
-    if (array.dtype() == DType::boolean)
-      for (uint8_t &value : std::span(array.data<uint8_t>(), array.numBytes()))
-        value = value != 0;
-    contents.arrays.emplace_back(std::move(entry.name), std::move(array));
+    Result<Array> array = readStored(file, tensor);
+    if (!array.ok())
+      return array.take();
+    contents.arrays.emplace_back(std::move(tensor.name), std::move(*array));
   }
   return contents;
+}
+
+std::vector<std::span<const std::byte>> SafetensorsImage::pieces() const {
+  std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(start))};
+  pieces.insert(pieces.end(), elements.begin(), elements.end());
+  return pieces;
 }
 
 Result<SafetensorsImage> safetensorsImage(const std::string &path, const NamedArrays &contents) {
@@ -362,15 +379,13 @@ Result<SafetensorsImage> safetensorsImage(const std::string &path, const NamedAr
     image.start += static_cast<char>(text.size() >> (8 * i));
   image.start += text;
   for (const auto *named : order)
-    image.arrays.emplace_back(static_cast<const std::byte *>(named->second.buffer.data()), named->second.numBytes());
+    image.elements.emplace_back(static_cast<const std::byte *>(named->second.buffer.data()), named->second.numBytes());
   return image;
 }
 
 Status writeSafetensors(const std::string &path, const NamedArrays &contents) {
   Result<SafetensorsImage> image = safetensorsImage(path, contents);
-  if (!image.ok())
-    return image.take();
-  return writeFile(path, image->pieces());
+  return image.ok() ? writeFile(path, image->pieces()) : image.take();
 }
 
 } // namespace wg::runtime

@@ -3,18 +3,13 @@
 #pragma once
 
 #include "runtime/Array.h"
-#include "runtime/Status.h"
+#include "runtime/io/File.h"
 
-#include <cstddef>
 #include <map>
-#include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace wg::runtime {
-
-class InputFile;
 
 struct NamedArrays {
   std::vector<std::pair<std::string, Array>> arrays;
@@ -22,28 +17,46 @@ struct NamedArrays {
   std::map<std::string, std::string> unread;   ///< tensors of other dtypes, which are left out: name -> dtype
 };
 
-/// All arrays, in the order of their bytes. Everything that the header says is checked against the file before anything
-/// is allocated: its length, each dtype and shape against its bytes, and that the arrays cover the rest of the file
-/// without overlap, gap or bytes left over. Bool bytes become 0 or 1. Arrays of a dtype that is not ours are `unread`.
+/// A tensor as a file has it.
+struct StoredTensor {
+  std::string name;
+  TensorType type;                        ///< where there is an `unread`, the dtype has no meaning
+  std::optional<std::string> unread = {}; ///< a dtype that is not ours
+  uint64_t at = 0, size = 0;              ///< its bytes in the file
+  size_t file = 0;                        ///< which one, of several
+};
+/// `f32[2,3]`, `F8_E4M3[2]`.
+std::string toString(const StoredTensor &tensor);
+
+struct SafetensorsHeader {
+  std::vector<StoredTensor> tensors; ///< in the order of their bytes
+  std::map<std::string, std::string> metadata;
+};
+
+/// What the header says. All of it is checked against the file before anything is allocated: its length, each dtype and
+/// shape against its bytes, and that the tensors cover the rest of the file without overlap, gap or bytes left over.
+Result<SafetensorsHeader> readHeader(const InputFile &file);
+/// The elements of a tensor whose dtype is ours, read where they stay. Bool bytes become 0 or 1.
+Result<Array> readStored(const InputFile &file, const StoredTensor &tensor);
+/// All arrays, in the order of their bytes. Those of a dtype that is not ours are `unread`.
 Result<NamedArrays> readSafetensors(const std::string &path);
 /// The same of a file that is open, or of a part of one.
 Result<NamedArrays> readSafetensors(const InputFile &file);
 
-/// The bytes of a file: its start, and then the elements of each array, which the arrays hold.
+/// A file in memory: its header, then the arrays' bytes where they are.
 struct SafetensorsImage {
   std::string start;
-  std::vector<std::span<const std::byte>> arrays;
-  std::vector<std::span<const std::byte>> pieces() const {
-    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(start))};
-    pieces.insert(pieces.end(), arrays.begin(), arrays.end());
-    return pieces;
-  }
+  std::vector<std::span<const std::byte>> elements;
+  /// Valid as long as the image is where it is.
+  std::vector<std::span<const std::byte>> pieces() const;
 };
-/// What writeSafetensors writes; errors name `path`.
+/// Widest dtypes first, so that each array is aligned to its elements. Names are distinct, valid UTF-8, and not
+/// `__metadata__`; else a Failure, which names the path.
 Result<SafetensorsImage> safetensorsImage(const std::string &path, const NamedArrays &contents);
-
-/// Writes through a temporary name, widest dtypes first so that each array is aligned to its elements. Names are
-/// distinct, valid UTF-8, and not `__metadata__`.
+/// Writes it, all or nothing (writeFiles).
 Status writeSafetensors(const std::string &path, const NamedArrays &contents);
+
+/// Appends `text` as a JSON string; false if it is not valid UTF-8.
+bool appendQuoted(std::string &out, std::string_view text);
 
 } // namespace wg::runtime

@@ -1,13 +1,13 @@
 // Damaged files: whatever a reader of .npy, .npz, IDX, safetensors or packages meets, the outcome is a value that the
-// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file and damages
-// it as somebody would who knows the format.
+// file holds, or a Failure; and the memory that it asks for is bounded by the file's size. Each seed makes a valid file
+// and damages it as somebody would who knows the format.
 //
 // WENGERT_FUZZ_FILES=N runs N seeds of each format instead of the usual number, WENGERT_FUZZ_SEED=S begins at seed S.
 #include "runtime/io/Idx.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"
 #include "runtime/io/Package.h"
-#include "runtime/io/Safetensors.h"
+#include "runtime/io/Shards.h"
 #include "runtime/io/Zip.h"
 #include "tests/Deflate.h"
 #include "tests/fuzz/Mutate.h"
@@ -544,6 +544,41 @@ TEST_F(FuzzFiles, PackagesAreAValueOrAFailure) {
     }
     return true;
   });
+}
+
+/// The index of two shards, which are whole.
+TEST_F(FuzzFiles, IndicesOfShardsAreAValueOrAFailure) {
+  std::string directory = testing::TempDir() + "wengert-fuzz-" + std::to_string(::getpid()) + ".shards";
+  Array x = Array::scalar(1.0f);
+  ASSERT_TRUE(makeDirectory(directory).ok());
+  ASSERT_TRUE(writeSafetensors(directory + "/a.safetensors", NamedArrays{{{"a0", x}, {"b", x}}, {}, {}}).ok());
+  ASSERT_TRUE(writeSafetensors(directory + "/b.safetensors", NamedArrays{{{"c", x}}, {}, {}}).ok());
+  std::string index = directory + "/m.index.json";
+  forSeeds([&](Dice &dice) {
+    Sample sample{R"({"metadata": {"total_size": 12}, "weight_map": {"a0": "a.safetensors", "b": "a.safetensors", )"
+                  R"("c": "b.safetensors"}})"};
+    sample.textSize = sample.bytes.size();
+    for (size_t times = dice.below(4); times-- > 0;)
+      damageText(sample, dice);
+    if (dice.oneIn(8))
+      damageBytes(sample.bytes, dice);
+    if (FILE *file = std::fopen(index.c_str(), "wb")) {
+      std::fwrite(sample.bytes.data(), 1, sample.bytes.size(), file);
+      std::fclose(file);
+    }
+    Result<StoredTensors> stored = StoredTensors::open(index);
+    if (!stored.ok()) {
+      EXPECT_EQ(stored.failure().kind, ErrorKind::io);
+      EXPECT_TRUE(stored.failure().message.starts_with(directory + "/")) << stored.failure().message;
+      return false;
+    }
+    for (const StoredTensor &tensor : stored->tensors())
+      EXPECT_TRUE(stored->read(tensor).ok());
+    return true;
+  });
+  for (const char *name : {"/a.safetensors", "/b.safetensors", "/m.index.json"})
+    ::unlink((directory + name).c_str());
+  removeDirectory(directory);
 }
 
 TEST_F(FuzzFiles, SafetensorsAreAValueOrAFailure) {

@@ -4,6 +4,7 @@
 #include "runtime/io/Package.h"
 
 #include "runtime/io/Digest.h"
+#include "runtime/io/Shards.h"
 #include "runtime/io/Zip.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 #include <fstream>
 #include <functional>
 #include <random>
+#include <set>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -119,15 +121,16 @@ protected:
     return package.ok() ? state.differs(*package) : toString(package.failure());
   }
 
-  /// Kills writers of two states in turn, each at a random moment; what is there is one of the states.
-  void kill(const std::string &path, const std::function<size_t()> &leftovers) {
-    const char *asked = std::getenv("WENGERT_KILLS");
-    uint64_t kills = asked ? std::strtoull(asked, nullptr, 10) : 200, cut = 0;
-    State states[] = {{"one", {std::string(200'000, 'a'), "shared", std::string(70, 'x')}},
-                      {"two", {std::string(150'000, 'b'), "shared"}}};
+  /// Kills writers of two states in turn, each at a random moment; what is there is one of the states, which `differs`
+  /// compares with what `write` has written.
+  static void kill(const std::function<bool(size_t)> &write, const std::function<std::string(size_t)> &differs,
+                   const std::function<size_t()> &leftovers, uint64_t kills = 100) {
+    uint64_t cut = 0;
+    if (const char *asked = std::getenv("WENGERT_KILLS"))
+      kills = std::strtoull(asked, nullptr, 10);
     auto start = std::chrono::steady_clock::now();
-    for (const State &state : states)
-      ASSERT_TRUE(state.write(path).ok());
+    for (size_t state : {0, 1})
+      ASSERT_TRUE(write(state));
     auto span = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
     std::mt19937 random(7);
     std::uniform_int_distribution<useconds_t> moments(0, static_cast<useconds_t>(2 * span.count()) + 1000);
@@ -135,7 +138,7 @@ protected:
       pid_t writer = ::fork();
       if (writer == 0) {
         for (size_t turn = i;; ++turn)
-          if (!states[turn % 2].write(path).ok())
+          if (!write(turn % 2))
             ::_exit(1);
       }
       ::usleep(moments(random));
@@ -143,17 +146,23 @@ protected:
       int outcome = 0;
       ::waitpid(writer, &outcome, 0);
       EXPECT_TRUE(WIFSIGNALED(outcome)) << "the writer failed";
-      std::string first = differs(path, states[0]), second = differs(path, states[1]);
+      std::string first = differs(0), second = differs(1);
       EXPECT_TRUE(first.empty() || second.empty()) << "kill " << i << ": " << first << "; " << second;
       cut += leftovers() != 0;
-      const State &next = states[random() % 2];
-      EXPECT_TRUE(next.write(path).ok());
-      EXPECT_EQ(differs(path, next), "");
+      size_t next = random() % 2;
+      EXPECT_TRUE(write(next));
+      EXPECT_EQ(differs(next), "");
       EXPECT_EQ(leftovers(), 0u) << "kill " << i;
     }
-    if (kills >= 100) {
+    if (kills >= 50) {
       EXPECT_GT(cut, 0u) << "no writer was killed while it wrote";
     }
+  }
+  static void killPackage(const std::string &path, const std::function<size_t()> &leftovers) {
+    State states[] = {{"one", {std::string(200'000, 'a'), "shared", std::string(70, 'x')}},
+                      {"two", {std::string(150'000, 'b'), "shared"}}};
+    kill([&](size_t state) { return states[state].write(path).ok(); },
+         [&](size_t state) { return differs(path, states[state]); }, leftovers);
   }
 
   fs::path directory_;
@@ -456,7 +465,7 @@ TEST_F(PackageTest, AWriteThatFailsLeavesTheOldState) {
 }
 
 TEST_F(PackageTest, AKilledWriterOfADirectoryLeavesAWholeState) {
-  kill(at("model"), [&] {
+  killPackage(at("model"), [&] {
     Result<Package> package = Package::open(at("model"), kLongestManifest);
     return names(at("model")).size() - 1 -
            static_cast<size_t>(std::count(package->manifest().begin(), package->manifest().end(), '\n') - 1);
@@ -464,7 +473,44 @@ TEST_F(PackageTest, AKilledWriterOfADirectoryLeavesAWholeState) {
 }
 
 TEST_F(PackageTest, AKilledWriterOfAFileLeavesAWholeState) {
-  kill(at("model.wg"), [&] { return names(directory_).size() - 1; });
+  killPackage(at("model.wg"), [&] { return names(directory_).size() - 1; });
+}
+
+TEST_F(PackageTest, AKilledWriterOfShardsLeavesWholeWeights) {
+  NamedArrays states[2];
+  for (int state = 0; state < 2; ++state)
+    for (const char *name : {"a", "b", "c"})
+      states[state].arrays.emplace_back(
+          name,
+          Array::copyOf(std::span<const float>(std::vector<float>(9000, 1.0f + static_cast<float>(state))), {9000}));
+  std::string path = at("m.safetensors");
+  auto differs = [&](size_t state) -> std::string {
+    Result<StoredTensors> stored = StoredTensors::open(path);
+    if (!stored.ok())
+      return toString(stored.failure());
+    if (stored->tensors().size() != 3)
+      return "other tensors";
+    for (const StoredTensor &tensor : stored->tensors()) {
+      Result<Array> array = stored->read(tensor);
+      if (!array.ok() || array->data<float>()[8999] != 1.0f + static_cast<float>(state))
+        return tensor.name + " has other values";
+    }
+    return {};
+  };
+  // Shards, other shards of the same number, and one file are not mixed.
+  for (uint64_t most : {40'000, 75'000}) {
+    kill([&](size_t state) { return writeShards(path, states[state], state == 0 ? 40'000 : most).ok(); }, differs,
+         [&] {
+           Result<StoredTensors> stored = StoredTensors::open(path);
+           std::set<size_t> shards;
+           for (const StoredTensor &tensor : stored->tensors())
+             shards.insert(tensor.file);
+           return names(directory_).size() - 1 - shards.size();
+         },
+         50);
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+  }
 }
 
 TEST_F(PackageTest, WritersAndReadersOfOneDirectory) {

@@ -46,8 +46,8 @@ public:
   /// Sum of the weights since the last reset: the number of micro-batches, where none was given.
   double weight(Where where = Where::current()) const { return weight_.item<double>(where); }
 
-  /// The sums, their weight, and `has_gradient`, bool[variables], which of them ever had a gradient; as save_weights and
-  /// load_weights take it.
+  /// The sums, their weight, and `has_gradient`, bool[variables], which of them ever had a gradient; as save_weights
+  /// and load_weights take it.
   std::vector<nn::Module::Named> named_state() const;
 
 private:

@@ -111,8 +111,8 @@ LbfgsResult minimize_lbfgs(F loss, const Parameters &parameters, const LbfgsOpti
                            Where where = Where::current()) {
   return detail::minimizeLbfgs(std::function<Tensor()>(std::move(loss)), parameters, nullptr, options, where);
 }
-/// The same with the pairs of a history, whose capacity stands for `options.history`, and which has the last ones in the
-/// end. Errors: a history of parameters with another number of elements.
+/// The same with the pairs of a history, whose capacity stands for `options.history`, and which has the last ones in
+/// the end. Errors: a history of parameters with another number of elements.
 template <class F>
   requires std::invocable<F &>
 LbfgsResult minimize_lbfgs(F loss, const Parameters &parameters, const LbfgsHistory &history,
