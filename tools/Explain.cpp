@@ -48,7 +48,7 @@ void printKernels(const codegen::Executable &executable) {
               << "\n";
 }
 
-void printTrace(const SavedTrace &trace) {
+void printTrace(const SavedTrace &trace, const detail::ManifestFunction &function) {
   const detail::ConcreteState &concrete = *trace.concrete;
   std::string reason = concrete.reason; // of several lines where a signature is compared with another
   for (size_t end = 0; (end = reason.find('\n', end)) != std::string::npos; end += 5)
@@ -61,7 +61,8 @@ void printTrace(const SavedTrace &trace) {
     std::cout << (concrete.code->interpreted()
                       ? "  interpreted: no kernels\n"
                       : "  its kernels depend on sizes that are open: --types 'f32[8,3];f32[3]' gives them\n");
-  std::vector<DroppedGradient> dropped = trace.concrete->certificate();
+  // As it was saved: loading a tape may have differentiated it again.
+  const std::vector<detail::ManifestFunction::Dropped> &dropped = function.certificate;
   std::cout << "  " << counted(static_cast<int64_t>(dropped.size()), "gradient") << " not computed\n";
   for (const DroppedGradient &each : dropped)
     std::cout << "    " << each.op << ", operand " << each.operand << (each.where.empty() ? "" : ", at " + each.where)
@@ -90,7 +91,7 @@ int explain(const Options &options) {
   std::cout << function.name << ": a function, " << counted(static_cast<int64_t>(function.traces.size()), "trace")
             << "\n";
   for (const SavedTrace &trace : traces)
-    printTrace(trace);
+    printTrace(trace, function.file.manifest.functions[trace.function]);
   return 0;
 }
 

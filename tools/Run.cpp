@@ -1,4 +1,4 @@
-// `wengert run FILE --in a.npy ... --out b.npy ...`: a program, or a saved function, on arrays, compiled or interpreted.
+// `wengert run FILE --in a.npy ... --out b.npy ...`: a program or a saved function on arrays, compiled or interpreted.
 #include "tools/Arrays.h"
 #include "tools/Commands.h"
 #include "tools/Program.h"

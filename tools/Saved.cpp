@@ -111,9 +111,11 @@ SavedFunction loadFunction(const std::string &path, const std::string &name) {
   const ManifestItem &item = functionItem(file, path, name);
   refuseRequirements(file.manifest, path);
   Saved saved = load(path, {}, {});
+  std::vector<uint32_t> numbers = item.functions;
   SavedFunction function{item.name, saved, std::move(file), {}};
   for (const ConcreteFunction &concrete : saved.concrete_functions(function.name, {})) {
-    SavedTrace trace{concrete.state(), static_cast<int64_t>(function.traces.size()) + 1, {}, false};
+    SavedTrace trace{.concrete = concrete.state(), .number = static_cast<int64_t>(function.traces.size()) + 1};
+    trace.function = numbers[function.traces.size()];
     for (const TreeWord &word : trace.concrete->words) {
       if (word.kind == TreeWord::tensor)
         trace.tensors.push_back(word.type);

@@ -23,6 +23,7 @@ std::string signatureOf(const detail::ManifestItem &item, const detail::Manifest
 struct SavedTrace {
   std::shared_ptr<detail::ConcreteState> concrete;
   int64_t number = 0;                       ///< from 1, in the order in which they were saved
+  uint32_t function = 0;                    ///< of the manifest
   std::vector<runtime::TensorType> tensors; ///< its tensor arguments
   bool takesVariables = false;              ///< among its arguments
 };

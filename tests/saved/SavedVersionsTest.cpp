@@ -1,7 +1,7 @@
 // Files of each version of the format, stored here, are loaded by this version and compute the numbers that were stored
 // beside them. `WENGERT_WRITE_SAVED=1 build/tests/SavedVersionsTest` writes those of the version that this library
-// writes: data/v1.wg, the directory data/v1, and data/v1.npz with the numbers, which come from what was saved, not what was
-// loaded.
+// writes: data/v1.wg, the directory data/v1, and data/v1.npz with the numbers, which come from what was saved, and not
+// from what was loaded.
 #include "frontend/saving/Manifest.h"
 #include "runtime/io/Digest.h"
 #include "tests/frontend/Files.h"
