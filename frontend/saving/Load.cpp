@@ -353,6 +353,10 @@ std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
     raise(package.take(), where_);
   package_.emplace(std::move(*package));
   state_->manifest = readManifest(package_->manifest(), state_->path, where_);
+  for (size_t i = 0; i < manifest_.items.size(); ++i)
+    state_->itemOf[manifest_.items[i].name] = i;
+  for (size_t i = 0; i < manifest_.variables.size(); ++i)
+    state_->variableOf[manifest_.variables[i].name] = i;
   makeVariables(into);
   for (const ManifestFunction &saved : manifest_.functions)
     state_->functions.push_back(function(saved));

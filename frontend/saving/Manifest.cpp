@@ -673,6 +673,8 @@ ManifestItem ManifestReader::item(const View &view) {
     break;
   case ManifestItem::Kind::function:
     item.functions = view["functions"].numbersBelow(manifest_.functions.size(), "functions");
+    if (std::set<uint32_t>(item.functions.begin(), item.functions.end()).size() != item.functions.size())
+      view["functions"].wrong("has a function twice");
     for (size_t i = 0; i < item.functions.size(); ++i)
       if (!manifest_.functions[item.functions[i]].isUsers)
         view["functions"][i].wrong("is a function without a signature");
@@ -713,6 +715,12 @@ Manifest ManifestReader::read() {
   };
   manifest_.variableParts = parts(root_["arrays"]["variables"]);
   manifest_.constantParts = parts(root_["arrays"]["constants"]);
+  for (const char *key : {"variables", "constants"}) {
+    std::set<std::string> known;
+    for (const ManifestPart &each : key == std::string("variables") ? manifest_.variableParts : manifest_.constantParts)
+      if (!known.insert(each.name).second)
+        root_["arrays"][key].wrong("names " + each.name + " twice");
+  }
   manifest_.variables = root_["variables"].list([&](const View &each) { return variable(each); });
   manifest_.constants = root_["constants"].list([](const View &each) { return each.type(); });
   manifest_.functions = root_["functions"].list([&](const View &each) { return function(each); });
