@@ -370,6 +370,10 @@ void Loader::verify() {
 
 std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
   readPackage();
+  for (size_t i = 0; i < manifest_.items.size(); ++i)
+    state_->itemOf[manifest_.items[i].name] = i;
+  for (size_t i = 0; i < manifest_.variables.size(); ++i)
+    state_->variableOf[manifest_.variables[i].name] = i;
   makeVariables(into);
   for (const ManifestFunction &saved : manifest_.functions)
     state_->functions.push_back(function(saved));

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 static constexpr std::string_view kStart = "{\"blake3\":\"", kAfter = "\",\n";
 static constexpr size_t kDigits = 64;
-static constexpr int kDeepest = 32; ///< brackets within one another; ours are ten deep
+static constexpr int kDeepest = 32;             ///< brackets within one another; ours are ten deep
 static constexpr size_t kDeepestStructure = 64; ///< keys and fields within one another in a signature
 
 //===- Writing ----------------------------------------------------------------------------------------------------===//
@@ -673,6 +673,8 @@ ManifestItem ManifestReader::item(const View &view) {
     break;
   case ManifestItem::Kind::function:
     item.functions = view["functions"].numbersBelow(manifest_.functions.size(), "functions");
+    if (std::set<uint32_t>(item.functions.begin(), item.functions.end()).size() != item.functions.size())
+      view["functions"].wrong("has a function twice");
     for (size_t i = 0; i < item.functions.size(); ++i)
       if (!manifest_.functions[item.functions[i]].isUsers)
         view["functions"][i].wrong("is a function without a signature");
@@ -714,6 +716,12 @@ Manifest ManifestReader::read() {
   };
   manifest_.variableParts = parts(root_["arrays"]["variables"]);
   manifest_.constantParts = parts(root_["arrays"]["constants"]);
+  for (const char *key : {"variables", "constants"}) {
+    std::set<std::string> known;
+    for (const ManifestPart &each : key == std::string("variables") ? manifest_.variableParts : manifest_.constantParts)
+      if (!known.insert(each.name).second)
+        root_["arrays"][key].wrong("names " + each.name + " twice");
+  }
   manifest_.variables = root_["variables"].list([&](const View &each) { return variable(each); });
   manifest_.constants = root_["constants"].list([](const View &each) { return each.type(); });
   manifest_.functions = root_["functions"].list([&](const View &each) { return function(each); });

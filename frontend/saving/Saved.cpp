@@ -3,8 +3,8 @@
 
 #include "frontend/ops/Operands.h"
 
-#include <algorithm>
 #include <ostream>
+#include <set>
 
 namespace wg {
 
@@ -24,15 +24,16 @@ detail::SavedState &Saved::self(const Where &where) const {
 const detail::ManifestItem &detail::SavedState::item(const std::string &name, ManifestItem::Kind kind, const char *what,
                                                      const Where &where) const {
   static constexpr const char *kKinds[] = {"a value", "variables", "a function", "a tape", "a place in a data set"};
-  std::string known;
-  for (const ManifestItem &each : manifest.items) {
-    if (each.name == name && each.kind == kind)
-      return each;
-    if (each.name == name)
-      raiseOp("load", "'" + name + "' in " + path + " is " + kKinds[static_cast<size_t>(each.kind)] + ", not " + what,
-              "ask for what was saved under the name", {}, where, ErrorKind::type);
-    known += (known.empty() ? "" : ", ") + each.name;
+  if (auto found = itemOf.find(name); found != itemOf.end()) {
+    const ManifestItem &item = manifest.items[found->second];
+    if (item.kind == kind)
+      return item;
+    raiseOp("load", "'" + name + "' in " + path + " is " + kKinds[static_cast<size_t>(item.kind)] + ", not " + what,
+            "ask for what was saved under the name", {}, where, ErrorKind::type);
   }
+  std::string known;
+  for (const ManifestItem &item : manifest.items)
+    known += (known.empty() ? "" : ", ") + item.name;
   raiseOp("load", path + " holds nothing named '" + name + "'", "it holds: " + known, {}, where, ErrorKind::lookup);
 }
 
@@ -43,10 +44,7 @@ std::vector<std::string> Saved::names() const {
   return names;
 }
 
-bool Saved::contains(const std::string &name) const {
-  return std::any_of(self({}).manifest.items.begin(), self({}).manifest.items.end(),
-                     [&](const auto &item) { return item.name == name; });
-}
+bool Saved::contains(const std::string &name) const { return self({}).itemOf.contains(name); }
 
 const std::map<std::string, std::string> &Saved::metadata() const { return self({}).manifest.metadata; }
 
@@ -65,9 +63,8 @@ const detail::SavedValue &Saved::valueOf(const std::string &name, const Where &w
 
 Variable Saved::variable(const std::string &name, Where where) const {
   const detail::SavedState &state = self(where);
-  for (size_t i = 0; i < state.variables.size(); ++i)
-    if (state.manifest.variables[i].name == name)
-      return Variable(state.variables[i]);
+  if (auto found = state.variableOf.find(name); found != state.variableOf.end())
+    return Variable(state.variables[found->second]);
   detail::raiseOp("load", state.path + " holds no variable '" + name + "'", "named_variables() lists all", {}, where,
                   ErrorKind::lookup);
 }
@@ -271,8 +268,9 @@ std::string Saved::summary() const {
     parts.push_back(&part);
   for (const detail::ManifestPart &part : manifest.constantParts)
     parts.push_back(&part);
+  std::set<std::string> programs; // functions may share one
   for (const detail::ManifestFunction &function : manifest.functions)
-    if (std::none_of(parts.begin(), parts.end(), [&](auto *known) { return known->name == function.program.name; }))
+    if (programs.insert(function.program.name).second)
       parts.push_back(&function.program);
   if (manifest.tapes)
     parts.push_back(&manifest.tapes->program);

@@ -7,6 +7,7 @@
 #include <wengert/Save.h>
 
 #include <mutex>
+#include <unordered_map>
 
 namespace wg::detail {
 
@@ -20,7 +21,8 @@ struct SavedState {
   std::vector<std::shared_ptr<ConcreteState>> functions;
   std::vector<SavedValue> items; ///< by item: of those that are values
   std::vector<std::shared_ptr<Tape>> tapes;
-  std::mutex mutex; ///< guards `tapes`, which are handed over
+  std::mutex mutex;                                           ///< guards `tapes`, which are handed over
+  std::unordered_map<std::string, size_t> itemOf, variableOf; ///< by name
 
   /// The item of this name and kind; an error if there is none.
   const ManifestItem &item(const std::string &name, ManifestItem::Kind kind, const char *what,

@@ -78,7 +78,9 @@ TapeUnion unionOf(std::span<const std::shared_ptr<Tape>> tapes) {
 //===- Replayed ---------------------------------------------------------------------------------------------------===//
 
 /// A text that lives as long as the process: rules are named by pointers.
-static const char *kept(const std::string &text) { return StringAttr::get(ir::context(), text).getValue().data(); }
+static const char *kept(const std::string &text) {
+  return text.empty() ? "" : StringAttr::get(ir::context(), text).getValue().data();
+}
 
 namespace {
 
@@ -151,6 +153,9 @@ std::function<std::vector<Tensor>(const std::vector<Tensor> &)> Replay::ruleOf(i
   if (concrete->variablesOf.aliasOf.size() != numGiven)
     refuse("the rule " + concrete->name + " takes " + std::to_string(concrete->variablesOf.aliasOf.size()) +
            " tensors, and is given " + std::to_string(numGiven));
+  for (const TraceInput &input : concrete->inputs)
+    if (input.formal)
+      refuse("the rule " + concrete->name + " takes a variable, and rules are given tensors");
   return [concrete, where](const std::vector<Tensor> &given) {
     std::vector<Arguments::Leaf> leaves;
     for (const Tensor &each : given)
@@ -187,6 +192,9 @@ void Replay::callRule(const ManifestTapes::Call &saved, const Row &row, std::spa
 void Replay::callFunction(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
                           std::span<Tensor> results) {
   const std::shared_ptr<ConcreteState> &concrete = state_.functions[saved.function];
+  for (const TraceInput &input : concrete->inputs)
+    if (input.kind == TraceInput::variable && input.state->isOrder)
+      refuse("it calls " + concrete->name + ", which prints, checks or calls back: nothing does so while it is loaded");
   const std::vector<TensorType> &types = concrete->code->inputs();
   bool fits = operands.size() == types.size() && saved.numResults == concrete->numResults && !saved.asked.empty() &&
               std::adjacent_find(saved.asked.begin(), saved.asked.end(), std::greater_equal<>()) == saved.asked.end();
@@ -304,6 +312,15 @@ std::vector<Tensor> replayTapes(SavedState &state, ModuleOp program, const std::
   auto entry = program.lookupSymbol<func::FuncOp>(saved.entry);
   if (!entry || entry.isDeclaration())
     raise(runtime::fileError(path, "has no function @" + saved.entry), where);
+  for (auto function : program.getOps<func::FuncOp>())
+    if (function != entry && !function.isDeclaration()) // calls of calls would be many times the file's ops
+      raise(runtime::fileError(path, "@" + function.getName().str() + " has a body, and only @" + saved.entry +
+                                         " has one in the program of tapes"),
+            where);
+  entry->walk([&](ir::HostOp op) {
+    if (op.getOrdered())
+      raise(runtime::fileError(path, "it prints, checks or calls back: nothing does so while it is loaded"), where);
+  });
   FailureOr<codegen::Program> rows = codegen::flatten(entry);
   if (failed(rows))
     raise(diagnostics.take("the tape cannot be read"), where);

@@ -120,7 +120,9 @@ protected:
   void examine(const Mutant &mutant, Dice dice, bool directory) {
     static bool first = (makeCallables(), true);
     (void)first;
-    auto starts = [&](const std::string &what) { std::snprintf(shared->doing, sizeof shared->doing, "%s", what.c_str()); };
+    auto starts = [&](const std::string &what) {
+      std::snprintf(shared->doing, sizeof shared->doing, "%s", what.c_str());
+    };
     starts("load");
     std::string path = put(mutant, dice, directory);
     try {
@@ -140,7 +142,8 @@ protected:
       if (error)
         std::rethrow_exception(error);
       shared->loaded = shared->loaded + 1;
-      Used used = useSaved(*saved, (folder.path / ("again-" + std::to_string(getpid()) + ".wg")).string(), dice, starts);
+      Used used =
+          useSaved(*saved, (folder.path / ("again-" + std::to_string(getpid()) + ".wg")).string(), dice, starts);
       shared->called = shared->called + used.called;
       shared->differentiated = shared->differentiated + used.differentiated;
       shared->usesRefused = shared->usesRefused + used.refused;
