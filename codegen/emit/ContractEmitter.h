@@ -182,6 +182,7 @@ private:
                 int64_t columns, int64_t width);
   void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
                   int64_t columns, int64_t width);
+  void transposeRest(Value base, Value from, Value row, int64_t height, int vectors, int64_t columns, int64_t width);
   void transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width);
 };
 

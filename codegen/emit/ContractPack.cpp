@@ -105,6 +105,9 @@ void ContractEmitter::pack(Value base, Value panelOffset, int vectors, int64_t c
         transposeBlock(base, e.add(from, p), e.add(row, p), v,
                        std::min<int64_t>(lanes, columns - static_cast<int64_t>(v) * lanes), width);
     });
+    if (inner.b == 1 && whole < inner.size)
+      return transposeRest(base, e.add(from, e.index(whole)), e.add(row, e.index(whole)), inner.size - whole, vectors,
+                           columns, width);
     gatherRows(base, from, row, whole, inner.size, inner.b, vectors, columns, width);
   };
   outer(0, panelOffset, e.index(0));
@@ -121,7 +124,7 @@ void ContractEmitter::copyRows(Value base, Value from, Value row, int64_t first,
   });
 }
 
-/// Element by element: what is left over, and layouts without a contiguous axis.
+/// Element by element: layouts without a contiguous axis.
 void ContractEmitter::gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride,
                                  int vectors, int64_t columns, int64_t width) {
   e.loop(first, last, 1, [&](Value p) {
@@ -134,6 +137,35 @@ void ContractEmitter::gatherRows(Value base, Value from, Value row, int64_t firs
       LLVM::StoreOp::create(b, loc, x, pointerAt(e.scratchPointer, e.add(rowTo, c)), alignment());
     });
   });
+}
+
+/// The last `height` < lanes values of k, as transposeBlock, in blocks of as many columns as the next power of two.
+void ContractEmitter::transposeRest(Value base, Value from, Value row, int64_t height, int vectors, int64_t columns,
+                                    int64_t width) {
+  auto side = static_cast<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(2, height)));
+  auto type = VectorType::get({side}, element);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type)),
+        mask = e.tailMask(static_cast<int>(side), height);
+  auto rowAt = [&](int64_t p) { return inPiece(e.mul(e.add(row, e.index(p)), width)); };
+  auto block = [&](Value first, int64_t count) {
+    SmallVector<Value> x(side, zero);
+    for (int64_t c = 0; c < count; ++c) {
+      Value at = pointerAt(base, e.add(from, e.mul(e.add(first, e.index(c)), lane.b)));
+      x[c] = mask ? Value(LLVM::MaskedLoadOp::create(b, loc, type, at, mask, zero, alignment()))
+                  : Value(LLVM::LoadOp::create(b, loc, type, at, alignment()));
+    }
+    e.transpose(x);
+    for (int64_t p = 0; p < height; ++p)
+      storeVector(e.scratchPointer, e.add(rowAt(p), first), x[p]);
+  };
+  if (columns < width)
+    for (int64_t p = 0; p < height; ++p)
+      storeVector(e.scratchPointer, e.add(rowAt(p), e.index((vectors - 1) * lanes)),
+                  arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
+  int64_t whole = columns / side * side;
+  e.loop(0, whole, side, [&](Value first) { block(first, side); });
+  if (whole < columns)
+    block(e.index(whole), columns - whole);
 }
 
 /// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers.

@@ -46,6 +46,19 @@ func.func @along_the_batch(%a: tensor<8x8x512xf32>, %b: tensor<8x8x512xf32>) -> 
   return %p : tensor<8x8x512xf32>
 }
 
+// Whichever order of the result is asked for, the cheapest one is computed: in the other, rows of the second operand would
+// be read a page apart. Its transpose costs next to nothing.
+// CHECK-LABEL: func.func @any_order
+func.func @any_order(%a: tensor<120x508x8xf32>, %b: tensor<8x508x741xf32>) -> (tensor<120x741xf32>, tensor<741x120xf32>) {
+  // CHECK-NEXT: %[[P:.*]] = wg.contract "lik,kij->lj"
+  // CHECK-NEXT: %[[Q:.*]] = wg.contract "lik,kij->lj"
+  // CHECK-NEXT: %[[T:.*]] = wg.transpose %[[Q]] by [1, 0]
+  // CHECK-NEXT: return %[[P]], %[[T]]
+  %p = wg.contract "lik,kij->lj" %a, %b : tensor<120x508x8xf32>, tensor<8x508x741xf32> -> tensor<120x741xf32>
+  %q = wg.contract "lik,kij->jl" %a, %b : tensor<120x508x8xf32>, tensor<8x508x741xf32> -> tensor<741x120xf32>
+  return %p, %q : tensor<120x741xf32>, tensor<741x120xf32>
+}
+
 // Two products that want one operand in the same order share its copy.
 // CHECK-LABEL: func.func @one_copy
 func.func @one_copy(%a: tensor<128x128x16xf32>, %b: tensor<16x128x128xf32>, %c: tensor<16x128x128xf32>) -> (tensor<16x128x128xf32>, tensor<16x128x128xf32>) {

@@ -490,3 +490,41 @@ func.func @along_no_columns_kij(%a: tensor<4x7x19xf32>, %b: tensor<4x0x19xf32>) 
   %p = wg.contract "nik,njk->kij" %a, %b : tensor<4x7x19xf32>, tensor<4x0x19xf32> -> tensor<19x7x0xf32>
   return %p : tensor<19x7x0xf32>
 }
+// Panels of an operand that lies along k, of fewer places than a vector has lanes or of some more: blocks as high as the
+// next power of two.
+func.func @short_k_2(%a: tensor<50x2xf32>, %b: tensor<37x2xf32>) -> tensor<50x37xf32> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x2xf32>, tensor<37x2xf32> -> tensor<50x37xf32>
+  return %p : tensor<50x37xf32>
+}
+func.func @short_k_3(%a: tensor<50x3xf32>, %b: tensor<70x3xf32>) -> tensor<50x70xf32> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x3xf32>, tensor<70x3xf32> -> tensor<50x70xf32>
+  return %p : tensor<50x70xf32>
+}
+func.func @short_k_7(%a: tensor<50x7xf32>, %b: tensor<45x7xf32>) -> tensor<50x45xf32> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x7xf32>, tensor<45x7xf32> -> tensor<50x45xf32>
+  return %p : tensor<50x45xf32>
+}
+func.func @short_k_20(%a: tensor<50x20xf32>, %b: tensor<41x20xf32>) -> tensor<50x41xf32> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x20xf32>, tensor<41x20xf32> -> tensor<50x41xf32>
+  return %p : tensor<50x41xf32>
+}
+func.func @short_k_31(%a: tensor<50x31xf32>, %b: tensor<9x31xf32>) -> tensor<50x9xf32> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x31xf32>, tensor<9x31xf32> -> tensor<50x9xf32>
+  return %p : tensor<50x9xf32>
+}
+func.func @short_k_two_letters(%a: tensor<50x4x5xf32>, %b: tensor<37x4x5xf32>) -> tensor<50x37xf32> {
+  %p = wg.contract "mkl,nkl->mn" %a, %b : tensor<50x4x5xf32>, tensor<37x4x5xf32> -> tensor<50x37xf32>
+  return %p : tensor<50x37xf32>
+}
+func.func @short_k_f64(%a: tensor<50x5xf64>, %b: tensor<23x5xf64>) -> tensor<50x23xf64> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x5xf64>, tensor<23x5xf64> -> tensor<50x23xf64>
+  return %p : tensor<50x23xf64>
+}
+func.func @short_k_of_two(%a: tensor<6x7x3xf32>, %b: tensor<3x2x19xf32>) -> tensor<6x7x2x19xf32> {
+  %p = wg.contract "lkm,mij->lkij" %a, %b : tensor<6x7x3xf32>, tensor<3x2x19xf32> -> tensor<6x7x2x19xf32>
+  return %p : tensor<6x7x2x19xf32>
+}
+func.func @short_k_few_lanes(%a: tensor<50x6xf32>, %b: tensor<3x6xf32>) -> tensor<50x3xf32> {
+  %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x6xf32>, tensor<3x6xf32> -> tensor<50x3xf32>
+  return %p : tensor<50x3xf32>
+}

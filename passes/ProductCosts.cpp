@@ -1,0 +1,440 @@
+#include "passes/ProductCosts.h"
+
+#include "llvm/ADT/SmallVectorExtras.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace wg::passes {
+
+using runtime::Letter;
+using runtime::Letters;
+
+// ---- The memory -----------------------------------------------------------------------------------------------------
+namespace {
+
+constexpr double kVector = 64, kLine = 64, kPage = 4096; ///< bytes
+
+/// So many rounds, each of which steps on by so many elements in each of three tensors.
+struct Loop {
+  double rounds;
+  std::array<double, 3> steps;
+};
+/// What is inside of all loops touches so many elements of a tensor at such a distance, along each of some axes.
+struct Axis {
+  double size, step;
+};
+using Inside = std::array<SmallVector<Axis, 2>, 3>;
+/// Loops, outermost first, and what each of their rounds touches of a, b and c.
+struct Nest {
+  SmallVector<Loop, 12> loops;
+  Inside inside;
+};
+
+/// The units of `unit` elements each that the loops from `first` on touch of a tensor.
+double touched(const Nest &nest, size_t first, size_t tensor, double unit) {
+  SmallVector<Axis, 16> axes(ArrayRef(nest.inside[tensor]));
+  for (const Loop &loop : ArrayRef(nest.loops).drop_front(first))
+    axes.push_back({loop.rounds, loop.steps[tensor]});
+  llvm::erase_if(axes, [](const Axis &axis) { return axis.size <= 1 || axis.step == 0; });
+  llvm::sort(axes, [](const Axis &x, const Axis &y) { return x.step < y.step; });
+  // A run of neighbours, and as many runs as there are places beyond it.
+  double run = 1, runs = 1;
+  for (auto [size, step] : axes)
+    if (runs == 1 && step <= std::max(run, unit))
+      run += step * (size - 1);
+    else
+      runs *= size;
+  return runs * (1 + (run - 1) / unit);
+}
+
+/// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; and
+/// the nanoseconds to get one from beyond it.
+struct Level {
+  double unit, least, most, read, written;
+};
+constexpr Level kLevels[] = {{kLine, 700, 700, 0.2, 1.0},
+                             {kLine, 20000, 31000, 1.4, 0.3},
+                             {kLine, 250000, 1e6, 0.4, 3.3},
+                             {kLine, 750000, 3e6, 2.8, 3.3},
+                             {kPage, 1500, 1500, 2.9, 2.9}};
+
+/// Nanoseconds that the lines and pages of a nest take. A level keeps what its innermost loops touch together, as many
+/// loops as fit; the next one finds again what it does not move on from; those around find nothing. Of what fits as a
+/// whole nothing is counted: it is there already.
+double memoryOf(const Nest &nest, double elementBytes) {
+  size_t depth = nest.loops.size();
+  double all = 0;
+  for (double unit : {kLine, kPage}) {
+    SmallVector<std::array<double, 3>, 16> units(depth + 1); // by the loops from each one on
+    for (size_t first = 0; first < depth; ++first)
+      for (size_t tensor = 0; tensor < 3; ++tensor)
+        units[first][tensor] = nest.inside[tensor].empty() ? 0 : touched(nest, first, tensor, unit / elementBytes);
+    for (const Level &level : kLevels)
+      for (double kept : {level.least, level.most}) {
+        if (level.unit != unit)
+          continue;
+        size_t fits = depth;
+        while (fits > 0 && units[fits - 1][0] + units[fits - 1][1] + units[fits - 1][2] <= kept)
+          --fits;
+        if (fits == 0)
+          continue;
+        double rounds = 0.5;
+        for (const Loop &loop : ArrayRef(nest.loops).take_front(fits - 1))
+          rounds *= loop.rounds;
+        const std::array<double, 3> &missing = units[fits - 1];
+        all += rounds * ((missing[0] + missing[1]) * level.read + missing[2] * level.written);
+      }
+  }
+  return all;
+}
+
+/// Loads wait while there is arithmetic to do, but not for all of it.
+double together(double arithmetic, double memory) {
+  return std::max(arithmetic, memory) + 0.65 * std::min(arithmetic, memory);
+}
+
+constexpr double kCall = 30; ///< nanoseconds of a kernel that does nothing
+/// Nanoseconds of a cycle of multiply-adds, of a tile, of storing a vector.
+constexpr double kCycle = 0.27, kTile = 0.6, kStore = 0.25;
+/// Of a vector that is copied whole; of one that is moved about in registers, once; of an element that is copied by
+/// itself.
+constexpr double kCopy = 0.5, kShuffle = 0.125, kElement = 0.4;
+
+/// Pieces of `height` and what is left over, as (how many, how high).
+SmallVector<std::pair<double, double>, 2> cut(double size, double height) {
+  SmallVector<std::pair<double, double>, 2> pieces;
+  if (size >= height)
+    pieces.push_back({std::floor(size / height), height});
+  if (double rest = size - std::floor(size / height) * height; rest > 0)
+    pieces.push_back({1, rest});
+  return pieces;
+}
+
+/// The lanes that vectors along so many elements have.
+double lanesFor(double size, double most) {
+  return std::min(most, static_cast<double>(llvm::PowerOf2Ceil(static_cast<uint64_t>(std::max(2.0, size)))));
+}
+
+} // namespace
+
+// ---- Letters --------------------------------------------------------------------------------------------------------
+
+ProductCosts::ProductCosts(ir::ContractOp op) : elementBytes(op.getC().getType().getElementTypeBitWidth() / 8) {
+  for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
+    for (auto [letter, size] : llvm::zip_equal(letters, cast<RankedTensorType>(x.getType()).getShape()))
+      sizes[letter] = size;
+}
+
+SmallVector<int64_t> ProductCosts::shapeBy(StringRef letters) const {
+  return llvm::map_to_vector(letters, [&](char letter) { return sizes.lookup(letter); });
+}
+
+double ProductCosts::elements(StringRef letters) const {
+  double count = 1;
+  for (char letter : letters)
+    count *= static_cast<double>(sizes.lookup(letter));
+  return count;
+}
+
+std::string ProductCosts::withoutUnits(StringRef letters) const {
+  std::string kept;
+  for (char letter : letters)
+    if (sizes.lookup(letter) != 1)
+      kept += letter;
+  return kept;
+}
+
+/// From one place of `letter` to the next in a tensor of such letters; 0 if it has none.
+double ProductCosts::step(StringRef letters, char letter) const {
+  size_t at = letters.find(letter);
+  return at == StringRef::npos ? 0 : elements(letters.drop_front(at + 1));
+}
+
+// ---- Copies ---------------------------------------------------------------------------------------------------------
+
+double ProductCosts::transpose(StringRef from, StringRef to) const {
+  if (from == to)
+    return 0;
+  // Neighbours in both are one axis.
+  SmallVector<Loop, 8> axes;
+  for (char letter : to) {
+    Loop axis{double(sizes.lookup(letter)), {step(from, letter), 0, step(to, letter)}};
+    if (!axes.empty() && axes.back().steps[0] == axis.steps[0] * axis.rounds)
+      axes.back() = {axes.back().rounds * axis.rounds, axis.steps};
+    else
+      axes.push_back(axis);
+  }
+  Loop last = axes.pop_back_val();
+  double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic;
+  Nest nest;
+  auto across = llvm::find_if(axes, [](const Loop &axis) { return axis.steps[0] == 1; });
+  if (across == axes.end()) { // runs are copied whole
+    arithmetic = count / last.rounds * std::ceil(last.rounds / most) * kCopy;
+    nest.loops.assign(axes.begin(), axes.end());
+    for (size_t tensor : {0, 2})
+      nest.inside[tensor] = {{last.rounds, 1}};
+  } else { // blocks of lanes x lanes are transposed in registers
+    double high = across->rounds, wide = last.rounds;
+    arithmetic =
+        count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) * lanes * std::log2(lanes) * kShuffle;
+    nest.inside[0] = {{std::min(lanes, high), 1}, {std::min(lanes, wide), last.steps[0]}};
+    nest.inside[2] = {{std::min(lanes, wide), 1}, {std::min(lanes, high), across->steps[2]}};
+    auto inBlocks = [&](Loop axis) {
+      axis.rounds = std::ceil(axis.rounds / lanes);
+      for (double &step : axis.steps)
+        step *= lanes;
+      return axis;
+    };
+    *across = inBlocks(*across);
+    if (wide * kVector >= 256 * lanes) // loops are in the order in which the operand lies
+      llvm::sort(axes, [](const Loop &x, const Loop &y) { return x.steps[0] > y.steps[0]; });
+    nest.loops.assign(axes.begin(), axes.end());
+    nest.loops.push_back(inBlocks(last));
+  }
+  return together(arithmetic, memoryOf(nest, elementBytes)) + kCall;
+}
+
+// ---- Products -------------------------------------------------------------------------------------------------------
+
+double ProductCosts::leastProduct(const Order &order) const {
+  std::string all = order.a;
+  for (char letter : order.b)
+    if (!StringRef(order.a).contains(letter))
+      all += letter;
+  return elements(all) * elementBytes / kVector * 0.5 * kCycle + kCall;
+}
+
+/// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
+static void longestLast(std::vector<Letter> &group, int64_t wanted) {
+  if (group.size() < 2 || group.back().size >= wanted)
+    return;
+  auto longest =
+      std::max_element(group.begin(), group.end(), [](const Letter &x, const Letter &y) { return x.size < y.size; });
+  std::rotate(longest, longest + 1, group.end());
+}
+
+double ProductCosts::product(const Order &order) const {
+  Letters letters({order.a, order.b, order.c}, shapeBy(order.a), shapeBy(order.b));
+  auto endsC = [](ArrayRef<Letter> group) { return !group.empty() && group.back().c == 1; };
+  if (endsC(letters.m))
+    letters.exchange();
+  for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
+    mergeNeighbours(*group);
+  auto &[batch, m, n, k, related] = letters;
+  bool alongBatch = endsC(batch);
+  std::vector<Letter> &inner = alongBatch ? batch : n;
+  if (inner.empty()) // a single element, which a sum of products computes in vectors
+    return std::numeric_limits<double>::infinity();
+  Letter lane = inner.back();
+  inner.pop_back();
+  if (alongBatch && (lane.a != 1 || lane.b != 1)) // vectors of elements that lie apart: never worth it
+    return std::numeric_limits<double>::infinity();
+  double lanes = kVector / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
+         terms = double(sizeOf(k));
+  double most = alongBatch || (terms <= 64 && elements(order.c) * elementBytes > double(1 << 20)) ? 4 : 2;
+  longestLast(m, 12);
+  if (alongBatch)
+    longestLast(n, int64_t(most));
+  auto dense = llvm::find_if(k, [](const Letter &letter) { return letter.b == 1; });
+  if (!alongBatch && lane.b != 1 && dense != k.end())
+    std::rotate(dense, dense + 1, k.end());
+  double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
+  auto loopOf = [](const Letter &letter) {
+    return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};
+  };
+
+  // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, two loads, and in a long sum four cycles before
+  // the next term's can begin.
+  bool columnsOfN = alongBatch && !n.empty();
+  double columns = columnsOfN ? double(n.back().size) : vectors, arithmetic = 0, widest = std::min(most, columns);
+  for (auto [panels, wide] : cut(columns, most))
+    for (auto [tiles, high] : cut(rows, std::floor(24 / wide))) {
+      double loads = alongBatch && !columnsOfN ? wide * (high + 1) : wide + high;
+      double step = std::max({high * wide * 0.5, loads * 0.5, 4 * terms / (terms + 32)}) * kCycle;
+      arithmetic += panels * tiles * (terms * step + high * wide * kStore + kTile);
+    }
+  arithmetic *=
+      double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
+  double high = std::min(std::floor(24 / widest), rows);
+
+  // What its loops walk through: batch, n, panels, rows of m, k.
+  double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size),
+         packing = 0;
+  Nest nest;
+  for (const Letter &letter : batch)
+    nest.loops.push_back(loopOf(letter));
+  Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};
+  double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
+  if (alongBatch) {
+    nest.loops.push_back(panels);
+    nest.inside = {SmallVector<Axis, 2>{{width, 1}, {high, rowA}}, {{width, 1}}, {{width, 1}, {high, rowC}}};
+    if (columnsOfN) {
+      for (const Letter &letter : ArrayRef(n).drop_back())
+        nest.loops.push_back(loopOf(letter));
+      double b = double(n.back().b), c = double(n.back().c);
+      nest.loops.push_back({std::ceil(columns / most), {0, most * b, most * c}});
+      nest.inside[1].push_back({widest, b});
+      nest.inside[2].push_back({widest, c});
+    }
+  } else {
+    for (const Letter &letter : n)
+      nest.loops.push_back(loopOf(letter));
+    nest.loops.push_back(panels);
+    nest.inside = {SmallVector<Axis, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
+  }
+  auto thrashes = [&](const Letter &letter) {
+    return std::fmod(double(letter.b) * elementBytes, 2048) == 0 && terms >= 64;
+  };
+  bool packs = lane.b != 1 ? lane.size > 1
+                           : (terms * size * elementBytes > double(1 << 20) || (!k.empty() && thrashes(k.back()))) &&
+                                 rows >= 4 * std::floor(24 / most);
+  if (packs && !alongBatch) {
+    // Panels of b are copied: b is read once, and the copy lies as k's loops run.
+    Nest copy{nest.loops, {}};
+    for (const Letter &letter : k)
+      copy.loops.push_back(loopOf(letter));
+    copy.inside[1] = nest.inside[1];
+    double places = double(sizeOf(batch)) * double(sizeOf(n)) * terms, moved;
+    if (lane.b == 1) {
+      moved = places * vectors * kCopy;
+    } else if (k.empty() || k.back().b != 1) {
+      moved = places * size * kElement;
+    } else {
+      moved = 0;
+      lanes = lanesFor(size, lanes);
+      for (auto [blocks, deep] : cut(double(k.back().size), lanes)) {
+        double side = lanesFor(deep, lanes);
+        moved +=
+            places / double(k.back().size) * blocks * std::ceil(size / side) * side * (2 + std::log2(side)) * kShuffle;
+      }
+    }
+    // Where so many rows are read a line each, nothing is fetched ahead.
+    packing = together(moved, memoryOf(copy, elementBytes) * (lane.b == 1 ? 1 : 2));
+    for (Loop &loop : nest.loops)
+      loop.steps[1] = 0;
+    width = std::min(most, vectors) * lanes;
+    nest.inside[1] = {{width, 1}};
+    double step = width;
+    for (Letter &letter : llvm::reverse(k)) {
+      letter.b = int64_t(step);
+      step *= double(letter.size);
+    }
+  }
+  for (const Letter &letter : ArrayRef(m).drop_back(m.empty() ? 0 : 1)) {
+    nest.loops.push_back(loopOf(letter));
+    nest.loops.back().steps[1] = 0;
+  }
+  if (!m.empty())
+    nest.loops.push_back({std::ceil(rows / high), {high * rowA, 0, high * rowC}});
+  for (const Letter &letter : k)
+    nest.loops.push_back(loopOf(letter));
+  return together(arithmetic, memoryOf(nest, elementBytes)) + packing + kCall;
+}
+
+// ---- Sums of products -----------------------------------------------------------------------------------------------
+
+/// Nanoseconds of a vector of products that are summed or stored, of an element that is loaded by itself, of a vector
+/// that is moved about in registers, of a row and of a run of neighbours that are summed. An element of a tensor of
+/// more than kFar bytes, each line of which is on another page than most before it, is waited for.
+constexpr double kFar = 64e6, kFetched = 3;
+constexpr double kSummed = 0.4, kStored = 1.2, kGathered = 0.11, kAcross = 0.45, kSumRow = 1.1, kSumRun = 0.4;
+
+double ProductCosts::sum(const Order &order, StringRef space) const {
+  if (space.empty()) // one element
+    return kCall;
+  bool sums = order.c.size() < space.size();
+  if (!sums) // no sum: an elementwise kernel, which goes through the result as it lies
+    space = order.c;
+  struct Walked : Loop {
+    bool summed;
+  };
+  SmallVector<Walked, 8> axes;
+  for (char letter : space) {
+    bool summed = !StringRef(order.c).contains(letter);
+    Walked axis{{double(sizes.lookup(letter)), {step(order.a, letter), step(order.b, letter), step(order.c, letter)}},
+                summed};
+    auto goesOn = [&](const Walked &last) {
+      return last.summed == summed && llvm::all_of(llvm::seq(0, 3), [&](int tensor) {
+               return last.steps[tensor] == axis.steps[tensor] * axis.rounds;
+             });
+    };
+    if (!axes.empty() && goesOn(axes.back()))
+      axis.rounds *= axes.pop_back_val().rounds;
+    axes.push_back(axis);
+  }
+  Walked last = axes.pop_back_val();
+  double most = kVector / elementBytes, count = elements(space), lanes = sums ? most : lanesFor(last.rounds, most),
+         runs = count / last.rounds, arithmetic = runs * std::ceil(last.rounds / lanes) * (sums ? kSummed : kStored),
+         side = 1;
+  Nest nest;
+  auto goAlong = [&](Loop axis, double by) {
+    axis.rounds = std::ceil(axis.rounds / by);
+    for (double &step : axis.steps)
+      step *= by;
+    nest.loops.push_back(axis);
+  };
+  auto across = axes.end();
+  if (!sums) {
+    for (size_t tensor : {0, 1}) {
+      if (last.steps[tensor] <= 1)
+        continue;
+      auto found = llvm::find_if(axes, [&](const Walked &axis) { return axis.steps[tensor] == 1; });
+      if (found == axes.end() || (across != axes.end() && across != found)) {
+        arithmetic += count * kGathered;
+        continue;
+      }
+      across = found;
+      double bytes = elements(tensor == 0 ? order.a : order.b) * elementBytes;
+      if (bytes > kFar && last.steps[tensor] * elementBytes >= kPage / 2)
+        arithmetic += count * kFetched;
+      arithmetic += runs / found->rounds * std::ceil(found->rounds / lanes) * std::ceil(last.rounds / lanes) * lanes *
+                    std::log2(lanes) * kAcross;
+    }
+    for (const Walked &axis : axes)
+      goAlong(axis, &axis == across ? lanes : 1);
+  } else {
+    if (!last.summed) // vectors of rows, some of them side by side
+      for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
+        side /= 2;
+    double terms = last.summed ? last.rounds : 1;
+    for (bool summed : {false, true}) {
+      for (const Walked &axis : axes)
+        if (axis.summed == summed) {
+          goAlong(axis, 1);
+          terms *= summed ? axis.rounds : 1;
+        }
+      if (!summed && !last.summed)
+        goAlong(last, side * lanes);
+    }
+    for (size_t tensor : {0, 1})
+      arithmetic += last.steps[tensor] > 1 ? count * kGathered : 0;
+    arithmetic += count / terms * kSumRow / (last.summed ? 1 : lanes * side);
+  }
+  if (!sums || last.summed)
+    goAlong(last, lanes);
+  arithmetic += sums ? runs / side * kSumRun : 0;
+  for (size_t tensor : {0, 1, 2}) {
+    nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
+    if (across != axes.end())
+      nest.inside[tensor].push_back({std::min(lanes, across->rounds), across->steps[tensor]});
+  }
+  // Elementwise, lines that are read and written by turns take a quarter longer than those that a sum reads.
+  return together(arithmetic, memoryOf(nest, elementBytes)) * (sums ? 1 : 1.25) + kCall;
+}
+
+std::string ProductCosts::spaceOfSum(const Order &order) const {
+  auto hasAll = [](StringRef letters, StringRef others) {
+    return llvm::all_of(others, [&](char letter) { return letters.contains(letter); });
+  };
+  bool ofA = hasAll(order.a, order.b), ofB = hasAll(order.b, order.a);
+  return ofA && (!ofB || order.a == order.b || sum(order, order.a) <= sum(order, order.b)) ? order.a : order.b;
+}
+
+double ProductCosts::sum(const Order &order) const { return sum(order, spaceOfSum(order)); }
+
+} // namespace wg::passes

@@ -1,0 +1,50 @@
+// What does a product cost in one order of its letters or another, and what does it cost to bring a tensor from one
+// order into another? Estimates, of one core, in nanoseconds.
+//
+// An estimate walks the loops as codegen/emit/Contract (of a copy: emit/Map) writes them, and counts arithmetic, and
+// the lines and pages that each level of memory has not kept since they were read last. What each of these costs is
+// fitted to measured times of random equations on one machine with AVX-512: of about 750 products, 650 sums of
+// products and 750 copies half are estimated within 20 %, and nine tenths within a factor of 1.6 (of sums 1.9).
+#pragma once
+
+#include "ir/Dialect.h"
+
+#include <string>
+
+namespace wg::passes {
+
+/// A product's letters in the orders of a, b and c. Letters of size 1 are in none.
+struct Order {
+  std::string a, b, c;
+  friend bool operator==(const Order &x, const Order &y) = default;
+};
+
+class ProductCosts {
+public:
+  explicit ProductCosts(ir::ContractOp op);
+
+  llvm::SmallVector<int64_t> shapeBy(llvm::StringRef letters) const;
+  double elements(llvm::StringRef letters) const;
+  std::string withoutUnits(llvm::StringRef letters) const;
+
+  /// A copy of a tensor from one order of its letters to another; nothing if they are the same.
+  double transpose(llvm::StringRef from, llvm::StringRef to) const;
+  /// The kernel of a product in this order. Infinite where no such kernel is worth it.
+  double product(const Order &order) const;
+  /// Less than any product of these letters costs.
+  double leastProduct(const Order &order) const;
+  /// A sum of products, the elements of `spaceOfSum` by turns.
+  double sum(const Order &order) const;
+  /// The letters of the operand that has all of them, in the order in which it lies. If both have, of the one that
+  /// makes the sum cheaper.
+  std::string spaceOfSum(const Order &order) const;
+
+private:
+  double sum(const Order &order, llvm::StringRef space) const;
+  double step(llvm::StringRef letters, char letter) const;
+
+  llvm::DenseMap<char, int64_t> sizes;
+  double elementBytes;
+};
+
+} // namespace wg::passes
