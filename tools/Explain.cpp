@@ -64,7 +64,7 @@ void printTrace(const SavedTrace &trace, const detail::ManifestFunction &functio
   // As it was saved: loading a tape may have differentiated it again.
   const std::vector<detail::ManifestFunction::Dropped> &dropped = function.certificate;
   std::cout << "  " << counted(static_cast<int64_t>(dropped.size()), "gradient") << " not computed\n";
-  for (const DroppedGradient &each : dropped)
+  for (const detail::ManifestFunction::Dropped &each : dropped)
     std::cout << "    " << each.op << ", operand " << each.operand << (each.where.empty() ? "" : ", at " + each.where)
               << ": " << each.reason << "\n";
 }
