@@ -29,8 +29,8 @@ struct SavedState {
                            const Where &where) const;
 };
 
-/// The tapes as they were, none of which records yet, and every value that they hold (ManifestTapes::Tape says how these
-/// are numbered). What they recorded is computed again. `path` is the program's, for errors.
+/// The tapes as they were, none of which records yet, and every value that they hold (ManifestTapes::Tape says how
+/// these are numbered). What they recorded is computed again. `path` is the program's, for errors.
 std::vector<Tensor> replayTapes(SavedState &state, mlir::ModuleOp program, const std::string &path, const Where &where);
 
 } // namespace wg::detail

@@ -1,6 +1,6 @@
 // What tapes recorded, in a file and back. Their ops are written once, as one program, with a note of which tape
-// recorded which; loading runs the program through the gate, with these tapes recording, so each holds afterwards what it
-// held: the same ops on values of the same bits.
+// recorded which; loading runs the program through the gate, with these tapes recording, so each holds afterwards what
+// it held: the same ops on values of the same bits.
 #include "frontend/saving/SavedState.h"
 #include "frontend/saving/Snapshot.h"
 #include "frontend/staging/GradientProgram.h"

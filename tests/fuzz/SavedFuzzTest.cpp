@@ -1,9 +1,9 @@
 // Whatever a package says, nothing ends the process: it is refused with an error, or what it holds can be used.
 //
-// Small packages (SavedSamples.h), in which is among them all that can be saved, are changed as somebody would who knows
-// the format (SavedMutants.h): the manifest, a program, arrays, the archive; digests are right again. Each is loaded,
-// and whatever was loaded is used: called, differentiated, restored, saved. The work is done in child processes.
-// Mutant i of seed s is always the same.
+// Small packages (SavedSamples.h), in which is among them all that can be saved, are changed as somebody would who
+// knows the format (SavedMutants.h): the manifest, a program, arrays, the archive; digests are right again. Each is
+// loaded, and whatever was loaded is used: called, differentiated, restored, saved. The work is done in child
+// processes. Mutant i of seed s is always the same.
 //
 //   WENGERT_FUZZ_SAVED=1000000 WENGERT_FUZZ_SEED=7 build/tests/SavedFuzzTest      more mutants of each kind;
 //   WENGERT_FUZZ_FIRST=i begins at mutant i
