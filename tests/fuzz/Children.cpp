@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 namespace wg::tests {
 
@@ -58,7 +59,9 @@ size_t inChildren(Trial &trial, uint64_t first, uint64_t end, const ChildOptions
       setrlimit(RLIMIT_CORE, &noCore);
       for (uint64_t i = next; i < last; ++i) {
         trial.at = i;
-        alarm(options.patience);
+        itimerval patience{{0, 0}, {static_cast<time_t>(options.patience), 0}};
+        setitimer(ITIMER_PROF, &patience, nullptr);
+        alarm(10 * options.patience);
         examine(i);
         if (*trial.found)
           _exit(3);
@@ -71,7 +74,8 @@ size_t inChildren(Trial &trial, uint64_t first, uint64_t end, const ChildOptions
     ++findings;
     std::string what = *trial.found          ? std::string(trial.found)
                        : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) +
-                                                   (WTERMSIG(status) == SIGALRM ? ": it does not end" : "")
+                                                   (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF ? ": it does not end"
+                                                                                                 : "")
                                              : "exit status " + std::to_string(WEXITSTATUS(status));
     report(trial.at, what + "\n" + tailOf(log));
     next = trial.at + 1;

@@ -53,12 +53,16 @@ template <class T> T *sharedWithChildren() {
   return memory == MAP_FAILED ? nullptr : static_cast<T *>(memory);
 }
 
-/// Runs `work` in a child; its exit status as waitpid has it. The parent never touches MLIR: a child of a process
+/// Runs `work` in a child, which ends with it, whatever it throws; its exit status as waitpid has it. The parent never touches MLIR: a child of a process
 /// whose context has threads has none.
 template <class F> int inChild(F work) {
   pid_t child = fork();
   if (child == 0) {
-    work();
+    try {
+      work();
+    } catch (...) {
+      _exit(4);
+    }
     _exit(0);
   }
   int status = 0;
@@ -70,7 +74,8 @@ struct ChildOptions {
   std::filesystem::path folder;         ///< for what children write to stderr
   uint64_t batch = 250;                 ///< mutants of a child: a context never frees, so a child that lives long grows
   int64_t mostBytes = int64_t(4) << 30; ///< of a child's memory: 2^40 bytes are an error, not the machine's end
-  unsigned patience = kSanitized ? 300 : 60; ///< seconds, after which a mutant counts as one that never ends
+  /// Seconds of a processor, after which a mutant counts as one that never ends; ten times as many by the clock.
+  unsigned patience = kSanitized ? 300 : 60;
 };
 /// `examine(i)` for first <= i < end, in children; `report(i, what)` for each that ends its child or finds something.
 /// How many these are; it ends after 50.

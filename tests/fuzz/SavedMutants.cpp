@@ -28,7 +28,7 @@ Json parsed(const std::string &manifest) {
 
 /// Every value in a document; of files only now and then, whose digests are right otherwise.
 void collect(Json &json, std::vector<Json *> &nodes, bool files) {
-  if (!files && json.is_object() && json.contains("blake3"))
+  if (!files && !nodes.empty() && json.is_object() && json.contains("blake3"))
     return;
   nodes.push_back(&json);
   if (json.is_structured())
