@@ -11,6 +11,7 @@
 #include "llvm/ADT/SetVector.h"
 
 #include <mutex>
+#include <set>
 
 using namespace mlir;
 
@@ -50,7 +51,11 @@ std::shared_ptr<Derivative> ConcreteState::derivative(const std::vector<uint32_t
   std::vector<DroppedGradient> dropped;
   std::shared_ptr<Derivative> made = differentiate(arguments, results, dropped, where);
   derivatives_.emplace(arguments, made);
-  certificate_.insert(certificate_.end(), dropped.begin(), dropped.end());
+  // What other derivatives left out, of what was loaded before it was saved as well, is listed already.
+  std::set<DroppedGradient> known(certificate_.begin(), certificate_.end());
+  for (DroppedGradient &each : dropped)
+    if (!known.contains(each))
+      certificate_.push_back(std::move(each));
   return made;
 }
 

@@ -36,6 +36,7 @@ struct DroppedGradient {
   int operand;        ///< which operand's cotangent
   std::string where;  ///< the line of the forward op
   std::string reason; ///< `not requested`, `no path to the loss`, `behind stop_gradient`
+  friend auto operator<=>(const DroppedGradient &, const DroppedGradient &) = default;
 };
 
 struct StageTime {

@@ -181,12 +181,20 @@ TEST_P(SaveTest, Saving_loading_and_saving_again_gives_the_same_files) { // S-10
   auto f = function("f", [&](const Tensor &x) { return std::pair(matmul(x, w), reduce_sum(captured)); });
   f(ones({5, 3}));
   f(ones({2, 3}));
+  {
+    GradientTape tape;
+    Tensor y = f(ones({5, 3})).first;
+    tape.gradient(y, w);
+  }
   save(path(), {{"f", f}, {"w", w}, {"n", 3}});
   std::map<std::string, std::string> first = wg::tests::contents(path());
   for (int cycle = 0; cycle < 3; ++cycle) {
     Saved saved = load(path());
     auto loaded = saved.function<std::pair<Tensor, Tensor>(const Tensor &)>("f");
     expectBits(loaded(ones({5, 3})).first, f(ones({5, 3})).first);
+    GradientTape tape;
+    Tensor y = loaded(ones({5, 3})).first;
+    tape.gradient(y, saved.variable("w"));
     std::filesystem::remove_all(path());
     save(path(), {{"f", loaded}, {"w", saved.variable("w")}, {"n", saved.get<int>("n")}});
     EXPECT_EQ(wg::tests::contents(path()), first);

@@ -263,7 +263,8 @@ TEST_F(SavedByHand, AProgramOfTapesHasOneBody) { // calls of calls are many time
   for (const auto &[name, text] : samples.at(6))
     if (name.starts_with("tapes-")) {
       std::string more = text;
-      more.insert(more.rfind('}'), "func.func private @more(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n");
+      more.insert(more.rfind('}'),
+                  "func.func private @more(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n");
       replacePart(parts, name, more);
     }
   expectSays(refusalOf(parts), ("@more has a body"));
