@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -100,7 +101,7 @@ protected:
   }
 
   /// Writes the mutant as it is to be loaded: mostly a file, now and then a directory. Its path.
-  std::string put(const Mutant &mutant, Dice &dice, bool directory) {
+  std::string put(const Mutant &mutant, bool directory) {
     static MemoryFile file;
     if (!directory) {
       if (!file.put(mutant.archive))
@@ -113,18 +114,25 @@ protected:
     for (const auto &[name, bytes] : mutant.parts)
       if (name.find('/') == std::string::npos)
         std::ofstream(path / name, std::ios::binary) << bytes;
-    (void)dice;
     return path.string();
   }
 
-  void examine(const Mutant &mutant, Dice dice, bool directory) {
+  /// Whether a program that was changed may go on for ever: its author may write that.
+  static bool mayBeEndless(const Mutant &mutant) {
+    return std::any_of(mutant.parts.begin(), mutant.parts.end(), [](const auto &part) {
+      return part.first.ends_with(".mlir") && part.second.find("wg.while") != std::string::npos;
+    });
+  }
+
+  /// Loads it, and `uses` it.
+  void examine(const Mutant &mutant, Dice dice, bool directory, bool uses = true) {
     static bool first = (makeCallables(), true);
     (void)first;
     auto starts = [&](const std::string &what) {
       std::snprintf(shared->doing, sizeof shared->doing, "%s", what.c_str());
     };
     starts("load");
-    std::string path = put(mutant, dice, directory);
+    std::string path = put(mutant, directory);
     try {
       size_t before = asked, live = runtime::Buffer::liveBytes();
       std::optional<Saved> saved;
@@ -142,6 +150,8 @@ protected:
       if (error)
         std::rethrow_exception(error);
       shared->loaded = shared->loaded + 1;
+      if (!uses)
+        return;
       Used used =
           useSaved(*saved, (folder.path / ("again-" + std::to_string(getpid()) + ".wg")).string(), dice, starts);
       shared->called = shared->called + used.called;
@@ -163,7 +173,9 @@ protected:
              count = fromEnvironment("WENGERT_FUZZ_SAVED", usual), end = first + count;
     auto mutantAt = [&](uint64_t i) { return mutantOf(samples, programs, target, seed * 1000003 + i * 2654435761u); };
     auto examineAt = [&](uint64_t i) {
-      examine(mutantAt(i), Dice(seed + i), target != Target::archive && i % 16 == 0);
+      Mutant mutant = mutantAt(i);
+      examine(mutant, Dice(seed + i), target != Target::archive && i % 16 == 0,
+              target != Target::program || !mayBeEndless(mutant));
     };
     fs::path results = fs::path(WENGERT_BINARY_DIR) / "results";
     auto report = [&](uint64_t i, const std::string &what) {
