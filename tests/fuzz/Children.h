@@ -53,8 +53,8 @@ template <class T> T *sharedWithChildren() {
   return memory == MAP_FAILED ? nullptr : static_cast<T *>(memory);
 }
 
-/// Runs `work` in a child, which ends with it, whatever it throws; its exit status as waitpid has it. The parent never touches MLIR: a child of a process
-/// whose context has threads has none.
+/// Runs `work` in a child, which ends with it, whatever it throws; its exit status as waitpid has it. The parent never
+/// touches MLIR: a child of a process whose context has threads has none.
 template <class F> int inChild(F work) {
   pid_t child = fork();
   if (child == 0) {
