@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 static constexpr std::string_view kStart = "{\"blake3\":\"", kAfter = "\",\n";
 static constexpr size_t kDigits = 64;
-static constexpr int kDeepest = 32; ///< brackets within one another; ours are ten deep
+static constexpr int kDeepest = 32;             ///< brackets within one another; ours are ten deep
 static constexpr size_t kDeepestStructure = 64; ///< keys and fields within one another in a signature
 
 //===- Writing ----------------------------------------------------------------------------------------------------===//

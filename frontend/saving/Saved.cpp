@@ -44,9 +44,7 @@ std::vector<std::string> Saved::names() const {
   return names;
 }
 
-bool Saved::contains(const std::string &name) const {
-  return self({}).itemOf.contains(name);
-}
+bool Saved::contains(const std::string &name) const { return self({}).itemOf.contains(name); }
 
 const std::map<std::string, std::string> &Saved::metadata() const { return self({}).manifest.metadata; }
 

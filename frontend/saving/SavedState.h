@@ -21,7 +21,7 @@ struct SavedState {
   std::vector<std::shared_ptr<ConcreteState>> functions;
   std::vector<SavedValue> items; ///< by item: of those that are values
   std::vector<std::shared_ptr<Tape>> tapes;
-  std::mutex mutex; ///< guards `tapes`, which are handed over
+  std::mutex mutex;                                           ///< guards `tapes`, which are handed over
   std::unordered_map<std::string, size_t> itemOf, variableOf; ///< by name
 
   /// The item of this name and kind; an error if there is none.

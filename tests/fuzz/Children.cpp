@@ -72,11 +72,11 @@ size_t inChildren(Trial &trial, uint64_t first, uint64_t end, const ChildOptions
       continue;
     }
     ++findings;
-    std::string what = *trial.found          ? std::string(trial.found)
-                       : WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) +
-                                                   (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF ? ": it does not end"
-                                                                                                 : "")
-                                             : "exit status " + std::to_string(WEXITSTATUS(status));
+    std::string what = *trial.found ? std::string(trial.found)
+                       : WIFSIGNALED(status)
+                           ? "signal " + std::to_string(WTERMSIG(status)) +
+                                 (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF ? ": it does not end" : "")
+                           : "exit status " + std::to_string(WEXITSTATUS(status));
     report(trial.at, what + "\n" + tailOf(log));
     next = trial.at + 1;
   }

@@ -71,8 +71,8 @@ template <class F> int inChild(F work) {
 }
 
 struct ChildOptions {
-  std::filesystem::path folder;       ///< for what children write to stderr
-  uint64_t batch = 250;               ///< mutants of a child: a context never frees, so a child that lives long grows
+  std::filesystem::path folder;         ///< for what children write to stderr
+  uint64_t batch = 250;                 ///< mutants of a child: a context never frees, so a child that lives long grows
   int64_t mostBytes = int64_t(4) << 30; ///< of a child's memory: 2^40 bytes are an error, not the machine's end
   /// Seconds of a processor, after which a mutant counts as one that never ends; ten times as many by the clock.
   unsigned patience = kSanitized ? 300 : 60;

@@ -120,7 +120,7 @@ protected:
   /// Whether a program that was changed may go on for ever: its author may write that.
   static bool mayBeEndless(const Mutant &mutant) {
     return std::any_of(mutant.parts.begin(), mutant.parts.end(), [](const auto &part) {
-      return part.first.ends_with(".mlir") && part.second.find("wg.while") != std::string::npos;
+      return part.first.ends_with(".mlir") && part.second.find("wg.loop") != std::string::npos;
     });
   }
 
@@ -128,7 +128,9 @@ protected:
   void examine(const Mutant &mutant, Dice dice, bool directory, bool uses = true) {
     static bool first = (makeCallables(), true);
     (void)first;
-    auto starts = [&](const std::string &what) { std::snprintf(shared->doing, sizeof shared->doing, "%s", what.c_str()); };
+    auto starts = [&](const std::string &what) {
+      std::snprintf(shared->doing, sizeof shared->doing, "%s", what.c_str());
+    };
     starts("load");
     std::string path = put(mutant, directory);
     try {
@@ -150,7 +152,8 @@ protected:
       shared->loaded = shared->loaded + 1;
       if (!uses)
         return;
-      Used used = useSaved(*saved, (folder.path / ("again-" + std::to_string(getpid()) + ".wg")).string(), dice, starts);
+      Used used =
+          useSaved(*saved, (folder.path / ("again-" + std::to_string(getpid()) + ".wg")).string(), dice, starts);
       shared->called = shared->called + used.called;
       shared->differentiated = shared->differentiated + used.differentiated;
       shared->usesRefused = shared->usesRefused + used.refused;
@@ -272,7 +275,8 @@ TEST_F(SavedByHand, AProgramOfTapesHasOneBody) { // calls of calls are many time
   for (const auto &[name, text] : samples.at(6))
     if (name.starts_with("tapes-")) {
       std::string more = text;
-      more.insert(more.rfind('}'), "func.func private @more(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n");
+      more.insert(more.rfind('}'),
+                  "func.func private @more(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }\n");
       replacePart(parts, name, more);
     }
   expectSays(refusalOf(parts), ("@more has a body"));

@@ -36,12 +36,50 @@ void collect(Json &json, std::vector<Json *> &nodes, bool files) {
       collect(each, nodes, files);
 }
 
-constexpr const char *kWords[] = {
-    "argument", "tensor", "variable", "gradient",  "rows",     "none",     "real", "integer", "boolean",   "enum",
-    "string",   "shape",  "count",    "key",       "field",    "end",      "tape", "formal",  "constant",  "order",
-    "value",    "position", "function", "variables", "f32",     "f64",      "f16",  "bf16",    "i64",       "i32",
-    "u8",       "bool",   "",         "0",         "manifest.json", "../a", "wengert", "00", "0000000000000080",
-    "ffffffffffffffffffff", "\xc3\xbc", "a\nb\x01", "call0", "call1"};
+constexpr const char *kWords[] = {"argument",
+                                  "tensor",
+                                  "variable",
+                                  "gradient",
+                                  "rows",
+                                  "none",
+                                  "real",
+                                  "integer",
+                                  "boolean",
+                                  "enum",
+                                  "string",
+                                  "shape",
+                                  "count",
+                                  "key",
+                                  "field",
+                                  "end",
+                                  "tape",
+                                  "formal",
+                                  "constant",
+                                  "order",
+                                  "value",
+                                  "position",
+                                  "function",
+                                  "variables",
+                                  "f32",
+                                  "f64",
+                                  "f16",
+                                  "bf16",
+                                  "i64",
+                                  "i32",
+                                  "u8",
+                                  "bool",
+                                  "",
+                                  "0",
+                                  "manifest.json",
+                                  "../a",
+                                  "wengert",
+                                  "00",
+                                  "0000000000000080",
+                                  "ffffffffffffffffffff",
+                                  "\xc3\xbc",
+                                  "a\nb\x01",
+                                  "call0",
+                                  "call1"};
 
 class JsonMutation {
 public:
@@ -66,8 +104,8 @@ public:
       return;
     }
     case 3: // another type
-      node = std::array<Json, 8>{Json(), Json(true), Json(3), Json(-1.5), Json("text"), Json::array(), Json::object(),
-                                 Json::array({Json(node)})}[dice.below(8)];
+      node = std::array<Json, 8>{Json(),       Json(true),    Json(3),        Json(-1.5),
+                                 Json("text"), Json::array(), Json::object(), Json::array({Json(node)})}[dice.below(8)];
       return;
     default:
       if (node.is_number())

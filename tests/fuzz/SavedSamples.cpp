@@ -38,8 +38,8 @@ HostFunction half() {
   return function;
 }
 CFunction cubed() {
-  static CFunction function = c_function("wg_test_cube", cube, {.arguments = {{f64, {dynamic}}},
-                                                                .result = [](const auto &of) { return of[0]; }});
+  static CFunction function = c_function(
+      "wg_test_cube", cube, {.arguments = {{f64, {dynamic}}}, .result = [](const auto &of) { return of[0]; }});
   return function;
 }
 
@@ -67,8 +67,8 @@ void saveStructures(const std::string &path) {
   f(batch, {{"a", numbers({2})}}, Mode::evaluate, 0.5, "k", numbers({2}));
   auto open = function("open", [](const Tensor &x, int64_t axis) { return reduce_sum(x * x, axis); }, kInterpret);
   open.trace(TensorSpec{f32, {dynamic, 3}}, 1);
-  auto list = function("list", [](const std::vector<Tensor> &x) { return std::vector<Tensor>{x[0] + x[1], x[1]}; },
-                       kInterpret);
+  auto list =
+      function("list", [](const std::vector<Tensor> &x) { return std::vector<Tensor>{x[0] + x[1], x[1]}; }, kInterpret);
   list({numbers({2}), numbers({2})});
   save(path, {{"structures", f}, {"open", open}, {"list", list}}, {.metadata = {{"who", "a test"}}});
 }
@@ -446,8 +446,8 @@ private:
   void typed() {
     Batch batch{numbers({2}), numbers({2})};
     Named named{{"a", numbers({2})}};
-    using Structured = Mixed(const Batch &, const Named &, Mode, double, const std::string &,
-                             const std::optional<Tensor> &);
+    using Structured =
+        Mixed(const Batch &, const Named &, Mode, double, const std::string &, const std::optional<Tensor> &);
     callAs<Structured>("structures", batch, named, Mode::train, 0.5, std::string("k"), std::optional<Tensor>());
     callAs<Tensor(const Tensor &, int64_t)>("open", ones({static_cast<int64_t>(dice.below(4)), 3}, f32), int64_t(1));
     callAs<std::vector<Tensor>(const std::vector<Tensor> &)>("list", std::vector{numbers({2}), numbers({2})});
@@ -511,8 +511,8 @@ void makeCallables() {
 void saveSamples(const std::string &folder) {
   makeCallables();
   int number = 0;
-  for (auto *saveSample : {saveStructures, saveTraining, saveVariables, saveControl, saveEffects, saveValues, saveTapes,
-                           saveCompiled})
+  for (auto *saveSample :
+       {saveStructures, saveTraining, saveVariables, saveControl, saveEffects, saveValues, saveTapes, saveCompiled})
     saveSample(folder + "/" + std::to_string(number++));
 }
 
