@@ -110,8 +110,8 @@ void checkNetwork(const std::vector<int64_t> &sizes, int64_t batch, const Work &
   expectWork(step.profile(random_normal(random::key(99), {batch, sizes[0]}), zeros({batch}, i64)), work);
 }
 
-// The gradient of the last weights, [128, 10] and [1024, 10], is made as its transpose, which is wide: it lies in memory
-// before the update reads it.
+// The gradient of the last weights, [128, 10] and [1024, 10], is made as its transpose, which is wide: it lies in
+// memory before the update reads it.
 TEST(Profile, CountsOfANetwork) { checkNetwork({784, 128, 10}, 64, {0, 0, 4.0 * 128 * 10, 4.0 * 128 * 10}); }
 TEST(Profile, CountsOfALargerNetwork) {
   checkNetwork({784, 1024, 1024, 10}, 256, {0, 0, 4.0 * 1024 * 10, 4.0 * 1024 * 10});

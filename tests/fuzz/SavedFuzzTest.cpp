@@ -120,7 +120,7 @@ protected:
   /// Whether a program that was changed may go on for ever: its author may write that.
   static bool mayBeEndless(const Mutant &mutant) {
     return std::any_of(mutant.parts.begin(), mutant.parts.end(), [](const auto &part) {
-      return part.first.ends_with(".mlir") && part.second.find("wg.while") != std::string::npos;
+      return part.first.ends_with(".mlir") && part.second.find("wg.loop") != std::string::npos;
     });
   }
 
