@@ -29,10 +29,11 @@ struct Make {
     if (shuffle)
       set = set.shuffle(5);
     auto noisy = [](const data::Examples &batch, int64_t position) {
-      return data::Examples{batch.x + random_normal(random::key(position), batch.x.shape()), batch.y + 100 * position};
+      return data::Examples{batch.x + random_normal(random::key(position), batch.x.shape()),
+                            batch.y + position % 1000 * 100};
     };
     auto byPlace = [](const data::Examples &one, int64_t position) {
-      return data::Examples{one.x * 2.0, one.y + 10000 * position};
+      return data::Examples{one.x * 2.0, one.y + position % 1000 * 10000};
     };
     return set.map(noisy, {.workers = workers}).map_examples(byPlace).prefetch(prefetch);
   }
