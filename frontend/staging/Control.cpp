@@ -153,9 +153,8 @@ Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where) {
   return all == pairs ? y : concat({y, rowsOf(even, pairs, all, 1, where)}, 0, where);
 }
 
-Tensor turnedOver(const Tensor &x, const Where &where) {
-  int64_t n = x.body(where)->type.shape.dim(0);
-  return n < 2 ? x : gather(Located(x, where), Located(arange(n - 1, -1, -1, i64), where));
+Tensor turnedOver(const Tensor &x, int64_t rows, const Where &where) {
+  return rows < 2 ? x : gather(Located(x, where), Located(arange(rows - 1, -1, -1, i64), where));
 }
 
 int64_t checkEvery(const char *op, int64_t every, int64_t length, const Where &where) {

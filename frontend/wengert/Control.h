@@ -141,8 +141,8 @@ WENGERT_API void checkCheckpoints(const char *op, int64_t checkpoints, int64_t e
 WENGERT_API Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where);
 /// Rows of even and odd by turns: the first of even first, which has as many or one more.
 WENGERT_API Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where);
-/// The rows from the last to the first.
-WENGERT_API Tensor turnedOver(const Tensor &x, const Where &where);
+/// The rows, of which there are so many, from the last to the first.
+WENGERT_API Tensor turnedOver(const Tensor &x, int64_t rows, const Where &where);
 /// x[i], and in a trace a stand-in of its type.
 WENGERT_API Tensor rowOf(const Tensor &x, int64_t i, const Where &where);
 WENGERT_API Tensor rowSpec(const Tensor &x);
@@ -513,7 +513,7 @@ X associative_scan(F f, const X &xs, const ScanOptions &options = {}, Where wher
     if (!options.reverse)
       return detail::scanPairs(f, xs, n, where);
     auto turned = [&](const X &x) {
-      return detail::mapTensors(x, [&](const Tensor &t) { return detail::turnedOver(t, where); });
+      return detail::mapTensors(x, [&](const Tensor &t) { return detail::turnedOver(t, n, where); });
     };
     return turned(detail::scanPairs(f, turned(xs), n, where));
   }

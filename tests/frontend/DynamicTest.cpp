@@ -100,6 +100,22 @@ TEST(DynamicTest, AnOpenSizeIsNoLimitOfASlice) {
   EXPECT_SAYS("associative_scan: the number of rows is an open size", sums.trace(TensorSpec{f32, {dynamic}}));
 }
 
+TEST(DynamicTest, ScansFromTheLastRowOnWhereOneOfTheirTensorsSaysHowManyThereAre) {
+  using Pair = std::pair<Tensor, Tensor>;
+  auto f = wg::function("f", [](const Tensor &x, const Tensor &y) {
+    auto join = [](const Pair &a, const Pair &b) { return Pair(a.first * b.first, b.first * a.second + b.second); };
+    return associative_scan(join, Pair(x, y), {.reverse = true});
+  });
+  Tensor x({2.0, 3.0, 5.0}), y({1.0, 10.0, 100.0});
+  auto [products, sums] = f(x, y);
+  auto open = wg::function("open", f.original());
+  open.trace(TensorSpec{f64, {dynamic}}, TensorSpec{f64, {3}});
+  auto [openProducts, openSums] = open(x, y);
+  EXPECT_EQ(products.to_vector<double>(), (std::vector<double>{30, 15, 5}));
+  EXPECT_EQ(openProducts.to_vector<double>(), products.to_vector<double>());
+  EXPECT_EQ(openSums.to_vector<double>(), sums.to_vector<double>());
+}
+
 TEST(DynamicTest, AnAssociativeScanOfOpenRows) {
   auto sums = [](const Tensor &x) {
     Tensor rows = concat({x, ones({5, 1}, f64)}, 1);
