@@ -240,9 +240,9 @@ private:
 };
 WENGERT_API std::ostream &operator<<(std::ostream &out, const Saved &saved);
 
-/// Reads what `save` wrote. What tapes recorded is computed again, which takes what it took; nothing else is run. It can
-/// call nothing but its own functions and what it names: host functions and C functions, which are to be made
-/// (host_function, c_function) before it is loaded.
+/// Reads what `save` wrote. What tapes recorded is computed again, which takes what it took; nothing else is run. It
+/// can call nothing but its own functions and what it names: host functions and C functions, which are to be made
+/// before it is loaded.
 ///
 /// Objects of the program can take over what was saved under their names, instead of variables that are made anew:
 /// models, optimisers, generators, variables, data sets. They are assigned the values, and loaded functions read and

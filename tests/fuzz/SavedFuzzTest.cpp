@@ -22,6 +22,8 @@
 // What a load asks for in all, freed or not, so that the bound is on the work as well.
 static std::atomic<size_t> asked = 0;
 
+// The sanitizers have operators of their own, and count nothing here.
+#if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 static void *counted(size_t bytes, size_t alignment) {
   asked.fetch_add(bytes, std::memory_order_relaxed);
   void *memory = nullptr;
@@ -37,6 +39,7 @@ void operator delete[](void *memory) noexcept { ::free(memory); }
 void operator delete(void *memory, size_t) noexcept { ::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { ::free(memory); }
 void operator delete(void *memory, size_t, std::align_val_t) noexcept { ::free(memory); }
+#endif
 
 namespace wg::tests {
 namespace {
