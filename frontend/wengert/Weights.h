@@ -36,7 +36,8 @@ struct LoadWeightsOptions {
   WeightMapping mapping = {};
 };
 
-/// What became of each variable that was asked for, by name and in their order, and of the file's tensors.
+/// Which variables were assigned and which were not, by name and in the order in which they were asked for, and which of
+/// the file's tensors were not used.
 struct RestoreReport {
   /// A value of another type than the variable's.
   struct Mismatch {
