@@ -1,5 +1,5 @@
-// `wengert explain PATH`: why was a saved function traced, which kernels were made of its ops, and which gradients are not
-// computed?
+// `wengert explain PATH`: why was a saved function traced, which kernels were made of its ops, and which gradients are
+// not computed?
 #include "tools/Commands.h"
 #include "tools/Program.h"
 #include "tools/Saved.h"

@@ -7,6 +7,7 @@
 #include "runtime/io/Safetensors.h"
 
 #include <deque>
+#include <set>
 
 namespace wg {
 
@@ -60,7 +61,7 @@ private:
     }
     ManifestPart part{"", digest.hex(), bytes};
     part.name = std::string(kind) + "-" + part.digest + extension;
-    if (std::none_of(parts_.begin(), parts_.end(), [&](const auto &known) { return known.name == part.name; }))
+    if (known_.insert(part.name).second)
       parts_.push_back({part.name, std::move(pieces)});
     return part;
   }
@@ -70,6 +71,7 @@ private:
   std::deque<std::string> texts_; // pieces point into them
   std::deque<runtime::SafetensorsImage> images_;
   std::vector<runtime::PackagePart> parts_;
+  std::set<std::string> known_; ///< their names
 };
 
 } // namespace

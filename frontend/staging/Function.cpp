@@ -407,6 +407,7 @@ std::shared_ptr<ConcreteState> FunctionState::findSaved(const Arguments &argumen
   entry->number = best->number;
   entry->alias = fewest > 0;
   entry->lastUse = ++clock;
+  std::erase_if(entries, [&](const auto &each) { return each.second->alias && each.second->key == entry->key; });
   entries.emplace(hash, entry);
   evict();
   return best->concrete;

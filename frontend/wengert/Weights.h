@@ -36,8 +36,8 @@ struct LoadWeightsOptions {
   WeightMapping mapping = {};
 };
 
-/// Which variables were assigned and which were not, by name and in the order in which they were asked for, and which of
-/// the file's tensors were not used.
+/// Which variables were assigned and which were not, by name and in the order in which they were asked for, and which
+/// of the file's tensors were not used.
 struct RestoreReport {
   /// A value of another type than the variable's.
   struct Mismatch {
