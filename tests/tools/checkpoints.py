@@ -4,9 +4,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
-import xml.sax.saxutils as xml
+
+sys.dont_write_bytecode = True  # beside the sources
+from cli import main
 
 WENGERT = sys.argv[1]
 
@@ -94,25 +95,5 @@ def test_usage(folder):
         assert run.returncode == 2 and run.stdout == "" and run.stderr.startswith("wengert: "), run
 
 
-def main(report):
-    failed, cases = 0, []
-    for name, test in list(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(folder)
-                problem = ""
-            except Exception as error:
-                problem = f"{type(error).__name__}: {error}"
-        failed += bool(problem)
-        print(f"{'failed' if problem else 'passed'}: {name}\n{problem}".rstrip())
-        inner = f"<failure>{xml.escape(''.join(c for c in problem if c.isprintable() or c.isspace()))}</failure>" if problem else ""
-        cases.append(f'<testcase classname="cli_checkpoints" name="{name}">{inner}</testcase>')
-    with open(report, "w") as out:
-        out.write(f"<testsuite>{''.join(cases)}</testsuite>")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[2]))
+    sys.exit(main(globals(), "cli_checkpoints", sys.argv[2]))
