@@ -331,7 +331,7 @@ std::optional<int64_t> CheckpointManager::restore(Where where) {
       why = why.empty() ? error.message() : why;
       continue;
     }
-    load(path, state.allItems(), where);
+    load(path, state.allItems(), {}, where);
     state.damaged.erase(saved[i]);
     state.whole = saved[i];
     state.steps = state.counter.item<int64_t>(where);

@@ -22,7 +22,8 @@ namespace {
 
 class Loader {
 public:
-  Loader(const std::string &path, const Where &where) : where_(where), state_(std::make_shared<SavedState>()) {
+  Loader(const std::string &path, const LoadOptions &options, const Where &where)
+      : where_(where), options_(options), state_(std::make_shared<SavedState>()) {
     state_->path = path;
   }
   std::shared_ptr<SavedState> load(const SaveItems &into);
@@ -45,11 +46,13 @@ private:
   void makeValues(const std::vector<Tensor> &onTapes);
 
   Where where_;
+  LoadOptions options_;
   std::shared_ptr<SavedState> state_;
   const Manifest &manifest_ = state_->manifest;
   std::optional<runtime::Package> package_;
   std::vector<std::pair<std::shared_ptr<VariableState>, Tensor>> taken_; ///< what objects of the program take over
   std::vector<std::pair<data::Dataset, data::Position>> places_;
+  std::map<ManifestCode, std::shared_ptr<Code>> codes_;
 };
 
 } // namespace
@@ -267,13 +270,17 @@ std::shared_ptr<ConcreteState> Loader::function(const ManifestFunction &saved) {
   const std::string &part = saved.program.name;
   if (runtime::Status status = codegen::checkName(saved.entry); !status.ok())
     refuse("manifest.json", "entry: " + status.take().message);
-  OwningOpRef<ModuleOp> module =
-      loadProgram(textOf(saved.program), state_->path + ": " + part, /*declares=*/false, where_);
-  auto entry = module->lookupSymbol<func::FuncOp>(saved.entry);
-  if (!entry)
-    refuse(part, "has no function @" + saved.entry);
-  checkFunction(saved, entry, part);
-  makeEntry(*module, saved.entry);
+  std::shared_ptr<Code> &code = codes_[codeOf(saved)];
+  if (!code) {
+    OwningOpRef<ModuleOp> module =
+        loadProgram(textOf(saved.program), state_->path + ": " + part, /*declares=*/false, where_);
+    if (!module->lookupSymbol<func::FuncOp>(saved.entry))
+      refuse(part, "has no function @" + saved.entry);
+    makeEntry(*module, saved.entry);
+    code = std::make_shared<Code>(std::move(module), saved.entry, saved.interpret, Identities());
+    code->setNames(saved.inputNames);
+  }
+  checkFunction(saved, code->function(), part);
 
   auto made = std::make_shared<ConcreteState>();
   made->name = saved.name;
@@ -281,8 +288,7 @@ std::shared_ptr<ConcreteState> Loader::function(const ManifestFunction &saved) {
   made->numOps = saved.numOps;
   made->assigned = saved.assigned;
   made->numResults = saved.numResults;
-  made->code = std::make_unique<Code>(std::move(module), saved.entry, saved.interpret, Identities());
-  made->code->setNames(saved.inputNames);
+  made->code = code;
   for (size_t i = 0; i < saved.inputs.size(); ++i) {
     const ManifestInput &input = saved.inputs[i];
     switch (input.kind) {
@@ -391,7 +397,7 @@ std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
     const ManifestPart &part = manifest_.tapes->program;
     std::string name = state_->path + ": " + part.name;
     OwningOpRef<ModuleOp> program = loadProgram(textOf(part), name, /*declares=*/true, where_);
-    onTapes = replayTapes(*state_, *program, name, where_);
+    onTapes = loadTapes(*state_, *program, name, options_, where_);
   }
   makeValues(onTapes);
   // Nothing may fail from here on.
@@ -401,16 +407,16 @@ std::shared_ptr<SavedState> Loader::load(const SaveItems &into) {
   return state_;
 }
 
-void verifySaved(const std::string &path, const Where &where) { Loader(path, where).verify(); }
+void verifySaved(const std::string &path, const Where &where) { Loader(path, {}, where).verify(); }
 
 } // namespace detail
 
-Saved load(const std::string &path, const SaveItems &into, Where where) {
+Saved load(const std::string &path, const SaveItems &into, const LoadOptions &options, Where where) {
   detail::refuseTraces("load", where);
   if (ir::threadEnds()) [[unlikely]]
-    return detail::whereMlirIsAlive("load", where, [&] { return load(path, into, where); });
+    return detail::whereMlirIsAlive("load", where, [&] { return load(path, into, options, where); });
   ir::Working working;
-  return Saved(detail::Loader(path, where).load(into));
+  return Saved(detail::Loader(path, options, where).load(into));
 }
 
 } // namespace wg

@@ -140,7 +140,9 @@ static Json jsonOf(const ManifestTapes &tapes) {
   for (const ManifestTapes::Call &call : tapes.calls) {
     Json json = {{"function", call.function}, {"asked", call.asked}, {"results", call.numResults}};
     if (call.isRule)
-      json["rule"] = {{"name", call.rule}, {"jvp", call.jvp}, {"transposes", call.transposes}, {"values", call.values}};
+      json["rule"] = {{"name", call.rule}, {"jvp", call.jvp}, {"transposes", call.transposes}};
+    else
+      json["forward"] = call.forward;
     calls.push_back(std::move(json));
   }
   for (const ManifestTapes::Tape &tape : tapes.tapes) {
@@ -154,9 +156,9 @@ static Json jsonOf(const ManifestTapes &tapes) {
                     {"watched", tape.watched},
                     {"variables", std::move(variables)}});
   }
-  return {{"program", jsonOf(tapes.program)}, {"entry", tapes.entry},     {"leaves", std::move(leaves)},
-          {"arguments", tapes.numArguments},  {"members", tapes.members}, {"calls", std::move(calls)},
-          {"tapes", std::move(each)}};
+  return {{"program", jsonOf(tapes.program)}, {"entry", tapes.entry},    {"leaves", std::move(leaves)},
+          {"arguments", tapes.numArguments},  {"values", tapes.values},  {"members", tapes.members},
+          {"calls", std::move(calls)},        {"tapes", std::move(each)}};
 }
 
 static constexpr const char *kItems[] = {"value", "variables", "function", "tape", "position"};
@@ -605,6 +607,7 @@ ManifestTapes ManifestReader::tapes(const View &view) {
                                                       : each[1].below(manifest_.constants.size(), "constants")};
   });
   tapes.numArguments = static_cast<uint32_t>(view["arguments"].integer(0, static_cast<int64_t>(tapes.leaves.size())));
+  tapes.values = view["values"].numbersBelow(manifest_.constants.size(), "constants");
   size_t numTapes = view["tapes"].size();
   tapes.members = view["members"].list([&](const View &each) { return each.numbersBelow(numTapes, "tapes"); });
   tapes.calls = view["calls"].list([&](const View &each) {
@@ -618,7 +621,8 @@ ManifestTapes ManifestReader::tapes(const View &view) {
       call.rule = rule["name"].string();
       call.jvp = rule["jvp"].integer(-1, static_cast<int64_t>(manifest_.functions.size()) - 1);
       call.transposes = rule["transposes"].boolean();
-      call.values = rule["values"].numbersBelow(manifest_.constants.size(), "constants");
+    } else {
+      call.forward = each["forward"].string();
     }
     return call;
   });
@@ -762,6 +766,21 @@ static bool nestsLittle(std::string_view text) {
   return true;
 }
 
+uint64_t repeatedText(const Manifest &manifest) {
+  uint64_t bytes = 0;
+  std::set<std::string> read;
+  std::set<ManifestCode> codes;
+  for (const ManifestFunction &function : manifest.functions)
+    if (codes.insert(codeOf(function)).second && !read.insert(function.program.name).second)
+      bytes += function.program.bytes;
+  std::set<std::pair<uint32_t, std::vector<uint32_t>>> derivatives;
+  if (manifest.tapes)
+    for (const ManifestTapes::Call &call : manifest.tapes->calls)
+      if (!call.isRule && derivatives.emplace(call.function, call.asked).second)
+        bytes += manifest.functions[call.function].program.bytes;
+  return bytes;
+}
+
 Manifest readManifest(const std::string &text, const std::string &path, const Where &where) {
   auto refuse = [&](const std::string &message, std::string remedy = {}) {
     raise(runtime::fileError(path, "manifest.json: " + message, std::move(remedy)), where);
@@ -780,7 +799,11 @@ Manifest readManifest(const std::string &text, const std::string &path, const Wh
     refuse("is not JSON");
   }
   try {
-    return ManifestReader(View(json, "")).read();
+    Manifest manifest = ManifestReader(View(json, "")).read();
+    if (repeatedText(manifest) > kMostRepeatedText)
+      refuse("names programs so often that they are " + std::to_string(repeatedText(manifest) >> 20) +
+             " MiB of text beside themselves; " + std::to_string(kMostRepeatedText >> 20) + " are the most");
+    return manifest;
   } catch (const Wrong &wrong) {
     bool isNewer = wrong.place == "version";
     refuse((wrong.place.empty() ? "it" : wrong.place) + " " + wrong.message,

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -75,20 +76,20 @@ struct ManifestTensor {
 };
 
 /// What the tapes of a computation hold: the ops of all of them, once, as a function of the leaves, which returns every
-/// value that an op makes.
+/// value that an op makes; and these values.
 struct ManifestTapes {
   struct Leaf {
     bool isVariable = false; ///< the present value of variable `index`; else constant `index`
     uint32_t index = 0;
   };
   struct Call {
-    uint32_t function = 0;        ///< what was called; of a rule, its vjp
-    std::vector<uint32_t> asked;  ///< the inputs that it is differentiated by
-    uint32_t numResults = 0;      ///< before the residuals
-    bool isRule = false;          ///< a rule of C++, traced
-    std::vector<uint32_t> values; ///< of a rule: its results, constants
-    std::string rule;             ///< its name
-    int64_t jvp = -1;             ///< a function, or none
+    uint32_t function = 0;       ///< what was called; of a rule, its vjp
+    std::vector<uint32_t> asked; ///< the inputs that it is differentiated by
+    uint32_t numResults = 0;     ///< before the residuals
+    std::string forward;         ///< digest of the program that was run and kept them; of a rule empty
+    bool isRule = false;         ///< a rule of C++, traced
+    std::string rule;            ///< its name
+    int64_t jvp = -1;            ///< a function, or none
     bool transposes = false;
   };
   struct Tape {
@@ -104,11 +105,18 @@ struct ManifestTapes {
   ManifestPart program;
   std::string entry;
   std::vector<Leaf> leaves;
-  uint32_t numArguments = 0; ///< of the program: the first leaves; others are watched, and not used yet
+  uint32_t numArguments = 0;    ///< of the program: the first leaves; others are watched, and not used yet
+  std::vector<uint32_t> values; ///< by result of the program: constants
   std::vector<std::vector<uint32_t>> members; ///< by op of the program: the tapes that recorded it
   std::vector<Call> calls;                    ///< by the number in the name of what is called
   std::vector<Tape> tapes;
 };
+
+/// What is one program in memory: functions of the same text that differ in what they are given.
+using ManifestCode = std::tuple<std::string, std::string, bool, std::vector<std::string>>;
+inline ManifestCode codeOf(const ManifestFunction &function) {
+  return {function.program.name, function.entry, function.interpret, function.inputNames};
+}
 
 struct ManifestItem {
   enum class Kind : uint8_t { value, variables, function, tape, position } kind = Kind::value;
@@ -142,6 +150,12 @@ struct Manifest {
   /// What is to be made before it is loaded.
   std::vector<std::string> hostFunctions, cFunctions;
 };
+
+/// The bytes of program text that loading reads beyond reading each program once: what several functions have with
+/// entries or names of their own, and what is differentiated for the calls on tapes. Files by anybody may ask for much
+/// of it, so there is a limit, which saving keeps to as well.
+uint64_t repeatedText(const Manifest &manifest);
+inline constexpr uint64_t kMostRepeatedText = uint64_t(64) << 20;
 
 std::string textOf(const Manifest &manifest);
 /// All that it says of numbers of things fits together; what the files hold is compared by who reads them. Throws

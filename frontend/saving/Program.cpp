@@ -1,10 +1,12 @@
 #include "frontend/saving/Program.h"
 
+#include "frontend/staging/Function.h"
 #include "frontend/staging/Host.h"
 #include "ir/Calls.h"
 #include "ir/Program.h"
 #include "ir/Text.h"
 #include "runtime/Host.h"
+#include "runtime/io/Digest.h"
 #include "runtime/io/File.h"
 
 #include "mlir/Parser/Parser.h"
@@ -18,8 +20,8 @@ namespace wg::detail {
 static constexpr llvm::StringLiteral kKindAttr = "wg.host_kind", kTextAttr = "wg.host_text";
 static constexpr const char *kKinds[] = {"print", "check", "function"};
 
-std::string programText(ModuleOp module, Requirements &needed, const Where &where) {
-  ir::Working working;
+/// A copy that says the same in every process.
+static OwningOpRef<ModuleOp> portable(ModuleOp module, Requirements &needed, const Where &where) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
   Builder b(ir::context());
   for (auto function : copy->getOps<func::FuncOp>())
@@ -43,11 +45,25 @@ std::string programText(ModuleOp module, Requirements &needed, const Where &wher
     op->setAttr(kKindAttr, b.getStringAttr(kKinds[description->kind]));
     op->setAttr(kTextAttr, b.getStringAttr(description->text));
   });
+  return copy;
+}
+
+std::string programText(ModuleOp module, Requirements &needed, const Where &where) {
+  ir::Working working;
   std::string text;
   llvm::raw_string_ostream out(text);
-  copy->print(out, OpPrintingFlags().enableDebugInfo(/*enable=*/true, /*prettyForm=*/false));
+  portable(module, needed, where)->print(out, OpPrintingFlags().enableDebugInfo(/*enable=*/true, /*prettyForm=*/false));
   text += '\n';
   return text;
+}
+
+std::string forwardDigest(const Derivative &derivative, const Where &where) {
+  ir::Working working;
+  Requirements any;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  portable(derivative.forward->module(), any, where)->print(out);
+  return runtime::digestOf(text);
 }
 
 /// The number of what a call names; an error text if there is none.

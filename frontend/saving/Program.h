@@ -17,6 +17,9 @@ struct Requirements {
 /// An error if one of these has the name of another.
 std::string programText(mlir::ModuleOp module, Requirements &requires_, const Where &where);
 
+/// Of what a forward function computes and returns: equal ones keep the same values.
+std::string forwardDigest(const Derivative &derivative, const Where &where);
+
 /// The module of a text that may come from anybody: a program up to the stage fused, whose host functions and C
 /// functions this process has. `declares`: functions may be without a body. Throws Error that opens with `path`.
 mlir::OwningOpRef<mlir::ModuleOp> loadProgram(const std::string &text, const std::string &path, bool declares,

@@ -1,5 +1,6 @@
 // A snapshot as a package: arrays, programs, the manifest. Each file is named by its digest, so what did not change
 // since the last time is not written again.
+#include "frontend/ops/Operands.h"
 #include "frontend/saving/Program.h"
 #include "frontend/saving/Snapshot.h"
 #include "runtime/io/Digest.h"
@@ -94,6 +95,12 @@ void writeSnapshot(const std::string &path, const Snapshot &snapshot, const Wher
         files.text("program", programText(snapshot.functions[i]->code->module(), needed, where));
   if (manifest.tapes)
     manifest.tapes->program = files.text("tapes", snapshot.tapes);
+  if (repeatedText(manifest) > kMostRepeatedText)
+    raiseOp("save",
+            "the functions and the calls on tapes are " + std::to_string(repeatedText(manifest) >> 20) +
+                " MiB of program text beside what is written once, and loading reads " +
+                std::to_string(kMostRepeatedText >> 20) + " at most",
+            "save them in several files", {}, where);
   manifest.hostFunctions.assign(needed.hostFunctions.begin(), needed.hostFunctions.end());
   manifest.cFunctions.assign(needed.cFunctions.begin(), needed.cFunctions.end());
   if (runtime::Status status = runtime::writePackage(path, files.parts(), textOf(manifest)); !status.ok())

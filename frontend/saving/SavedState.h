@@ -30,7 +30,8 @@ struct SavedState {
 };
 
 /// The tapes as they were, none of which records yet, and every value that they hold (ManifestTapes::Tape says how
-/// these are numbered). What they recorded is computed again. `path` is the program's, for errors.
-std::vector<Tensor> replayTapes(SavedState &state, mlir::ModuleOp program, const std::string &path, const Where &where);
+/// these are numbered). Nothing is computed, but where `options` say so. `path` is the program's, for errors.
+std::vector<Tensor> loadTapes(SavedState &state, mlir::ModuleOp program, const std::string &path,
+                              const LoadOptions &options, const Where &where);
 
 } // namespace wg::detail

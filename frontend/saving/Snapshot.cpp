@@ -267,10 +267,6 @@ void Collector::collectCalls() {
     if (call.rule) {
       TracedRuleFunctions traced = traceRuleOf(union_.tape, record, *call.rule);
       made.function = function(traced.vjp, /*isUsers=*/false, record.where);
-      for (uint32_t k = 0; k < record.numResults; ++k) {
-        int32_t slot = union_.tape.slots[record.first + record.numOperands + k];
-        made.values.push_back(constant(union_.tape.values[static_cast<size_t>(slot)], record.where));
-      }
       made.rule = call.rule->name;
       made.transposes = call.rule->transposes;
       made.jvp = traced.jvp ? int64_t(function(traced.jvp, /*isUsers=*/false, record.where)) : -1;
@@ -279,10 +275,11 @@ void Collector::collectCalls() {
             return input.kind == TraceInput::variable && input.state->isOrder;
           }))
         refuse("the tape holds a call of " + call.callee->name +
-                   ", which prints, checks or calls back, and that would be done again when it is loaded",
+                   ", which prints, checks or calls back, and that has its place in the order of this process",
                "save the tape without it", record.where);
       made.function = function(call.callee, /*isUsers=*/false, record.where);
       made.asked = call.derivative->asked;
+      made.forward = forwardDigest(*call.derivative, record.where);
     }
     tapes.calls.push_back(std::move(made));
   }
@@ -339,8 +336,11 @@ void Collector::writeTapes() {
   tapes.numArguments = static_cast<uint32_t>(numArguments);
   auto next = static_cast<int64_t>(tapes.leaves.size());
   for (const Record &record : all.records)
-    for (uint32_t k = 0; k < record.numResults; ++k)
-      valueOf[static_cast<size_t>(all.slots[record.first + record.numOperands + k])] = next++;
+    for (uint32_t k = 0; k < record.numResults; ++k) {
+      auto slot = static_cast<size_t>(all.slots[record.first + record.numOperands + k]);
+      valueOf[slot] = next++;
+      tapes.values.push_back(constant(all.values[slot], record.where));
+    }
 
   for (const std::shared_ptr<Tape> &tape : tapes_) {
     ManifestTapes::Tape made;

@@ -1,6 +1,7 @@
 // What tapes recorded, in a file and back. Their ops are written once, as one program, with a note of which tape
-// recorded which; loading runs the program through the gate, with these tapes recording, so each holds afterwards what
-// it held: the same ops on values of the same bits.
+// recorded which, and with every value that they made. Loading computes nothing: it enters the ops and the values on the
+// tapes, which hold afterwards what they held.
+#include "frontend/saving/Program.h"
 #include "frontend/saving/SavedState.h"
 #include "frontend/saving/Snapshot.h"
 #include "frontend/staging/GradientProgram.h"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 using namespace mlir;
 
@@ -75,7 +77,7 @@ TapeUnion unionOf(std::span<const std::shared_ptr<Tape>> tapes) {
   return all;
 }
 
-//===- Replayed ---------------------------------------------------------------------------------------------------===//
+//===- Read -------------------------------------------------------------------------------------------------------===//
 
 /// A text that lives as long as the process: rules are named by pointers.
 static const char *kept(const std::string &text) {
@@ -84,25 +86,28 @@ static const char *kept(const std::string &text) {
 
 namespace {
 
-/// Runs the rows with the tapes recording that recorded them.
-class Replay {
+/// Enters the rows on the tapes that recorded them.
+class TapeReader {
 public:
-  Replay(SavedState &state, const codegen::Program &program, const std::string &path, const Where &where)
-      : state_(state), saved_(*state.manifest.tapes), program_(program), path_(path), where_(where) {}
+  TapeReader(SavedState &state, const codegen::Program &program, const std::string &path, const LoadOptions &options,
+             const Where &where)
+      : state_(state), saved_(*state.manifest.tapes), program_(program), path_(path), options_(options), where_(where) {
+  }
   std::vector<Tensor> run();
 
-  // The engine of codegen::run.
-  Tensor constant(const Array &array) { return makeTensor(array); }
-  Status execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results);
-
 private:
-  [[noreturn]] void refuse(const std::string &message) const { raise(runtime::fileError(path_, message), where_); }
-  void findRecords();
-  void watch(uint32_t value, const Tensor &tensor);
-  void callFunction(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
-                    std::span<Tensor> results);
-  void callRule(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
-                std::span<Tensor> results);
+  [[noreturn]] void refuse(const std::string &message, std::string remedy = "") const {
+    raise(runtime::fileError(path_, message, std::move(remedy)), where_);
+  }
+  void findLeaves();
+  void enter(const Row &row, std::span<const Tensor *const> operands, std::span<Tensor> results);
+  void enterOp(const Row &row, std::span<const Tensor *const> operands, std::span<Tensor> results);
+  void enterCall(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
+                 std::span<Tensor> results);
+  void enterRule(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
+                 std::span<Tensor> results);
+  std::vector<Tensor> rerun(Derivative &derivative, std::span<const Tensor *const> operands, const Where &where) const;
+  void watch(const Tensor &tensor);
   std::function<std::vector<Tensor>(const std::vector<Tensor> &)> ruleOf(int64_t function, size_t numGiven,
                                                                          const Where &where) const;
 
@@ -110,45 +115,25 @@ private:
   const ManifestTapes &saved_;
   const codegen::Program &program_;
   const std::string &path_;
+  const LoadOptions &options_;
   const Where &where_;
-  std::vector<uint32_t> recordOf_, firstValue_;       ///< by row: its op among the members, and its first result
-  std::map<uint32_t, std::vector<Tape *>> watchedBy_; ///< by value
+  std::vector<Tensor> values_;                      ///< the leaves, then what the rows make
+  size_t records_ = 0;                              ///< rows entered so far
+  std::map<size_t, std::vector<Tape *>> watchedBy_; ///< by value
 };
 
 } // namespace
 
-/// Each op of the program makes results that it returns, in order; a row that makes none belongs to the next op.
-void Replay::findRecords() {
-  std::vector<int64_t> outputOf(program_.numSlots, -1);
-  for (size_t i = 0; i < program_.outputs.size(); ++i)
-    outputOf[program_.outputs[i]] = static_cast<int64_t>(i);
-  uint32_t record = 0, value = 0;
-  for (const Row &row : program_.rows) {
-    recordOf_.push_back(record);
-    firstValue_.push_back(value);
-    size_t returned = 0;
-    for (uint32_t k = 0; k < row.numResults; ++k)
-      returned += outputOf[program_.slots[row.first + row.numOperands + k]] == int64_t(value) + k;
-    if (returned == 0)
-      continue;
-    if (returned != row.numResults)
-      refuse("its results are not those of its ops, in their order");
-    ++record;
-    value += row.numResults;
-  }
-  if (value != program_.outputs.size() || record != saved_.members.size())
-    refuse("it has " + std::to_string(record) + " ops, and " + std::to_string(saved_.members.size()) +
-           " in the manifest");
-}
-
-void Replay::watch(uint32_t value, const Tensor &tensor) {
-  if (auto found = watchedBy_.find(value); found != watchedBy_.end())
+/// The tapes that watch the next of the values have it as a leaf.
+void TapeReader::watch(const Tensor &tensor) {
+  if (auto found = watchedBy_.find(values_.size()); found != watchedBy_.end())
     for (Tape *tape : found->second)
       tape->track(tensor);
+  values_.push_back(tensor);
 }
 
-std::function<std::vector<Tensor>(const std::vector<Tensor> &)> Replay::ruleOf(int64_t function, size_t numGiven,
-                                                                               const Where &where) const {
+std::function<std::vector<Tensor>(const std::vector<Tensor> &)> TapeReader::ruleOf(int64_t function, size_t numGiven,
+                                                                                   const Where &where) const {
   std::shared_ptr<ConcreteState> concrete = state_.functions[static_cast<size_t>(function)];
   if (concrete->variablesOf.aliasOf.size() != numGiven)
     refuse("the rule " + concrete->name + " takes " + std::to_string(concrete->variablesOf.aliasOf.size()) +
@@ -167,101 +152,115 @@ std::function<std::vector<Tensor>(const std::vector<Tensor> &)> Replay::ruleOf(i
 }
 
 static bool isFloat(const Tensor &x) { return runtime::isFloat(x.body()->type.dtype); }
+static const TensorType &typeOf(const Tensor &x) { return x.body()->type; }
 
-void Replay::callRule(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
-                      std::span<Tensor> results) {
-  if (saved.values.size() != results.size())
-    refuse("a rule has " + std::to_string(results.size()) + " results, and " + std::to_string(saved.values.size()) +
-           " in the manifest");
-  size_t floats = 0, floatResults = 0;
-  for (size_t i = 0; i < results.size(); ++i) {
-    results[i] = makeTensor(arrayOf(state_.constants[saved.values[i]]));
-    floatResults += isFloat(results[i]);
-  }
-  for (const Tensor *operand : operands)
-    floats += isFloat(*operand);
+void TapeReader::enterRule(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
+                           std::span<Tensor> results) {
+  auto floats = static_cast<size_t>(
+      std::count_if(operands.begin(), operands.end(), [](const Tensor *operand) { return isFloat(*operand); }));
   auto rule = std::make_shared<GradientRule>(GradientRule{.name = kept(saved.rule), .where = row.where});
-  rule->vjp = ruleOf(saved.function, floatResults, row.where);
+  rule->vjp =
+      ruleOf(saved.function, static_cast<size_t>(std::count_if(results.begin(), results.end(), isFloat)), row.where);
   if (saved.jvp >= 0)
     rule->jvp = ruleOf(saved.jvp, floats, row.where);
   rule->transposes = saved.transposes;
-  for (uint32_t member : saved_.members[recordOf_[static_cast<size_t>(&row - program_.rows.data())]])
+  for (uint32_t member : saved_.members[records_])
     state_.tapes[member]->recordRule(rule, operands, results);
 }
 
-void Replay::callFunction(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
-                          std::span<Tensor> results) {
+/// Results and residuals, computed.
+std::vector<Tensor> TapeReader::rerun(Derivative &derivative, std::span<const Tensor *const> operands,
+                                      const Where &where) const {
+  std::vector<Array> inputs, outputs(derivative.forward->results().size());
+  for (const Tensor *operand : operands)
+    inputs.push_back(arrayOf(*operand));
+  derivative.forward->run(inputs, outputs, where);
+  std::vector<Tensor> results;
+  for (Array &output : outputs)
+    results.push_back(makeTensor(std::move(output)));
+  return results;
+}
+
+void TapeReader::enterCall(const ManifestTapes::Call &saved, const Row &row, std::span<const Tensor *const> operands,
+                           std::span<Tensor> results) {
   const std::shared_ptr<ConcreteState> &concrete = state_.functions[saved.function];
   for (const TraceInput &input : concrete->inputs)
     if (input.kind == TraceInput::variable && input.state->isOrder)
-      refuse("it calls " + concrete->name + ", which prints, checks or calls back: nothing does so while it is loaded");
+      refuse("it calls " + concrete->name + ", which prints, checks or calls back, and no tape that is saved does so");
   const std::vector<TensorType> &types = concrete->code->inputs();
   bool fits = operands.size() == types.size() && saved.numResults == concrete->numResults && !saved.asked.empty() &&
               std::adjacent_find(saved.asked.begin(), saved.asked.end(), std::greater_equal<>()) == saved.asked.end();
-  std::vector<Array> inputs;
+  std::vector<TensorType> given;
   for (size_t i = 0; fits && i < operands.size(); ++i) {
-    const TensorType &type = operands[i]->body()->type;
-    fits = type.dtype == types[i].dtype && sameSizes(type.shape, types[i].shape);
-    inputs.push_back(arrayOf(*operands[i]));
+    given.push_back(typeOf(*operands[i]));
+    fits = given[i].dtype == types[i].dtype && sameSizes(given[i].shape, types[i].shape);
   }
   for (uint32_t input : saved.asked)
     fits = fits && runtime::isFloat(types[input].dtype);
-  if (!fits)
+  if (!fits || !concrete->code->fits(given))
     refuse("a call of " + concrete->name + " is not as it takes it");
   std::shared_ptr<Derivative> derivative = concrete->derivative(saved.asked, row.where);
-  std::vector<Array> outputs(derivative->forward->results().size());
-  size_t residuals = outputs.size() - derivative->numResults;
-  if (results.size() != concrete->numResults + residuals)
-    refuse("a call of " + concrete->name + " keeps " + std::to_string(results.size()) + " values, and was to keep " +
-           std::to_string(concrete->numResults + residuals));
-  derivative->forward->run(inputs, outputs, row.where);
-  for (size_t i = 0; i < results.size(); ++i)
-    results[i] = makeTensor(
-        std::move(outputs[i < concrete->numResults ? i : derivative->numResults + i - concrete->numResults]));
-  for (uint32_t member : saved_.members[recordOf_[static_cast<size_t>(&row - program_.rows.data())]])
+  const std::vector<TensorType> &made = derivative->forward->results();
+  std::vector<Tensor> own(results.begin(), results.end());
+  if (saved.forward != forwardDigest(*derivative, row.where)) {
+    if (!options_.rerun_calls)
+      refuse("this version of Wengert keeps other values of a call of " + concrete->name +
+                 " for its gradient than the one that saved the tape",
+             "if you trust the file, have its calls run again: load(path, {}, {.rerun_calls = true})");
+    own = rerun(*derivative, operands, row.where);
+  }
+  bool same = own.size() == made.size() && results.size() >= concrete->numResults;
+  for (size_t i = 0; same && i < made.size(); ++i)
+    same = typeOf(own[i]).dtype == made[i].dtype && sameSizes(typeOf(own[i]).shape, made[i].shape);
+  if (!same)
+    refuse("a call of " + concrete->name + " has other values than it makes");
+  std::copy_n(own.begin(), concrete->numResults, results.begin());
+  for (uint32_t member : saved_.members[records_])
     state_.tapes[member]->recordCall({concrete, derivative, derivative->serial, concrete->numResults}, operands,
-                                     results.first(concrete->numResults), results.subspan(concrete->numResults),
+                                     results.first(concrete->numResults), std::span(own).subspan(concrete->numResults),
                                      row.where);
 }
 
-Status Replay::execute(const Row &row, const runtime::OpCallOf<Tensor> &call, std::span<Tensor> results) {
-  auto at = static_cast<size_t>(&row - program_.rows.data());
-  if (row.numChildren)
-    refuse("it holds a loop or a condition, which no tape records as such");
-  std::vector<const Tensor *> operands;
-  for (const Tensor &operand : call.operands)
-    operands.push_back(&operand);
-  if (row.op == OpId::call) {
-    std::string_view name = row.attrs.string(0);
-    size_t number = 0;
-    bool known = name.starts_with("call") &&
-                 std::from_chars(name.data() + 4, name.data() + name.size(), number).ptr == name.data() + name.size() &&
-                 number < saved_.calls.size();
-    if (!known)
-      refuse("it calls @" + std::string(name) + ", which the manifest does not name");
-    const ManifestTapes::Call &saved = saved_.calls[number];
-    saved.isRule ? callRule(saved, row, operands, results) : callFunction(saved, row, operands, results);
-  } else {
-    for (uint32_t member : saved_.members[recordOf_[at]])
-      state_.tapes[member]->recording = true;
-    try {
-      applyOp(row.op, row.attrs, operands, results, row.where);
-    } catch (...) {
-      for (uint32_t member : saved_.members[recordOf_[at]])
-        state_.tapes[member]->recording = false;
-      throw;
-    }
-    for (uint32_t member : saved_.members[recordOf_[at]])
-      state_.tapes[member]->recording = false;
-  }
-  auto leaves = static_cast<uint32_t>(saved_.leaves.size());
-  for (size_t k = 0; k < results.size(); ++k)
-    watch(leaves + firstValue_[at] + static_cast<uint32_t>(k), results[k]);
-  return {};
+void TapeReader::enterOp(const Row &row, std::span<const Tensor *const> operands, std::span<Tensor> results) {
+  const runtime::OpRecord &op = runtime::recordOf(row.op);
+  std::vector<TensorType> types;
+  for (const Tensor *operand : operands)
+    types.push_back(typeOf(*operand));
+  auto wide = std::find_if(types.begin(), types.end(), [](const TensorType &type) { return type.shape.rank() > 0; });
+  if (op.elementwise && wide != types.end()) // a scalar beside others counts at every place
+    for (TensorType &type : types)
+      if (type.shape.rank() == 0)
+        type.shape = wide->shape;
+  runtime::TypeList inferred;
+  if (Status status = runtime::inferTypes(row.op, types, row.attrs, inferred); !status.ok())
+    raise(status.take(), row.where);
+  bool same = results.size() == static_cast<size_t>(inferred.count);
+  for (size_t i = 0; same && i < results.size(); ++i)
+    same = typeOf(results[i]) == inferred[i];
+  if (!same)
+    refuse(std::string("the values of '") + op.name + "' are not of the types that it makes");
+  for (uint32_t member : saved_.members[records_])
+    state_.tapes[member]->record(row.op, row.attrs, operands, results, row.where);
 }
 
-std::vector<Tensor> Replay::run() {
-  findRecords();
+void TapeReader::enter(const Row &row, std::span<const Tensor *const> operands, std::span<Tensor> results) {
+  if (row.numChildren)
+    refuse("it holds a loop or a condition, which no tape records as such");
+  if (row.op != OpId::call)
+    return enterOp(row, operands, results);
+  std::string_view name = row.attrs.string(0);
+  size_t number = 0;
+  bool known = name.starts_with("call") &&
+               std::from_chars(name.data() + 4, name.data() + name.size(), number).ptr == name.data() + name.size() &&
+               number < saved_.calls.size();
+  if (!known)
+    refuse("it calls @" + std::string(name) + ", which the manifest does not name");
+  const ManifestTapes::Call &saved = saved_.calls[number];
+  saved.isRule ? enterRule(saved, row, operands, results) : enterCall(saved, row, operands, results);
+}
+
+/// The tapes, and what they may hold that no op made.
+void TapeReader::findLeaves() {
   for (const ManifestTapes::Tape &tape : saved_.tapes) {
     state_.tapes.emplace_back(new Tape({.persistent = tape.persistent,
                                         .watch_accessed_variables = tape.watchAccessed,
@@ -270,43 +269,71 @@ std::vector<Tensor> Replay::run() {
     for (uint32_t value : tape.watched)
       watchedBy_[value].push_back(state_.tapes.back().get());
   }
-  std::vector<Tensor> values;
-  for (const ManifestTapes::Leaf &leaf : saved_.leaves) {
-    values.push_back(leaf.isVariable ? state_.current[leaf.index] : makeTensor(arrayOf(state_.constants[leaf.index])));
-    watch(static_cast<uint32_t>(values.size()) - 1, values.back());
-  }
+  for (const ManifestTapes::Leaf &leaf : saved_.leaves)
+    watch(leaf.isVariable ? state_.current[leaf.index] : makeTensor(arrayOf(state_.constants[leaf.index])));
   if (program_.inputs.size() != saved_.numArguments)
     refuse("it takes " + std::to_string(program_.inputs.size()) + " arguments, and " +
            std::to_string(saved_.numArguments) + " in the manifest");
   for (size_t i = 0; i < program_.inputs.size(); ++i)
-    if (!(program_.inputs[i] == values[i].body()->type))
+    if (!(program_.inputs[i] == typeOf(values_[i])))
       refuse("argument " + std::to_string(i) + " is " + toString(program_.inputs[i]) + ", and the manifest has " +
-             toString(values[i].body()->type) + " for it");
-  std::vector<Tensor> outputs(program_.outputs.size());
-  std::vector<Tensor> inputs(values.begin(), values.begin() + saved_.numArguments);
-  if (Status status = codegen::run<Tensor>(program_, inputs, outputs, *this); !status.ok())
-    raise(status.take(), where_);
-  values.insert(values.end(), outputs.begin(), outputs.end());
+             toString(typeOf(values_[i])) + " for it");
+  if (!program_.constants.empty())
+    refuse("it holds a constant, and all that a tape reads is an argument");
+}
+
+std::vector<Tensor> TapeReader::run() {
+  findLeaves();
+  size_t numLeaves = values_.size();
+  std::vector<size_t> valueOf(program_.numSlots); // by slot
+  for (size_t i = 0; i < program_.inputs.size(); ++i)
+    valueOf[i] = i;
+  auto numResults = [](size_t sum, const Row &row) { return sum + row.numResults; };
+  if (program_.rows.size() != saved_.members.size() || program_.outputs.size() != saved_.values.size() ||
+      std::accumulate(program_.rows.begin(), program_.rows.end(), size_t(0), numResults) != saved_.values.size())
+    refuse("it has " + std::to_string(program_.rows.size()) + " ops and " + std::to_string(program_.outputs.size()) +
+           " results; in the manifest there are " + std::to_string(saved_.members.size()) + " and " +
+           std::to_string(saved_.values.size()));
+  for (const Row &row : program_.rows) {
+    const uint32_t *slots = program_.slots.data() + row.first;
+    std::vector<Tensor> results;
+    size_t next = values_.size() - numLeaves;
+    for (uint32_t k = 0; k < row.numResults; ++k) {
+      uint32_t slot = slots[row.numOperands + k];
+      if (program_.outputs[next + k] != slot)
+        refuse("its results are not those of its ops, in their order");
+      valueOf[slot] = numLeaves + next + k;
+      results.push_back(makeTensor(arrayOf(state_.constants[saved_.values[next + k]])));
+    }
+    std::vector<const Tensor *> operands;
+    for (uint32_t k = 0; k < row.numOperands; ++k)
+      operands.push_back(&values_[valueOf[slots[k]]]);
+    enter(row, operands, results);
+    for (const Tensor &result : results)
+      watch(result);
+    ++records_;
+  }
   for (size_t i = 0; i < saved_.tapes.size(); ++i) {
     for (uint32_t value : saved_.tapes[i].watched)
-      if (value >= values.size())
-        refuse("a tape watches value " + std::to_string(value) + ", and there are " + std::to_string(values.size()));
+      if (value >= values_.size())
+        refuse("a tape watches value " + std::to_string(value) + ", and there are " + std::to_string(values_.size()));
     for (const ManifestTapes::Tape::Watched &watched : saved_.tapes[i].variables) {
       Tape::WatchedVariable entry{state_.variables[watched.variable], {}};
       for (uint32_t read : watched.reads) {
-        if (read >= values.size() || !(values[read].body()->type == entry.variable->type))
+        if (read >= values_.size() || !(typeOf(values_[read]) == entry.variable->type))
           refuse("a tape has read a value as " + describe(*entry.variable) + " that is none of it");
-        entry.reads.push_back(values[read]);
+        entry.reads.push_back(values_[read]);
       }
       state_.tapes[i]->variables.push_back(std::move(entry));
     }
     std::sort(state_.tapes[i]->variables.begin(), state_.tapes[i]->variables.end(),
               [](const auto &a, const auto &b) { return a.variable->id < b.variable->id; });
   }
-  return values;
+  return std::move(values_);
 }
 
-std::vector<Tensor> replayTapes(SavedState &state, ModuleOp program, const std::string &path, const Where &where) {
+std::vector<Tensor> loadTapes(SavedState &state, ModuleOp program, const std::string &path, const LoadOptions &options,
+                              const Where &where) {
   const ManifestTapes &saved = *state.manifest.tapes;
   ir::Diagnostics diagnostics(ir::context());
   auto entry = program.lookupSymbol<func::FuncOp>(saved.entry);
@@ -328,7 +355,7 @@ std::vector<Tensor> replayTapes(SavedState &state, ModuleOp program, const std::
     if (members.empty())
       raise(runtime::fileError(path, "holds an op of no tape"), where);
   NotRecording others;
-  return Replay(state, *rows, path, where).run();
+  return TapeReader(state, *rows, path, options, where).run();
 }
 
 } // namespace wg::detail

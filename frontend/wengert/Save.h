@@ -240,15 +240,22 @@ private:
 };
 WENGERT_API std::ostream &operator<<(std::ostream &out, const Saved &saved);
 
-/// Reads what `save` wrote. What tapes recorded is computed again, which takes what it took; nothing else is run. It
-/// can call nothing but its own functions and what it names: host functions and C functions, which are to be made
-/// before it is loaded.
+struct LoadOptions {
+  /// A tape holds what the functions called on it kept for their gradients, and which values these are may change from
+  /// one version of Wengert to the next; such a tape is an error, or its calls are run again. Only for a file whose
+  /// author you trust: they take whatever time and memory they take.
+  bool rerun_calls = false;
+};
+
+/// Reads what `save` wrote. Nothing of it is run. When it is called it can call nothing but its own functions and what
+/// it names: host functions and C functions, which are to be made before it is loaded.
 ///
 /// Objects of the program can take over what was saved under their names, instead of variables that are made anew:
 /// models, optimisers, generators, variables, data sets. They are assigned the values, and loaded functions read and
 /// assign them; functions, tapes and values among `into` are passed over. All that is taken over, or nothing.
 /// Errors: not such a file; of a newer version; damaged, with the part that is; an object without a counterpart, or
 /// with variables of other names, dtypes or shapes.
-WENGERT_API Saved load(const std::string &path, const SaveItems &into = {}, Where where = Where::current());
+WENGERT_API Saved load(const std::string &path, const SaveItems &into = {}, const LoadOptions &options = {},
+                       Where where = Where::current());
 
 } // namespace wg

@@ -7,6 +7,7 @@
 //
 //   WENGERT_FUZZ_SAVED=1000000 WENGERT_FUZZ_SEED=7 build/tests/SavedFuzzTest      more mutants of each kind;
 //   WENGERT_FUZZ_FIRST=i begins at mutant i
+#include "frontend/saving/Manifest.h"
 #include "runtime/Buffer.h"
 #include "tests/fuzz/Children.h"
 #include "tests/fuzz/SavedMutants.h"
@@ -283,6 +284,57 @@ TEST_F(SavedByHand, AProgramOfTapesHasOneBody) { // calls of calls are many time
       replacePart(parts, name, more);
     }
   expectSays(refusalOf(parts), ("@more has a body"));
+}
+
+TEST_F(SavedByHand, ACallThatKeepsOtherValuesIsRunAgainIfThatIsAskedFor) {
+  Parts parts = samples.at(6);
+  std::string &text = parts.at("manifest.json");
+  size_t at = text.find("\"forward\":\"");
+  ASSERT_NE(at, std::string::npos);
+  text[at + 11] = text[at + 11] == '0' ? '1' : '0';
+  text = withDigest(text);
+  expectSays(refusalOf(parts), "keeps other values");
+  std::snprintf(shared->doing, sizeof shared->doing, "it ended");
+  (void)inChild([&] { // no thread is to run in this process, which forks
+    auto gradient = [](const Parts &of, const LoadOptions &options) {
+      MemoryFile file;
+      EXPECT_TRUE(file.put(archiveOf(of)));
+      Saved saved = load(file.path(), {}, options);
+      Tensor x = saved.get("x"), middle = saved.get("middle");
+      return saved.tape("tape").gradient(reduce_sum(middle * middle), x).value().to_vector<double>();
+    };
+    bool same = gradient(samples.at(6), {}) == gradient(parts, {.rerun_calls = true});
+    std::snprintf(shared->doing, sizeof shared->doing, same ? "the same" : "another gradient");
+  });
+  EXPECT_STREQ(shared->doing, "the same");
+}
+TEST_F(SavedByHand, AValueOfATapeIsOfTheTypeThatItsOpMakes) {
+  Parts parts = samples.at(6);
+  std::string &text = parts.at("manifest.json");
+  detail::Manifest manifest = detail::readManifest(text, "sample", {});
+  uint32_t &value = manifest.tapes->values.back();
+  auto other = std::find_if_not(manifest.constants.begin(), manifest.constants.end(),
+                                [&](const TensorType &type) { return type == manifest.constants[value]; });
+  ASSERT_NE(other, manifest.constants.end());
+  value = static_cast<uint32_t>(other - manifest.constants.begin());
+  text = detail::textOf(manifest);
+  expectSays(refusalOf(parts), "are not of the types that it makes");
+}
+TEST_F(SavedByHand, ManyNamesOfOneProgramAreBoundedInTheirText) {
+  detail::Manifest manifest;
+  manifest.functions.resize(3);
+  for (detail::ManifestFunction &function : manifest.functions)
+    function.program = {"program-a", "a", 1 << 20}, function.entry = "f";
+  EXPECT_EQ(detail::repeatedText(manifest), 0u); // one in memory
+  manifest.functions[1].entry = "g";
+  manifest.functions[2].inputNames = {"x"};
+  EXPECT_EQ(detail::repeatedText(manifest), 2u << 20);
+  manifest.tapes.emplace();
+  manifest.tapes->calls.resize(3); // of function 0
+  manifest.tapes->calls[2].asked = {1};
+  EXPECT_EQ(detail::repeatedText(manifest), 4u << 20);
+  std::string text = detail::textOf({});
+  EXPECT_NO_THROW(detail::readManifest(text, "here", {}));
 }
 
 TEST_F(SavedFuzz, NoManifestEndsTheProcess) { run(Target::manifest, "manifests", 1000); }

@@ -203,7 +203,7 @@ void saveTapes(const std::string &path) {
   GradientTape tape({.persistent = true});
   tape.watch(x);
   auto [product, sine] = f(x);
-  Tensor middle = product + with_gradient_hook(w * custom(x), [](const Tensor &ct) { return ct * 0.5; }) * sine;
+  Tensor middle = product + with_gradient_hook(w * custom(x), [](const Tensor &ct) { return ct * 0.5; }) * sine + 0.25;
   save(path, {{"tape", tape}, {"outer", outer}, {"x", x}, {"middle", middle}, {"w", w}, {"f", f}});
 }
 
