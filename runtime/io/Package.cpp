@@ -163,7 +163,10 @@ Status Package::openFile(uint64_t longestManifest) {
 }
 
 /// False: it was replaced while it was read.
-Result<bool> Package::openDirectory(const Directory &directory, uint64_t longestManifest) {
+/// Parts of a directory that are open at once.
+static constexpr std::ptrdiff_t kOpen = 256;
+
+Result<bool> Package::openDirectory(Directory &directory, uint64_t longestManifest) {
   if (!directory.has(kManifest))
     return fileError(path_, "is not a saved computation: it has no " + kManifest);
   Result<InputFile> manifest = directory.file(kManifest, longestManifest);
@@ -176,9 +179,15 @@ Result<bool> Package::openDirectory(const Directory &directory, uint64_t longest
   if (!names.ok())
     return names.take();
   parts_.clear();
+  std::erase_if(*names, [](const std::string &name) { return digestIn(name).empty(); });
+  if (std::ssize(*names) > kOpen && !locked_) {
+    directory.lock();
+    locked_ = directory;
+    return false; // what is there now stays
+  }
   for (const std::string &name : *names) {
-    if (digestIn(name).empty())
-      continue;
+    if (locked_)
+      break;
     Result<InputFile> part = directory.file(name);
     if (!part.ok() && directory.has(name))
       return part.take();
@@ -211,6 +220,8 @@ Result<Package> Package::open(const std::string &path, uint64_t longestManifest)
 }
 
 Result<InputFile> Package::part(const std::string &name) const {
+  if (locked_ && !digestIn(name).empty() && locked_->has(name))
+    return locked_->file(name);
   auto found = parts_.find(name);
   if (found == parts_.end())
     return Failure{

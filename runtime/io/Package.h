@@ -5,6 +5,7 @@
 #include "runtime/io/File.h"
 
 #include <map>
+#include <optional>
 
 namespace wg::runtime {
 
@@ -27,8 +28,9 @@ Status writePackage(const std::string &path, std::span<const PackagePart> parts,
 /// A package as it was when it was opened: what is saved in its place afterwards changes nothing of it.
 class Package {
 public:
-  /// A regular file, or a directory. Its parts are opened, and not read. A manifest of more bytes, packed entries,
-  /// and whatever else is no package is a Failure.
+  /// A regular file, or a directory. Its parts are opened, and not read; of a directory of more parts than a process
+  /// may well have open, its writers wait until this object is gone instead. A manifest of more bytes, packed
+  /// entries, and whatever else is no package is a Failure.
   static Result<Package> open(const std::string &path, uint64_t longestManifest);
   const std::string &path() const { return path_; }
   const std::string &manifest() const { return manifest_; }
@@ -40,8 +42,9 @@ public:
 private:
   explicit Package(std::string path) : path_(std::move(path)) {}
   Status openFile(uint64_t longestManifest);
-  Result<bool> openDirectory(const Directory &directory, uint64_t longestManifest);
+  Result<bool> openDirectory(Directory &directory, uint64_t longestManifest);
   std::string path_, manifest_;
+  std::optional<Directory> locked_; ///< where the parts are that are not open
   std::map<std::string, InputFile> parts_;
 };
 

@@ -349,6 +349,28 @@ TEST_F(PackageTest, AReaderKeepsWhatItOpened) {
   }
 }
 
+TEST_F(PackageTest, ADirectoryMayHaveMorePartsThanAProcessHasFiles) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 400; ++i)
+    texts.push_back(std::to_string(i));
+  State one("one", texts), two("two", {"def"});
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few{300, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  ASSERT_TRUE(one.write(at("model")).ok());
+  std::thread writer; // waits for who reads
+  {
+    Result<Package> package = Package::open(at("model"), kLongestManifest);
+    ASSERT_TRUE(package.ok());
+    writer = std::thread([&] { EXPECT_TRUE(two.write(at("model")).ok()); });
+    EXPECT_EQ(one.differs(*package), "");
+  }
+  writer.join();
+  EXPECT_EQ(differs(at("model"), two), "");
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
 TEST_F(PackageTest, OtherFilesAreLeftAlone) {
   State one("one", {"abc"}), two("two", {"def"});
   fs::create_directory(at("theirs"));
