@@ -15,6 +15,7 @@ static const std::string kManifest = "manifest.json";
 static constexpr std::string_view kOneFile = ".wg";
 static constexpr uint64_t kAlignment = 64; ///< of a part in a file: that of a buffer
 static constexpr size_t kDigits = 64;
+static constexpr size_t kOpen = 256; ///< files of a directory that are open at once
 
 /// The digest in a part's name; empty if it is not of that form.
 static std::string_view digestIn(std::string_view name) {
@@ -82,9 +83,12 @@ static Status writeInto(const Directory &directory, std::span<const PackagePart>
     if (!isThere(directory, part))
       files.push_back({directory.pathOf(part.name), part.pieces});
   }
-  if (Status status = writeFiles(files); !status.ok())
-    return status;
-  if (Status status = writeFile(directory.pathOf(kManifest), manifest); !status.ok()) {
+  Status status;
+  for (size_t at = 0; at < files.size() && status.ok(); at += kOpen)
+    status = writeFiles(std::span(files).subspan(at, std::min(kOpen, files.size() - at)));
+  if (status.ok())
+    status = writeFile(directory.pathOf(kManifest), manifest);
+  if (!status.ok()) {
     for (const PackagePart &part : parts)
       if (!std::ranges::binary_search(*before, part.name))
         directory.remove(part.name);
@@ -163,9 +167,6 @@ Status Package::openFile(uint64_t longestManifest) {
 }
 
 /// False: it was replaced while it was read.
-/// Parts of a directory that are open at once.
-static constexpr std::ptrdiff_t kOpen = 256;
-
 Result<bool> Package::openDirectory(Directory &directory, uint64_t longestManifest) {
   if (!directory.has(kManifest))
     return fileError(path_, "is not a saved computation: it has no " + kManifest);
@@ -180,7 +181,7 @@ Result<bool> Package::openDirectory(Directory &directory, uint64_t longestManife
     return names.take();
   parts_.clear();
   std::erase_if(*names, [](const std::string &name) { return digestIn(name).empty(); });
-  if (std::ssize(*names) > kOpen && !locked_) {
+  if (names->size() > kOpen && !locked_) {
     directory.lock();
     locked_ = directory;
     return false; // what is there now stays
