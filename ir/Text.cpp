@@ -1,5 +1,9 @@
 #include "ir/Text.h"
 
+#include "ir/Bridge.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -196,6 +200,19 @@ runtime::Status checkText(llvm::StringRef text, llvm::StringRef name) {
                             .message = name.str() + " is MLIR bytecode, which is not read",
                             .remedy = "give the program as text"};
   return Scanner(text, name).run();
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> parseText(llvm::StringRef text, llvm::StringRef name) {
+  // Functions are verified one by one before the whole: where MLIR verifies what is nested twice on threads of its own,
+  // it may lose on which thread an error belongs.
+  mlir::ParserConfig config(context(), /*verifyAfterParse=*/false);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, config, name);
+  if (!module)
+    return nullptr;
+  for (mlir::Operation &each : *module->getBody())
+    if (failed(mlir::verify(&each)))
+      return nullptr;
+  return failed(mlir::verify(*module)) ? nullptr : std::move(module);
 }
 
 } // namespace wg::ir

@@ -5,7 +5,8 @@
 
 #include "runtime/Status.h"
 
-#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace wg::ir {
 
@@ -16,5 +17,8 @@ inline constexpr int kMaxNesting = 200;
 /// kMaxNesting deep, whose affine expressions have more than 1000 tokens, or with an attribute `array<index...>`.
 /// `name` is the file's. Linear in the text; says nothing of whether it parses.
 runtime::Status checkText(llvm::StringRef text, llvm::StringRef name);
+
+/// The module of a text that is checked, verified; null after a diagnostic, on this thread.
+mlir::OwningOpRef<mlir::ModuleOp> parseText(llvm::StringRef text, llvm::StringRef name);
 
 } // namespace wg::ir

@@ -11,8 +11,6 @@
 
 #include <wengert/Error.h>
 
-#include "mlir/Parser/Parser.h"
-
 namespace wg::tools {
 
 using namespace mlir;
@@ -42,8 +40,7 @@ runtime::Result<Program> readProgram(const std::string &argument, std::string en
   if (runtime::Status status = ir::checkText(*text, path); !status.ok())
     return status;
   ir::Diagnostics diagnostics(ir::context());
-  ParserConfig config(ir::context());
-  Program program{parseSourceString<ModuleOp>(*text, config, path), std::move(entry), codegen::Stage::traced};
+  Program program{ir::parseText(*text, path), std::move(entry), codegen::Stage::traced};
   if (!program.module)
     return diagnostics.take("the file is not a program in MLIR's text");
   std::vector<std::string> names;

@@ -609,7 +609,12 @@ ManifestTapes ManifestReader::tapes(const View &view) {
   tapes.numArguments = static_cast<uint32_t>(view["arguments"].integer(0, static_cast<int64_t>(tapes.leaves.size())));
   tapes.values = view["values"].numbersBelow(manifest_.constants.size(), "constants");
   size_t numTapes = view["tapes"].size();
-  tapes.members = view["members"].list([&](const View &each) { return each.numbersBelow(numTapes, "tapes"); });
+  tapes.members = view["members"].list([&](const View &each) {
+    std::vector<uint32_t> members = each.numbersBelow(numTapes, "tapes");
+    if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) != members.end())
+      each.wrong("is not ascending");
+    return members;
+  });
   tapes.calls = view["calls"].list([&](const View &each) {
     ManifestTapes::Call call;
     call.function = each["function"].below(manifest_.functions.size(), "functions");

@@ -9,7 +9,6 @@
 #include "runtime/io/Digest.h"
 #include "runtime/io/File.h"
 
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -57,13 +56,17 @@ std::string programText(ModuleOp module, Requirements &needed, const Where &wher
   return text;
 }
 
-std::string forwardDigest(const Derivative &derivative, const Where &where) {
+const std::string &forwardDigest(Derivative &derivative, const Where &where) {
   ir::Working working;
-  Requirements any;
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  portable(derivative.forward->module(), any, where)->print(out);
-  return runtime::digestOf(text);
+  std::lock_guard lock(derivative.mutex);
+  if (derivative.digest.empty()) {
+    Requirements any;
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    portable(derivative.forward->module(), any, where)->print(out);
+    derivative.digest = runtime::digestOf(text);
+  }
+  return derivative.digest;
 }
 
 /// The number of what a call names; an error text if there is none.
@@ -101,8 +104,7 @@ OwningOpRef<ModuleOp> loadProgram(const std::string &text, const std::string &pa
   auto refuse = [&](const std::string &message, std::string remedy = "") {
     raise(runtime::fileError(path, message, std::move(remedy)), where);
   };
-  ParserConfig config(ir::context());
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, config, path);
+  OwningOpRef<ModuleOp> module = ir::parseText(text, path);
   if (!module)
     raise(diagnostics.take("the file is not a program in MLIR's text"), where);
   if (Operation *foreign = ir::findForeign(*module))

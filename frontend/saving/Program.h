@@ -18,7 +18,7 @@ struct Requirements {
 std::string programText(mlir::ModuleOp module, Requirements &requires_, const Where &where);
 
 /// Of what a forward function computes and returns: equal ones keep the same values.
-std::string forwardDigest(const Derivative &derivative, const Where &where);
+const std::string &forwardDigest(Derivative &derivative, const Where &where);
 
 /// The module of a text that may come from anybody: a program up to the stage fused, whose host functions and C
 /// functions this process has. `declares`: functions may be without a body. Throws Error that opens with `path`.

@@ -154,7 +154,8 @@ struct Derivative {
   /// and the part's forward is to run.
   std::optional<std::vector<int64_t>> kept;
   std::map<std::vector<uint32_t>, std::shared_ptr<Derivative>>
-      parts; ///< by results; guarded by the concrete function's lock
+      parts;          ///< by results; guarded by the concrete function's lock
+  std::string digest; ///< of forward, as files name it; made on demand, under the lock
   std::mutex mutex;
   std::shared_ptr<ConcreteState>
       vjp; ///< (inputs, cotangents) -> gradients as one differentiable function; made on demand
