@@ -5,15 +5,23 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/Threading.h"
 
+#include <mutex>
+
 using namespace mlir;
 
 namespace wg::ir {
 
+/// How many Diagnostics this thread has.
+static thread_local int alive = 0;
+
 struct Diagnostics::State {
   explicit State(MLIRContext *context)
       : thread(llvm::get_threadid()), handler(context, [this](Diagnostic &diagnostic) {
-          if (llvm::get_threadid() != thread)
-            return failure(); // its own thread's handler takes it
+          // Another thread's own handler takes its own; one that has none works for a thread that verifies: where what
+          // is nested twice is verified in parallel, MLIR may lose which one that is.
+          if (llvm::get_threadid() != thread && alive > 0)
+            return failure();
+          std::lock_guard lock(mutex);
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty()) {
             message = diagnostic.str();
             where = whereOf(diagnostic.getLocation());
@@ -22,8 +30,12 @@ struct Diagnostics::State {
                 remedy += (remedy.empty() ? "" : "; ") + text.substr(5);
           }
           return success();
-        }) {}
+        }) {
+    ++alive;
+  }
+  ~State() { --alive; }
   uint64_t thread;
+  std::mutex mutex;
   std::string message, where, remedy;
   ScopedDiagnosticHandler handler;
 };

@@ -2,7 +2,6 @@
 
 #include "ir/Bridge.h"
 
-#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -203,16 +202,7 @@ runtime::Status checkText(llvm::StringRef text, llvm::StringRef name) {
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> parseText(llvm::StringRef text, llvm::StringRef name) {
-  // Functions are verified one by one before the whole: where MLIR verifies what is nested twice on threads of its own,
-  // it may lose on which thread an error belongs.
-  mlir::ParserConfig config(context(), /*verifyAfterParse=*/false);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, config, name);
-  if (!module)
-    return nullptr;
-  for (mlir::Operation &each : *module->getBody())
-    if (failed(mlir::verify(&each)))
-      return nullptr;
-  return failed(mlir::verify(*module)) ? nullptr : std::move(module);
+  return mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(context()), name);
 }
 
 } // namespace wg::ir

@@ -243,9 +243,11 @@ struct Wrong {
 /// A value of the manifest, with its place for errors.
 class View {
 public:
-  View(const Json &json, std::string place) : json_(json), place_(std::move(place)) {}
+  /// The whole, or what `of`, which outlives it, has under a key or a number.
+  explicit View(const Json &json, const View *of = nullptr, const char *key = nullptr, size_t number = 0)
+      : json_(json), of_(of), key_(key), number_(number) {}
 
-  [[noreturn]] void wrong(std::string message) const { throw Wrong{place_, std::move(message)}; }
+  [[noreturn]] void wrong(std::string message) const { throw Wrong{place(), std::move(message)}; }
   bool has(const char *key) const { return json_.is_object() && json_.contains(key); }
   View operator[](const char *key) const {
     if (!json_.is_object())
@@ -253,12 +255,12 @@ public:
     auto at = json_.find(key);
     if (at == json_.end())
       wrong(std::string("lacks '") + key + "'");
-    return View(*at, place_.empty() ? key : place_ + "." + key);
+    return View(*at, this, key);
   }
   View operator[](size_t i) const {
     if (!json_.is_array() || i >= json_.size())
       wrong("is not a list of at least " + std::to_string(i + 1));
-    return View(json_[i], place_ + "[" + std::to_string(i) + "]");
+    return View(json_[i], this, nullptr, i);
   }
   size_t size() const {
     if (!json_.is_array())
@@ -268,6 +270,7 @@ public:
   /// f of each element of a list.
   template <class F> auto list(F f) const {
     std::vector<decltype(f(*this))> made;
+    made.reserve(size());
     for (size_t i = 0, count = size(); i < count; ++i)
       made.push_back(f((*this)[i]));
     return made;
@@ -363,8 +366,18 @@ public:
   const Json &json() const { return json_; }
 
 private:
+  /// `functions[2].inputs`; written where it is asked for, as there is one for each number of a file.
+  std::string place() const {
+    if (!of_)
+      return "";
+    std::string outer = of_->place();
+    return key_ ? outer + (outer.empty() ? "" : ".") + key_ : outer + "[" + std::to_string(number_) + "]";
+  }
+
   const Json &json_;
-  std::string place_;
+  const View *of_;
+  const char *key_;
+  size_t number_;
 };
 
 /// The manifest while it is read.
@@ -719,7 +732,7 @@ Manifest ManifestReader::read() {
   if (!metadata.json().is_object())
     metadata.wrong("is not an object");
   for (const auto &[key, value] : metadata.json().items())
-    manifest_.metadata[key] = View(value, "metadata." + key).string();
+    manifest_.metadata[key] = View(value, &metadata, key.c_str()).string();
   auto parts = [&](const View &view) {
     return view.list([&](const View &each) { return part(each, ".safetensors"); });
   };
@@ -804,7 +817,7 @@ Manifest readManifest(const std::string &text, const std::string &path, const Wh
     refuse("is not JSON");
   }
   try {
-    Manifest manifest = ManifestReader(View(json, "")).read();
+    Manifest manifest = ManifestReader(View(json)).read();
     if (repeatedText(manifest) > kMostRepeatedText)
       refuse("names programs so often that they are " + std::to_string(repeatedText(manifest) >> 20) +
              " MiB of text beside themselves; " + std::to_string(kMostRepeatedText >> 20) + " are the most");

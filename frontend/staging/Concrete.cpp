@@ -165,13 +165,15 @@ void detail::checkLeaves(ConcreteState &concrete, std::span<const Arguments::Lea
             "takes " + std::to_string(expected) + (expected == 1 ? " tensor, got " : " tensors, got ") +
                 std::to_string(leaves.size()),
             "pass one for each tensor of " + concrete.signature, {}, where, ErrorKind::type);
+  auto refuseKind = [&](size_t leaf, bool isVariable) {
+    raiseOp(name,
+            "argument " + std::to_string(leaf) + (isVariable ? " is a variable" : " is a tensor") + " in the signature",
+            "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
+  };
   for (const TraceInput &input : concrete.inputs)
     if ((input.kind == TraceInput::argument && !leaves[input.leaf].tensor) ||
         (input.formal && !leaves[input.leaf].variable))
-      raiseOp(name,
-              "argument " + std::to_string(input.leaf) + (input.formal ? " is a variable" : " is a tensor") +
-                  " in the signature",
-              "pass what " + concrete.signature + " names", {}, where, ErrorKind::type);
+      refuseKind(input.leaf, input.formal);
   LeafVariables given = describeVariables(leaves, concrete.captured);
   for (size_t i = 0; i < leaves.size(); ++i) {
     bool asTraced = given.capturedIds[i] == traced.capturedIds[i];
@@ -179,6 +181,8 @@ void detail::checkLeaves(ConcreteState &concrete, std::span<const Arguments::Lea
     if (asTraced && sameAlias && given.placeOf[i] == traced.placeOf[i] &&
         given.capturedPlaces[i] == traced.capturedPlaces[i])
       continue;
+    if (!leaves[i].variable) // one that the function captures, or that another argument is
+      refuseKind(i, true);
     raiseOp(name,
             "argument " + std::to_string(i) + ", " + detail::describe(*leaves[i].variable->state()) + ", is " +
                 (!asTraced    ? given.capturedIds[i] >= 0 ? "captured by the function as well"
