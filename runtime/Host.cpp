@@ -117,6 +117,8 @@ const char *foreignName(std::string_view symbol) {
   return found == registry().foreign.end() ? nullptr : found->c_str();
 }
 
+void setHostFailure(Failure failure) { lastFailure() = std::move(failure); }
+
 Status takeHostFailure() {
   if (!lastFailure())
     return {};

@@ -29,6 +29,8 @@ bool isForeign(std::string_view symbol);
 /// The name, for as long as the process runs; null if none was added.
 const char *foreignName(std::string_view symbol);
 
+/// What a failing routine of this process has to say, for who called the program.
+void setHostFailure(Failure failure);
 /// What the last failing function of this thread said, once; ok if none failed since.
 Status takeHostFailure();
 

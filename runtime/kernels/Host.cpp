@@ -1,6 +1,10 @@
-// Calls of functions of the process.
+// Calls of functions of the process, and of its other ranks.
 #include "runtime/Host.h"
+#include "runtime/comm/Collectives.h"
 #include "runtime/kernels/Kernels.h"
+
+#include <algorithm>
+#include <array>
 
 namespace wg::runtime {
 
@@ -67,9 +71,63 @@ static Status hostKernel(std::span<const Array> operands, const Attrs &attrs, st
   return failure;
 }
 
+//===- collective -------------------------------------------------------------------------------------------------===//
+
+static Status collectiveRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
+  CollectiveAttrs collective{attrs};
+  const auto *kind = std::ranges::find(kCollectives, collective.kind());
+  if (kind == std::end(kCollectives) || *kind == "barrier")
+    return valueError("ranks do no '" + collective.kind() + "'");
+  if (collective.group() < 0 || collective.root() < 0 || collective.ranks() < 0 || collective.ranks() > INT32_MAX)
+    return valueError("a group, a rank and their number are not negative");
+  TensorType type = operands[0];
+  bool sums = *kind != "all_gather" && *kind != "broadcast";
+  if (sums && type.dtype != DType::f32 && type.dtype != DType::f64 && type.dtype != DType::i64 &&
+      type.dtype != DType::i32)
+    return typeError("ranks sum f32, f64, i64 and i32, not " + std::string(nameOf(type.dtype)), "cast it first");
+  bool gathers = *kind == "all_gather", scatters = *kind == "reduce_scatter";
+  if ((gathers || scatters) && collective.ranks() == 0)
+    return valueError(*kind == "all_gather" ? "all_gather is for a known number of ranks"
+                                            : "reduce_scatter is for a known number of ranks");
+  Shape shape;
+  if (gathers) {
+    if (type.shape.rank() == kMaxRank)
+      return valueError(say("x has rank ", kMaxRank, ", and the result one more"), "merge axes by a reshape");
+    shape.push_back(collective.ranks());
+  } else if (scatters &&
+             (type.shape.rank() == 0 || (type.shape.dim(0) != kDynamic && type.shape.dim(0) != collective.ranks()))) {
+    return valueError(say("the first axis of x has an element for each of ", collective.ranks(), " ranks"));
+  }
+  for (int axis = scatters; axis < type.shape.rank(); ++axis)
+    shape.push_back(type.shape.dim(axis));
+  results.push_back({type.dtype, shape});
+  return {};
+}
+
+static ExternalCall collectiveCall(TypeSpan operands, const Attrs &attrs) {
+  CollectiveAttrs collective{attrs};
+  auto kind = std::ranges::find(kCollectives, collective.kind()) - std::begin(kCollectives);
+  int64_t count = 1;
+  for (int axis = collective.kind() == "reduce_scatter"; axis < operands[0].shape.rank(); ++axis)
+    count *= operands[0].shape.dim(axis);
+  return {.symbol = kCollectiveCall,
+          .numbers = {kind, static_cast<int64_t>(operands[0].dtype), count, collective.root(), collective.group(),
+                      collective.ranks()}};
+}
+
+static Status collectiveKernel(std::span<const Array> operands, const Attrs &attrs, std::span<Array> results) {
+  ExternalCall call = collectiveCall(std::array{operands[0].type}, attrs);
+  void *pointers[] = {const_cast<void *>(operands[0].buffer.data()), results[0].buffer.data()};
+  return runCollective(pointers, call.numbers.data(), nullptr) == 0 ? Status() : takeHostFailure();
+}
+
 std::span<const KernelRow> hostKernels() {
   static constexpr ExternalRow host{hostCall};
-  static constexpr KernelRow rows[] = {{.name = "host", .shape = hostRule, .kernel = hostKernel, .external = &host}};
+  static constexpr const char *failures[] = {"the ranks did not come together"};
+  static constexpr ExternalRow collective{collectiveCall, failures};
+  static constexpr KernelRow rows[] = {
+      {.name = "host", .shape = hostRule, .kernel = hostKernel, .external = &host},
+      {.name = "collective", .shape = collectiveRule, .kernel = collectiveKernel, .external = &collective}};
   return rows;
 }
 

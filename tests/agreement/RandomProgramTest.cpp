@@ -108,6 +108,7 @@ const std::map<std::string, std::string> kNeverDrawn{
     {"loop", "FrontendRandomBodiesTest draws what has bodies"},
     {"rewind", "is made of a loop's derivative"},
     {"host", "a function of this process, which ahead-of-time programs and lanes meet one after the other: HostTest"},
+    {"collective", "of several ranks: DistTest"},
     {"kernel", "is made by fusion"},
     {"yield", "ends a body"},
     {"dim", "is an index: Opened makes it, for sizes that are not known"},
