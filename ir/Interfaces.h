@@ -75,6 +75,7 @@ int64_t overwrittenOf(mlir::Operation *op);
 template <class ConcreteType>
 class IsTranscendental : public mlir::OpTrait::TraitBase<ConcreteType, IsTranscendental> {};
 template <class ConcreteType> class HasOwnLanes : public mlir::OpTrait::TraitBase<ConcreteType, HasOwnLanes> {};
+template <class ConcreteType> class MeetsRanks : public mlir::OpTrait::TraitBase<ConcreteType, MeetsRanks> {};
 template <class ConcreteType> class IsCheap : public mlir::OpTrait::TraitBase<ConcreteType, IsCheap> {};
 template <class ConcreteType>
 class StatesWhyNotDifferentiable : public mlir::OpTrait::TraitBase<ConcreteType, StatesWhyNotDifferentiable> {};

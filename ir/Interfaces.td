@@ -202,6 +202,10 @@ def WG_Transcendental : NativeOpTrait<"IsTranscendental"> {
 def WG_OwnLanes : NativeOpTrait<"HasOwnLanes"> { // done in lanes as autodiff/BatchBodies says
   let cppNamespace = "::wg::ir";
 }
+/// Its result is not made of its operands alone, but with other ranks: it is computed where the program runs.
+def WG_MeetsRanks : NativeOpTrait<"MeetsRanks"> {
+  let cppNamespace = "::wg::ir";
+}
 def WG_Cheap : NativeOpTrait<"IsCheap"> {
   let cppNamespace = "::wg::ir";
 }

@@ -118,7 +118,7 @@ def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
     "f64[1,2,1,1,3,1,1,1] in [-2, 2] | symbol = wg_host_call; id = 0; ordered = false; message = fails; shape = []; dtype = f64"];
 }
 
-def WG_CollectiveOp : WG_InferredOp<"collective", "y = what the ranks make of their x's together", [WG_Differentiates, WG_External, WG_Batches]> {
+def WG_CollectiveOp : WG_InferredOp<"collective", "y = what the ranks make of their x's together", [WG_Differentiates, WG_External, WG_Batches, WG_MeetsRanks]> {
   let description = [{
     All ranks of `group` (0: all; others by the number that each has for it) come to it with an x of one type. `kind`: all_reduce_sum, all_reduce_mean, all_reduce_max, over one fixed tree of ranks; all_gather, y[i] = x of rank i;
     reduce_scatter, the sum of x[i] on rank i; broadcast, x of rank `root`; reduce, the sum on rank `root` and 0 elsewhere. `ranks` is how many there are, 0 for any, which all_gather and reduce_scatter do not take.

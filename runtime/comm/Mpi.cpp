@@ -241,6 +241,7 @@ extern "C" __attribute__((visibility("default"))) int32_t wg_comm_open_mpi(int32
   MPI_Initialized(&there);
   if (!there) {
     int level = 0;
+    setenv("OMPI_MCA_opal_signal", "", /*overwrite=*/0); // what a rank throws is its last word, and not MPI's stack
     if (int status = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level); status != MPI_SUCCESS)
       return refuse("MPI does not start: " + textOf(status));
     on_exit(atEnd, nullptr);

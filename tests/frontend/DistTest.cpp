@@ -188,6 +188,13 @@ TEST_P(DistTest, They_run_in_loops_and_conditions) {
   });
 }
 
+TEST_P(DistTest, What_meets_others_is_not_computed_when_it_is_compiled) {
+  onRanks([] {
+    auto f = function("f", [](const Tensor &x) { return x * dist::all_reduce(Tensor(1.0)); });
+    EXPECT_EQ(f(Tensor(2.0)).item<double>(), 2.0 * dist::size());
+  });
+}
+
 TEST_P(DistTest, Groups_are_ranks_of_their_own) {
   onRanks([] {
     dist::Group half = dist::Group().split(dist::rank() % 2, -dist::rank());

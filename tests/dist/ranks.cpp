@@ -1,0 +1,132 @@
+// One program of several ranks, on threads or started by mpirun: random programs with collectives, eagerly, compiled
+// and differentiated. Prints a digest of all that all ranks computed; `ranks.py` compares.
+//
+//   ranks programs SEED COUNT [--threads N]
+//   ranks fault KIND        what goes wrong on rank 1
+#include <wengert/wengert.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <random>
+#include <string>
+#include <unistd.h>
+
+using namespace wg;
+
+namespace {
+
+/// The same on all ranks.
+class Choices {
+public:
+  explicit Choices(uint64_t seed) : engine_(seed) {}
+  int64_t below(int64_t count) { return static_cast<int64_t>(engine_() % static_cast<uint64_t>(count)); }
+
+private:
+  std::mt19937_64 engine_;
+};
+
+/// A function of x [n, 12] to a number, of `steps` ops.
+Tensor program(uint64_t seed, Tensor x) {
+  Choices choose(seed);
+  int64_t ranks = dist::size();
+  Tensor other = cos(x);
+  for (int64_t steps = 3 + choose.below(6); steps > 0; --steps) {
+    if (choose.below(4) == 0)
+      std::swap(x, other);
+    auto reduction = static_cast<dist::Reduction>(choose.below(3));
+    switch (choose.below(8)) {
+    case 0: x = dist::all_reduce(x, reduction); break;
+    case 1: x = dist::reduce_scatter(dist::all_gather(x, 0), 0) / static_cast<double>(ranks); break;
+    case 2: x = mean(reshape(dist::all_gather(x, 0), {ranks, x.shape()[0], 12}), {0}); break;
+    case 3: x = dist::broadcast(x, static_cast<int>(choose.below(ranks))) + x; break;
+    case 4: x = sin(x) * other; break;
+    case 5:
+      x = matmul(x, transpose(other));
+      x = matmul(x, other) * 0.1;
+      break;
+    case 6:
+      x = for_range(
+          0, 1 + choose.below(3),
+          [&](const Tensor &, const Tensor &h) { return dist::all_reduce(sin(h), dist::Reduction::mean) + x; }, x);
+      break;
+    case 7: x = x * dist::all_reduce(reduce_max(abs(x)), dist::Reduction::max) / 2.0; break;
+    }
+  }
+  return reduce_sum(tanh(x)) + dist::all_reduce(reduce_sum(other)) * 0.1;
+}
+
+void programs(uint64_t seed, int64_t count) {
+  uint64_t digest = 0xcbf29ce484222325u;
+  auto add = [&](const Tensor &tensor) { // FNV-1a of the elements' bits
+    for (double value : dist::all_gather(flatten(tensor)).to_vector<double>()) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      digest = (digest ^ bits) * 0x100000001b3u;
+    }
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t own = seed + static_cast<uint64_t>(i);
+    int64_t rows = 1 + static_cast<int64_t>(own % 5);
+    Tensor x = random_uniform(random::key(1000 * own + static_cast<uint64_t>(dist::rank())), {rows, 12}, -1, 1, f64);
+    auto both = [&](const Tensor &x) {
+      GradientTape tape;
+      tape.watch(x);
+      Tensor y = program(own, x);
+      return std::pair(y, tape.gradient(y, x).value());
+    };
+    auto [y, dx] = both(x);
+    auto [y2, dx2] = function("program", both)(x);
+    for (const Tensor &each : {y, dx, y2, dx2})
+      add(each);
+    double apart = reduce_max(abs(dx - dx2)).item<double>(), size = 1 + reduce_max(abs(dx)).item<double>();
+    if (!(apart <= 1e-9 * size))
+      throw std::runtime_error("program " + std::to_string(own) + ": compiled and eager gradients are " +
+                               std::to_string(apart) + " apart");
+  }
+  if (dist::rank() == 0)
+    std::cout << dist::size() << " ranks, " << count << " programs from " << seed << ": " << digest << std::endl;
+}
+
+void fault(const std::string &kind) {
+  bool here = dist::rank() == 1;
+  for (int step = 0;; ++step) {
+    if (here && step == 20) {
+      if (kind == "killed")
+        raise(SIGKILL);
+      if (kind == "throws")
+        throw std::runtime_error("rank 1 has no data");
+      if (kind == "exits")
+        std::exit(3);
+      if (kind == "late")
+        sleep(60);
+    }
+    dist::all_reduce(zeros({here && step == 20 && kind == "shape" ? 4 : 5}));
+    if (kind == "order" && step == 20)
+      here ? dist::all_gather(zeros({5})) : dist::broadcast(zeros({5}));
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.size() >= 3 && args[0] == "programs") {
+    uint64_t seed = std::stoull(args[1]);
+    int64_t count = std::stoll(args[2]);
+    if (args.size() == 5 && args[3] == "--threads") {
+      dist::run(std::stoi(args[4]), [&] { programs(seed, count); });
+      return 0;
+    }
+    dist::init();
+    programs(seed, count);
+    return 0;
+  }
+  if (args.size() == 2 && args[0] == "fault") {
+    dist::init({.timeout = 3});
+    fault(args[1]);
+  }
+  std::cerr << "usage: ranks programs SEED COUNT [--threads N] | ranks fault KIND\n";
+  return 2;
+}
