@@ -12,7 +12,9 @@
 // product where both have. A gradient is such a sum wherever a value was broadcast, as a bias or a mean is.
 //
 // A product without rows or without columns is a sum of products: bound by memory, and the reduce emitter's work,
-// which takes along what is elementwise before it and after it. Any other is a kernel of its own, whose cost depends
+// which takes along what is elementwise before it and after it. Where nothing is summed it is elementwise itself: a
+// kernel that goes through the result as it lies and reads operands across, or one in another order of the result and a
+// transpose, or a product, whatever is cheaper. Any other is a kernel of its own, whose cost depends
 // on the order of the letters: vectors lie along the result's innermost letter, tiles take rows of another, and what
 // lies apart is read a cache line an element. So the orders that may be best are listed: all of the result's letters
 // (of more than four, the groups of letters side by side), and of each operand the tensor as it is or its groups side
@@ -64,7 +66,6 @@ void writeAsSum(ir::ContractOp op) {
   std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()),
               c = wide(op.getC(), op.lettersOfC());
   auto contains = [](StringRef letters, char l) { return letters.contains(l); };
-  // The iteration space lies as an operand that has every letter.
   std::string space = ProductCosts(op).spaceOfSum({a, b, c});
   auto shapeBy = [&](StringRef letters) {
     SmallVector<int64_t> shape;
@@ -210,7 +211,13 @@ SmallVector<std::string> ordersOfOperand(StringRef start, StringRef c, StringRef
   return orders;
 }
 
-Order cheapest(ir::ContractOp op, const ProductCosts &costs) {
+/// The order in which a product is written, and whether as a sum of products.
+struct Form {
+  Order order;
+  bool isSum;
+};
+
+Form cheapest(ir::ContractOp op, const ProductCosts &costs) {
   Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
               costs.withoutUnits(op.lettersOfC())};
   Letters letters = op.letters();
@@ -218,13 +225,24 @@ Order cheapest(ir::ContractOp op, const ProductCosts &costs) {
     dropUnits(*group);
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better.
-  double before = m.empty() || n.empty() ? costs.sum(start) : costs.product(start), best = before * 0.92 - 50,
+  bool isThin = m.empty() || n.empty();
+  double before = isThin ? costs.sum(start) : costs.product(start), best = before * 0.92 - 50,
          least = costs.leastProduct(start);
-  Order order = start;
+  Form form{start, isThin};
+  auto consider = [&](const Order &order, bool isSum, double all) {
+    if (all < best) {
+      best = all;
+      form = {order, isSum};
+    }
+  };
   for (const std::string &c : ordersOfResult(start, batch, m, n)) {
     double moved = costs.transpose(c, start.c);
     if (moved + least >= best)
       continue;
+    if (k.empty()) { // elementwise, and any order of the result can be walked
+      Order other{start.a, start.b, c};
+      consider(other, true, moved + costs.sum(other));
+    }
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
       double movedA = moved + costs.transpose(start.a, a);
@@ -235,15 +253,11 @@ Order cheapest(ir::ContractOp op, const ProductCosts &costs) {
         Order other{a, b, c};
         if (all + least >= best || other == start)
           continue;
-        all += costs.product(other);
-        if (all < best) {
-          best = all;
-          order = other;
-        }
+        consider(other, false, all + costs.product(other));
       }
     }
   }
-  return order;
+  return form;
 }
 
 struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
@@ -272,21 +286,21 @@ private:
                 costs.withoutUnits(op.lettersOfC())};
     bool isThin = letters.m.empty() || letters.n.empty(),
          isEmpty = costs.elements(start.a) == 0 || costs.elements(start.b) == 0;
-    Order order = isEmpty ? start : cheapest(op, costs);
-    if (isThin && order == start)
-      return writeAsSum(op);
+    auto [order, isSum] = isEmpty ? Form{start, isThin} : cheapest(op, costs);
     if (order == start)
-      return;
+      return isSum ? writeAsSum(op) : void();
     OpBuilder b(op);
     Value x = arranged(b, costs, op.getA(), start.a, order.a), y = arranged(b, costs, op.getB(), start.b, order.b);
     auto type = RankedTensorType::get(costs.shapeBy(order.c), op.getC().getType().getElementType());
     std::string equation = runtime::Equation{order.a, order.b, order.c}.text();
-    Value product = ir::ContractOp::create(b, op.getLoc(), type, x, y, equation);
-    Value result = transposed(b, op.getLoc(), product, order.c, start.c);
+    auto product = ir::ContractOp::create(b, op.getLoc(), type, x, y, equation);
+    Value result = transposed(b, op.getLoc(), product.getC(), order.c, start.c);
     if (result.getType() != op.getC().getType())
       result = ir::ReshapeOp::create(b, op.getLoc(), result, op.getC().getType().getShape(), ValueRange());
     op.getC().replaceAllUsesWith(result);
     op.erase();
+    if (isSum)
+      writeAsSum(product);
   }
 
   static Value transposed(OpBuilder &b, Location loc, Value x, StringRef from, StringRef to) {

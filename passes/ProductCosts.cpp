@@ -3,7 +3,6 @@
 #include "llvm/ADT/SmallVectorExtras.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -19,11 +18,7 @@ namespace {
 
 constexpr double kVector = 64, kLine = 64, kPage = 4096; ///< bytes
 
-/// So many rounds, each of which steps on by so many elements in each of three tensors.
-struct Loop {
-  double rounds;
-  std::array<double, 3> steps;
-};
+using Loop = ProductCosts::Loop;
 /// What is inside of all loops touches so many elements of a tensor at such a distance, along each of some axes.
 struct Axis {
   double size, step;
@@ -157,18 +152,28 @@ double ProductCosts::step(StringRef letters, char letter) const {
 
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 
+/// Loops over the letters of `space`; neighbours that every tensor steps through as one axis are one.
+SmallVector<Loop, 8> ProductCosts::axesOf(const Order &order, StringRef space) const {
+  SmallVector<Loop, 8> axes;
+  for (char letter : space) {
+    Loop axis{double(sizes.lookup(letter)), {step(order.a, letter), step(order.b, letter), step(order.c, letter)}};
+    auto goesOn = [&](const Loop &last) {
+      return llvm::all_of(llvm::zip_equal(last.steps, axis.steps), [&](auto pair) {
+        auto [ofLast, ofAxis] = pair;
+        return ofLast == ofAxis * axis.rounds;
+      });
+    };
+    if (!axes.empty() && goesOn(axes.back()))
+      axis.rounds *= axes.pop_back_val().rounds;
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
 double ProductCosts::transpose(StringRef from, StringRef to) const {
   if (from == to)
     return 0;
-  // Neighbours in both are one axis.
-  SmallVector<Loop, 8> axes;
-  for (char letter : to) {
-    Loop axis{double(sizes.lookup(letter)), {step(from, letter), 0, step(to, letter)}};
-    if (!axes.empty() && axes.back().steps[0] == axis.steps[0] * axis.rounds)
-      axes.back() = {axes.back().rounds * axis.rounds, axis.steps};
-    else
-      axes.push_back(axis);
-  }
+  SmallVector<Loop, 8> axes = axesOf({from.str(), "", to.str()}, to);
   Loop last = axes.pop_back_val();
   double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic;
   Nest nest;
@@ -338,99 +343,97 @@ double ProductCosts::product(const Order &order) const {
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
-/// Nanoseconds of a vector of products that are summed or stored, of an element that is loaded by itself, of a vector
-/// that is moved about in registers, of a row and of a run of neighbours that are summed. An element of a tensor of
-/// more than kFar bytes, each line of which is on another page than most before it, is waited for.
-constexpr double kFar = 64e6, kFetched = 3;
-constexpr double kSummed = 0.4, kStored = 1.2, kGathered = 0.11, kAcross = 0.45, kSumRow = 1.1, kSumRun = 0.4;
+/// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, of a row and of a run
+/// of neighbours that are summed.
+constexpr double kSummed = 0.4, kGathered = 0.11, kSumRow = 1.1, kSumRun = 0.4;
+/// Of a vector of products that are stored, of a vector that is moved about in registers, once.
+constexpr double kStored = 0.3, kAcross = 0.09;
+
+/// Of an axis, so many places at a time.
+static Loop inSteps(Loop axis, double by) {
+  axis.rounds = std::ceil(axis.rounds / by);
+  for (double &step : axis.steps)
+    step *= by;
+  return axis;
+}
+
+/// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
+double ProductCosts::elementwise(const Order &order) const {
+  SmallVector<Loop, 8> axes = axesOf(order, order.c);
+  Loop last = axes.pop_back_val();
+  double count = elements(order.c), lanes = lanesFor(last.rounds, kVector / elementBytes), runs = count / last.rounds,
+         vectors = std::ceil(last.rounds / lanes), arithmetic = runs * vectors * kStored;
+  Loop *across = nullptr;
+  size_t read = 0; // the tensor that is read across its vectors
+  for (size_t tensor : {0, 1}) {
+    Loop *found = llvm::find_if(axes, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
+    if (last.steps[tensor] <= 1 || found == axes.end() || (across && across != found))
+      continue;
+    if (!across)
+      read = tensor;
+    across = found;
+    arithmetic +=
+        runs / found->rounds * std::ceil(found->rounds / lanes) * vectors * lanes * std::log2(lanes) * kAcross;
+  }
+  Nest nest;
+  for (size_t tensor : {0, 1, 2}) {
+    nest.inside[tensor] = {{std::min(lanes, last.rounds), last.steps[tensor]}};
+    if (across)
+      nest.inside[tensor].push_back({std::min(lanes, across->rounds), across->steps[tensor]});
+  }
+  if (across) {
+    *across = inSteps(*across, lanes);
+    double elementsRead = elements(read == 0 ? order.a : order.b);
+    if (last.rounds * kVector >= 256 * lanes && elementsRead >= count / 2 &&
+        elementsRead * elementBytes > double(1 << 20)) // loops are in the order in which the operand lies
+      llvm::sort(axes, [&](const Loop &x, const Loop &y) { return x.steps[read] > y.steps[read]; });
+  }
+  nest.loops.assign(axes.begin(), axes.end());
+  nest.loops.push_back(inSteps(last, lanes));
+  // Lines that are read and written by turns take longer than those that a sum reads.
+  return together(arithmetic, memoryOf(nest, elementBytes) * 1.15) + kCall;
+}
 
 double ProductCosts::sum(const Order &order, StringRef space) const {
   if (space.empty()) // one element
     return kCall;
-  bool sums = order.c.size() < space.size();
-  if (!sums) // no sum: an elementwise kernel, which goes through the result as it lies
-    space = order.c;
-  struct Walked : Loop {
-    bool summed;
-  };
-  SmallVector<Walked, 8> axes;
-  for (char letter : space) {
-    bool summed = !StringRef(order.c).contains(letter);
-    Walked axis{{double(sizes.lookup(letter)), {step(order.a, letter), step(order.b, letter), step(order.c, letter)}},
-                summed};
-    auto goesOn = [&](const Walked &last) {
-      return last.summed == summed && llvm::all_of(llvm::seq(0, 3), [&](int tensor) {
-               return last.steps[tensor] == axis.steps[tensor] * axis.rounds;
-             });
-    };
-    if (!axes.empty() && goesOn(axes.back()))
-      axis.rounds *= axes.pop_back_val().rounds;
-    axes.push_back(axis);
-  }
-  Walked last = axes.pop_back_val();
-  double most = kVector / elementBytes, count = elements(space), lanes = sums ? most : lanesFor(last.rounds, most),
-         runs = count / last.rounds, arithmetic = runs * std::ceil(last.rounds / lanes) * (sums ? kSummed : kStored),
-         side = 1;
+  if (order.c.size() == space.size())
+    return elementwise(order);
+  SmallVector<Loop, 8> axes = axesOf(order, space);
+  auto isSummed = [](const Loop &axis) { return axis.steps[2] == 0; };
+  Loop last = axes.pop_back_val();
+  double lanes = kVector / elementBytes, count = elements(space), runs = count / last.rounds,
+         arithmetic = runs * std::ceil(last.rounds / lanes) * kSummed, side = 1;
+  if (!isSummed(last)) // vectors of rows, some of them side by side
+    for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
+      side /= 2;
   Nest nest;
-  auto goAlong = [&](Loop axis, double by) {
-    axis.rounds = std::ceil(axis.rounds / by);
-    for (double &step : axis.steps)
-      step *= by;
-    nest.loops.push_back(axis);
-  };
-  auto across = axes.end();
-  if (!sums) {
-    for (size_t tensor : {0, 1}) {
-      if (last.steps[tensor] <= 1)
-        continue;
-      auto found = llvm::find_if(axes, [&](const Walked &axis) { return axis.steps[tensor] == 1; });
-      if (found == axes.end() || (across != axes.end() && across != found)) {
-        arithmetic += count * kGathered;
-        continue;
+  double terms = isSummed(last) ? last.rounds : 1;
+  for (bool summed : {false, true}) {
+    for (const Loop &axis : axes)
+      if (isSummed(axis) == summed) {
+        nest.loops.push_back(axis);
+        terms *= summed ? axis.rounds : 1;
       }
-      across = found;
-      double bytes = elements(tensor == 0 ? order.a : order.b) * elementBytes;
-      if (bytes > kFar && last.steps[tensor] * elementBytes >= kPage / 2)
-        arithmetic += count * kFetched;
-      arithmetic += runs / found->rounds * std::ceil(found->rounds / lanes) * std::ceil(last.rounds / lanes) * lanes *
-                    std::log2(lanes) * kAcross;
-    }
-    for (const Walked &axis : axes)
-      goAlong(axis, &axis == across ? lanes : 1);
-  } else {
-    if (!last.summed) // vectors of rows, some of them side by side
-      for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
-        side /= 2;
-    double terms = last.summed ? last.rounds : 1;
-    for (bool summed : {false, true}) {
-      for (const Walked &axis : axes)
-        if (axis.summed == summed) {
-          goAlong(axis, 1);
-          terms *= summed ? axis.rounds : 1;
-        }
-      if (!summed && !last.summed)
-        goAlong(last, side * lanes);
-    }
-    for (size_t tensor : {0, 1})
-      arithmetic += last.steps[tensor] > 1 ? count * kGathered : 0;
-    arithmetic += count / terms * kSumRow / (last.summed ? 1 : lanes * side);
+    if (!summed && !isSummed(last))
+      nest.loops.push_back(inSteps(last, side * lanes));
   }
-  if (!sums || last.summed)
-    goAlong(last, lanes);
-  arithmetic += sums ? runs / side * kSumRun : 0;
-  for (size_t tensor : {0, 1, 2}) {
+  for (size_t tensor : {0, 1})
+    arithmetic += last.steps[tensor] > 1 ? count * kGathered : 0;
+  arithmetic += count / terms * kSumRow / (isSummed(last) ? 1 : lanes * side) + runs / side * kSumRun;
+  if (isSummed(last))
+    nest.loops.push_back(inSteps(last, lanes));
+  for (size_t tensor : {0, 1, 2})
     nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
-    if (across != axes.end())
-      nest.inside[tensor].push_back({std::min(lanes, across->rounds), across->steps[tensor]});
-  }
-  // Elementwise, lines that are read and written by turns take a quarter longer than those that a sum reads.
-  return together(arithmetic, memoryOf(nest, elementBytes)) * (sums ? 1 : 1.25) + kCall;
+  return together(arithmetic, memoryOf(nest, elementBytes)) + kCall;
 }
 
 std::string ProductCosts::spaceOfSum(const Order &order) const {
   auto hasAll = [](StringRef letters, StringRef others) {
     return llvm::all_of(others, [&](char letter) { return letters.contains(letter); });
   };
+  if (hasAll(order.c, order.a) && hasAll(order.c, order.b))
+    return order.c;
   bool ofA = hasAll(order.a, order.b), ofB = hasAll(order.b, order.a);
   return ofA && (!ofB || order.a == order.b || sum(order, order.a) <= sum(order, order.b)) ? order.a : order.b;
 }

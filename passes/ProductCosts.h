@@ -4,11 +4,13 @@
 // An estimate walks the loops as codegen/emit/Contract (of a copy: emit/Map) writes them, and counts arithmetic, and
 // the lines and pages that each level of memory has not kept since they were read last. What each of these costs is
 // fitted to measured times of random equations on one machine with AVX-512: of about 750 products, 650 sums of
-// products and 750 copies half are estimated within 20 %, and nine tenths within a factor of 1.6 (of sums 1.9).
+// products, 750 copies and 200 elementwise products half are estimated within 20 to 30 %, and nine tenths within a
+// factor of 1.6 (of sums and elementwise products 1.9).
 #pragma once
 
 #include "ir/Dialect.h"
 
+#include <array>
 #include <string>
 
 namespace wg::passes {
@@ -35,12 +37,20 @@ public:
   double leastProduct(const Order &order) const;
   /// A sum of products, the elements of `spaceOfSum` by turns.
   double sum(const Order &order) const;
-  /// The letters of the operand that has all of them, in the order in which it lies. If both have, of the one that
-  /// makes the sum cheaper.
+  /// The letters of the operand that has all of them, in the order in which it lies; if both have, of the one that
+  /// makes the sum cheaper. Where nothing is summed, those of the result, as it lies.
   std::string spaceOfSum(const Order &order) const;
+
+  /// So many rounds, each of which steps on by so many elements in each of three tensors.
+  struct Loop {
+    double rounds;
+    std::array<double, 3> steps;
+  };
 
 private:
   double sum(const Order &order, llvm::StringRef space) const;
+  double elementwise(const Order &order) const;
+  llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;
   double step(llvm::StringRef letters, char letter) const;
 
   llvm::DenseMap<char, int64_t> sizes;

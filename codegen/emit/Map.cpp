@@ -85,11 +85,18 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
 
 /// Where rows are long enough to be written whole, loops outside of them may be in any order: that in which what is
 /// read across them is walked as it lies, so that a cache line that a block has read a part of is read again soon.
+/// What is small stays in the caches close by, or costs less than results that are not written as they lie.
 void KernelEmitter::orderAxes() {
-  constexpr int64_t kRowBytes = 256;
+  constexpr int64_t kRowBytes = 256, kCloseBy = int64_t(1) << 20;
   std::optional<Across> across = readAcross();
   if (!across || axes.back().size * target.vectorBytes < kRowBytes * lanesFor(axes.back().size) ||
       llvm::any_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }))
+    return;
+  auto read = cast<RankedTensorType>(accessOf(across->values.front())->root.getType());
+  int64_t written = 1;
+  for (const Axis &axis : axes)
+    written *= axis.size;
+  if (read.getNumElements() < written / 2 || read.getNumElements() * alignmentOf(read.getElementType()) <= kCloseBy)
     return;
   SmallVector<int64_t> strides = accessOf(across->values.front())->strides;
   SmallVector<size_t> order = llvm::to_vector(llvm::seq(axes.size() - 1));

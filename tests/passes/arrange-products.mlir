@@ -140,3 +140,17 @@ func.func @related(%x: tensor<30x9x4xf32>, %w: tensor<3x4xf32>) -> (tensor<9xf32
   %q = wg.contract "nhc,rc->pn; h=p+r-1" %x, %w to [9] : tensor<30x9x4xf32>, tensor<3x4xf32> -> tensor<9x30xf32>
   return %s, %q : tensor<9xf32>, tensor<9x30xf32>
 }
+
+// Where nothing is summed, one kernel goes through the result as it lies and reads an operand across.
+// CHECK-LABEL: func.func @elementwise
+// FUSED-LABEL: func.func @elementwise
+func.func @elementwise(%a: tensor<1616x74xf32>, %b: tensor<1616x161x74xf32>) -> tensor<1616x74x161xf32> {
+  // CHECK-NOT:   wg.contract
+  // CHECK:       %[[P:.*]] = wg.mul {{.*}} : tensor<1616x74x161xf32>
+  // CHECK-NEXT:  return %[[P]]
+  // FUSED:       wg.kernel map
+  // FUSED-NOT:   wg.kernel
+  // FUSED:       return
+  %p = wg.contract "kj,kij->kji" %a, %b : tensor<1616x74xf32>, tensor<1616x161x74xf32> -> tensor<1616x74x161xf32>
+  return %p : tensor<1616x74x161xf32>
+}
