@@ -347,7 +347,9 @@ double ProductCosts::product(const Order &order) const {
 /// of neighbours that are summed.
 constexpr double kSummed = 0.4, kGathered = 0.11, kSumRow = 1.1, kSumRun = 0.4;
 /// Of a vector of products that are stored, of a vector that is moved about in registers, once.
-constexpr double kStored = 0.3, kAcross = 0.09;
+/// And of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets of
+/// the caches.
+constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
 
 /// Of an axis, so many places at a time.
 static Loop inSteps(Loop axis, double by) {
@@ -374,6 +376,9 @@ double ProductCosts::elementwise(const Order &order) const {
     across = found;
     arithmetic +=
         runs / found->rounds * std::ceil(found->rounds / lanes) * vectors * lanes * std::log2(lanes) * kAcross;
+    if (elements(tensor == 0 ? order.a : order.b) * elementBytes > kFar &&
+        std::fmod(last.steps[tensor] * elementBytes, kPage) == 0)
+      arithmetic += count * kShared;
   }
   Nest nest;
   for (size_t tensor : {0, 1, 2}) {

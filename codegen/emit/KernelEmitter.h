@@ -178,6 +178,7 @@ private:
   };
   void evalUniform(Point &once);
   std::optional<Across> readAcross();
+  int64_t pointsAtOnce(const Across &across);
   llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across,
                                                 llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first, int lanes,
                                                 int64_t height, int64_t width);

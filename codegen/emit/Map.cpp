@@ -108,6 +108,23 @@ void KernelEmitter::orderAxes() {
   accesses.clear();
 }
 
+/// Points along the innermost axis that blocks take before they step on along the axis that is read across, as a line
+/// of what is read holds points of a few blocks. Of a long axis it would be gone before the next block reads it. Where
+/// steps are whole pages, lines share a few sets of the caches: a few rows are read, side by side. (Transposes: 500 x
+/// 20,000 numbers 11.9 ms in whole rows, 6.8 so; 4,096 x 4,096 28 ms and 19.)
+int64_t KernelEmitter::pointsAtOnce(const Across &across) {
+  constexpr int64_t kLong = 1024, kSharing = 32, kPage = 4096, kApart = 512; // points, points, bytes, bytes
+  int64_t size = axes.back().size, points = size;
+  for (Value value : across.values) {
+    int64_t bytes = accessOf(value)->strides.back() * alignmentOf(getElementTypeOrSelf(value.getType()));
+    if (bytes % kPage == 0)
+      points = std::min(points, kSharing);
+    else if (bytes >= kApart)
+      points = std::min(points, kLong);
+  }
+  return axes[across.axis].size > lanesFor(size) && size >= 2 * points ? points : size;
+}
+
 /// The lanes of x and then of y, as many as one of them has, that are the `half`-th (0 or 1) result of a round of
 /// transpose(): runs of `run` lanes of x and y by turns where each piece of `piece` lanes is interleaved within itself,
 /// else every second piece.
@@ -279,8 +296,11 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       emitPoints(points);
     }
   };
-  // Blocks of `height` <= lanes points along the axis that is read across, from `outer`, by vectors.
+  // Blocks of `height` <= lanes points along the axis that is read across, from `outer`, by vectors: all of them, or,
+  // where these are cut, whole vectors from one place to another, or the rest.
   std::optional<Across> across = readAcross();
+  int64_t pointsAtOnce = across ? this->pointsAtOnce(*across) : 0;
+  Value from, to;
   auto blocks = [&](ArrayRef<ir::Coordinate> outer, int64_t height, int64_t size) {
     auto block = [&](Value first, int64_t width) {
       // Rows from `from` on, in groups; what is read across them is `row` of it.
@@ -320,9 +340,13 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
         });
       });
     };
-    loop(0, size / lanes * lanes, lanes, [&](Value at) { block(at, lanes); });
+    int64_t whole = size / lanes * lanes;
+    if (from)
+      return loop(from, to, lanes, [&](Value at) { block(at, lanes); });
+    if (pointsAtOnce == size)
+      loop(0, whole, lanes, [&](Value at) { block(at, lanes); });
     if (size % lanes)
-      block(index(size / lanes * lanes), size % lanes);
+      block(index(whole), size % lanes);
   };
   if (axes.size() == 1 && chunks == 1) {
     inner({}, axes[0].size);
@@ -356,9 +380,24 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   // Outer axes one by one; the first is cut into chunks.
   SmallVector<ir::Coordinate> outer;
   int64_t height = lanes; // of the blocks that are written
+  bool wasCut = false;
   std::function<void(size_t)> nest = [&](size_t d) {
     if (d + 1 == axes.size())
       return across ? blocks(outer, height, axes[d].size) : inner(outer, axes[d].size);
+    if (across && across->axis == d && pointsAtOnce < axes.back().size && !wasCut) {
+      int64_t size = axes.back().size, whole = size / lanes * lanes;
+      wasCut = true;
+      loop(0, whole, pointsAtOnce, [&](Value first) {
+        from = first;
+        to = arith::MinSIOp::create(b, loc, add(first, index(pointsAtOnce)), index(whole));
+        nest(d);
+      });
+      from = to = {};
+      if (size % lanes)
+        nest(d);
+      wasCut = false;
+      return;
+    }
     if (across && across->axis == d) {
       int64_t size = axes[d].size, whole = size / lanes, rest = size % lanes;
       auto block = [&](Value number, int64_t points) {
