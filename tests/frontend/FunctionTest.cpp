@@ -605,6 +605,21 @@ TEST(Function, EveryReadOfAVariableCountsWhereverTheTapeStands) {
   }
 }
 
+TEST(Function, WhatIsReadAcrossPagesOrALongAxisIsReadOnce) {
+  // Steps of whole pages, and long rows; blocks and points that are left over; outermost and further inside.
+  struct Case {
+    Shape shape;
+    std::vector<int64_t> permutation;
+  };
+  for (const Case &each : {Case{{100, 1024}, {1, 0}}, Case{{2100, 200}, {1, 0}}, Case{{100, 128, 24}, {1, 2, 0}},
+                           Case{{3, 70, 64, 16}, {2, 0, 3, 1}}, Case{{96, 3072}, {1, 0}}}) {
+    auto f = function("f", [&](const Tensor &x, const Tensor &y) { return transpose(x, each.permutation) + y; });
+    Tensor x = reshape(arange(0, each.shape.numElements(), 1, f32), each.shape),
+           y = transpose(x, each.permutation) * 0.5f;
+    EXPECT_EQ(reduce_max(abs(f(x, y) - 3.0f * y)).item<float>(), 0.0f) << each.shape[0] << ", " << each.shape[1];
+  }
+}
+
 // docs/numbers.md: (sqrt k + 16) 2^-24 of the sum of |a b|, however long the sum.
 TEST(Function, LongProductsKeepTheirDigits) {
   auto product =
