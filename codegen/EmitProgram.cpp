@@ -116,14 +116,14 @@ public:
       prefix = (info.name + "_b" + Twine(i)).str();
       function.removeArgAttrsAttr();
       findBodies(symbols, scratch);
-      MemoryPlan plan = planMemory(function, scratch);
+      MemoryPlan plan = planMemory(function, symbols, scratch);
       if (failed(emitEntry(plan)))
         return failure();
     }
     function = program;
     prefix = info.name;
     findBodies(symbols, scratch);
-    MemoryPlan plan = planMemory(function, scratch);
+    MemoryPlan plan = planMemory(function, symbols, scratch);
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
     if (marks) {

@@ -114,8 +114,8 @@ private:
 
 class Planner {
 public:
-  Planner(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes)
-      : function(function), scratchBytes(scratchBytes) {}
+  Planner(func::FuncOp function, SymbolTable &symbols, const DenseMap<Operation *, int64_t> &scratchBytes)
+      : function(function), symbols(symbols), scratchBytes(scratchBytes) {}
 
   MemoryPlan run() {
     mlir::Block &body = function.getBody().front();
@@ -201,6 +201,35 @@ private:
     return std::nullopt;
   }
 
+  /// What a part of the state is before each turn and what it is after it are the same rows, but for the first and the
+  /// last one: where a loop stacks both, as a recurrence does for its derivative, they share their memory.
+  void placeTogether(ir::LoopOp loop, int64_t here) {
+    int64_t length = static_cast<int64_t>(loop.getLength());
+    if (length < 2 || loop.getReversed() || loop.hasCondition() || loop.getLimited() || loop.hasRoom())
+      return;
+    auto bodyName = cast<FlatSymbolRefAttr>(loop.getBodies()[0]);
+    mlir::Block &body = symbols.lookup<func::FuncOp>(bodyName.getAttr()).getBody().front();
+    ValueRange next = body.getTerminator()->getOperands().take_front(loop.getCarried()),
+               given = body.getTerminator()->getOperands().drop_front(loop.getCarried());
+    auto stackOf = [&](Value row) {
+      for (auto [stack, value] : llvm::zip_equal(loop.getStacked(), given))
+        if (ir::storageOf(value) == row && !plan.places.count(stack))
+          return Value(stack);
+      return Value();
+    };
+    for (auto [state, value] : llvm::zip(body.getArguments(), next)) {
+      Value before = stackOf(state), after = stackOf(ir::storageOf(value));
+      if (!before || !after || before == after)
+        continue;
+      int64_t row = bytesOf(before) / length, last = std::max({here, lastRead(before), lastRead(after)});
+      int64_t offset = arena.take(here, last, bytesOf(before) + row);
+      plan.places[before] = {Place::arena, offset};
+      plan.places[after] = {Place::arena, offset + row};
+      taken.insert(before);
+      taken.insert(after);
+    }
+  }
+
   void placeArena(mlir::Block &body) {
     for (Operation &op : body) {
       int64_t here = positions.lookup(&op);
@@ -211,6 +240,8 @@ private:
       auto kernel = dyn_cast<ir::KernelOp>(op);
       if (!kernel && !isa<ir::WithBodies>(op))
         continue;
+      if (auto loop = dyn_cast<ir::LoopOp>(op))
+        placeTogether(loop, here);
       for (Value result : op.getResults()) {
         if (plan.places.count(result))
           continue;
@@ -247,19 +278,20 @@ private:
   }
 
   func::FuncOp function;
+  SymbolTable &symbols;
   const DenseMap<Operation *, int64_t> &scratchBytes;
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
   DenseMap<Value, int64_t> lastReads;
-  DenseSet<Value> taken; ///< values whose places their last reader's results have
+  DenseSet<Value> taken; ///< values whose places no other value may take over: one has, or they share them
   Arena arena;
   int64_t end = 0, lastFailing = -1;
 };
 
 } // namespace
 
-MemoryPlan planMemory(func::FuncOp function, const DenseMap<Operation *, int64_t> &scratchBytes) {
-  return Planner(function, scratchBytes).run();
+MemoryPlan planMemory(func::FuncOp function, SymbolTable &symbols, const DenseMap<Operation *, int64_t> &scratchBytes) {
+  return Planner(function, symbols, scratchBytes).run();
 }
 
 } // namespace wg::codegen

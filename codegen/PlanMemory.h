@@ -6,12 +6,13 @@
 //
 // A kernel's result lives at the pointer of the function's result where it is one, in its donated argument
 // where nobody reads the old value later, else in one arena at an offset that no other living value has (first
-// fit by first use). Reshapes share.
+// fit by first use). Reshapes share, and so do a loop's stacks of the same values, a row apart.
 #pragma once
 
 #include "codegen/target/Cpu.h"
 #include "ir/Dialect.h"
 
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <memory>
@@ -44,6 +45,8 @@ struct MemoryPlan {
 /// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that may fail, which
 /// checks before it writes, or writes to no argument: where one fails, all arguments are as they were. Arguments with
 /// the attribute `wg.result = r` are donated to result r.
-MemoryPlan planMemory(mlir::func::FuncOp function, const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes);
+/// `symbols` holds the bodies of its loops.
+MemoryPlan planMemory(mlir::func::FuncOp function, mlir::SymbolTable &symbols,
+                      const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes);
 
 } // namespace wg::codegen

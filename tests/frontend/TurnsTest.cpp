@@ -182,3 +182,37 @@ TEST(TurnsTest, LayersRunATurnBehind) {
         expectNear(found[i], wanted[i], 1e-12);
     }
 }
+
+// What is stacked before and after each turn are the same rows, a turn apart: they lie in the same memory, which no
+// kernel overwrites that is the last to read one of the two. In registers, and by functions (of matmul).
+TEST(TurnsTest, StacksOfTheSameValuesShareTheirMemory) {
+  constexpr int64_t kRows = 100, kSize = 8;
+  Tensors x{matrix(1, kSize, 1)[0], matrix(kRows, kSize), matrix(1, kSize, 2)[0] * 0.5, matrix(kSize, kSize)};
+  for (auto [inRegisters, early] : {std::pair(true, true), {true, false}, {false, true}, {false, false}}) {
+    auto f = [&](const Tensors &x) {
+      auto [last, ys] = scan(
+          [&](const Tensor &c, const Tensor &row) {
+            Tensor next = inRegisters ? c * x[2] + row : tanh(matmul(x[3], c * x[2] + row));
+            return std::pair(next, std::pair(c, next));
+          },
+          x[0], x[1]);
+      auto [before, after] = ys;
+      Tensor first = cumsum(exp(early ? before : after), 0); // the last to read one, which it could overwrite
+      return Tensors{last, reduce_sum(first * (early ? after : before))};
+    };
+    expectSame(f, x, inRegisters);
+  }
+  auto bytesOf = [&](double apart) { // of the workspace, where other values are stacked and where it is these
+    auto f = [&](const Tensors &x) {
+      auto [last, ys] = scan(
+          [&](const Tensor &c, const Tensor &row) {
+            Tensor next = c * x[2] + row;
+            return std::pair(next, std::pair(apart != 0 ? c + apart : c, next));
+          },
+          x[0], x[1]);
+      return Tensors{last, reduce_sum(ys.first * ys.second)};
+    };
+    return wg::function("program", f).trace(x).workspace_bytes();
+  };
+  EXPECT_GT(bytesOf(1) - bytesOf(0), (kRows - 2) * kSize * 8);
+}
