@@ -62,33 +62,36 @@ F lookUp(I i, ArrayRef<double> table) {
   return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, name, ValueRange{known, i.v}).getResult(0)};
 }
 
-/// x / ln 2 to the next eighth.
-Rounded divideByEighths(F x) {
+/// x / step to the next eighth.
+Rounded divideByEighths(F x, double step) {
   double magic = std::ldexp(1.5, x.e->format.mantissa - 3);
-  F shifted = fma(x, M_LOG2E, x.e->number(magic));
+  F shifted = fma(x, 1 / step, x.e->number(magic));
   return {shifted - magic, shifted};
 }
 
 /// x = (n + j/8) ln 2 + r: 2^n 2^(j/8) (1 + r + r^2 P(r)).
 F expByTable(F x) {
-  Rounded n = divideByEighths(x);
+  Rounded n = divideByEighths(x, M_LN2);
   F r = remainder(x, n.n), root = lookUp(bits(n.shifted), kRoot8), rest = lookUp(bits(n.shifted), kRoot8Rest);
   F q = fma(polynomial(r, kExpStep64), r * r, r + rest);
   return instruction(x, "scalef", {fma(root, q, root).v, n.n.v, x.v});
 }
 
-/// u / (u + 2) with u = e^2a - 1 = s q + (s - 1), where s = 2^(n + j/8) and 1 + q what is left of e^2a. With the rest
-/// of s, nothing is lost where s - 1 is small.
+/// u / (u + 2) with u = e^2a - 1 = s q + (s - 1), where s = 2^(n + j/8), a = (n + j/8) ln 2 / 2 + r, 1 + q = e^2r. With
+/// the rest of s, nothing is lost where s - 1 is small.
 F tanhByTable(F a) {
-  Rounded n = divideByEighths(a + a);
-  F r = fma(n.n, -M_LN2, a + a);
+  Rounded n = divideByEighths(a, M_LN2 / 2);
+  F r = fma(n.n, -M_LN2 / 2, a);
+  SmallVector<double> scaled; // (e^2r - 1 - 2r) / r^2
+  for (double c : kTanhStep64)
+    scaled.push_back(std::ldexp(c, static_cast<int>(scaled.size()) + 2));
   // The table less j/8 in its exponents: n and j/8 are added together.
   SmallVector<double> roots;
   for (int64_t j = 0; j < 8; ++j)
     roots.push_back(std::bit_cast<double>(std::bit_cast<int64_t>(kRoot8[j]) - (j << (a.e->format.mantissa - 3))));
   I eighths = bits(n.shifted);
   F s = fromBits(bits(lookUp(eighths, roots)) + (eighths << (a.e->format.mantissa - 3)));
-  F q = fma(polynomial(r, kTanhStep64), r * r, r + lookUp(eighths, kRoot8Rest));
+  F q = fma(polynomial(r, scaled), r * r, fma(r, 2.0, lookUp(eighths, kRoot8Rest)));
   F u = fma(s, q, s - 1);
   return u / (u + 2);
 }
