@@ -567,6 +567,7 @@ private:
         b.setInsertionPoint(entry.function);
         Frame frame = makeFrame(prefix + "_part" + Twine(first / kLaunchesOfPart), fails);
         frame.function.setPrivate();
+        frame.function->setAttr(kPartAttr, b.getUnitAttr());
         for (Operation *op : part)
           launch(frame, op);
         func::ReturnOp::create(b, loc, fails ? ValueRange(code(0)) : ValueRange());

@@ -14,6 +14,9 @@
 
 namespace wg::codegen {
 
+/// On a part of an entry of many launches: straight code that is run once a call, which LLVM makes in the quickest way.
+inline constexpr llvm::StringLiteral kPartAttr = "wg.part";
+
 /// What one kernel does, for reports.
 struct KernelReport {
   std::string name;      ///< its function

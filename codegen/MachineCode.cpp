@@ -1,5 +1,6 @@
 #include "codegen/MachineCode.h"
 
+#include "codegen/EmitProgram.h"
 #include "codegen/emit/Order.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
@@ -67,10 +68,17 @@ runtime::Result<std::unique_ptr<Module>> translate(mlir::ModuleOp module, const 
       function.addFnAttr("target-features", target.features);
     function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
   }
-  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
-    if (function->hasAttr(kTurnsAttr) && !function.isExternal())
-      result->getFunction(function.getName())
-          ->addFnAttr(Attribute::getWithStackAlignment(context, Align(static_cast<uint64_t>(target.vectorBytes))));
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    if (function.isExternal())
+      continue;
+    Function &made = *result->getFunction(function.getName());
+    if (function->hasAttr(kTurnsAttr))
+      made.addFnAttr(Attribute::getWithStackAlignment(context, Align(static_cast<uint64_t>(target.vectorBytes))));
+    if (function->hasAttr(kPartAttr)) {
+      made.addFnAttr(Attribute::OptimizeNone);
+      made.addFnAttr(Attribute::NoInline);
+    }
+  }
   for (GlobalVariable &variable : result->globals())
     if (variable.isDeclaration() && !allowed(variable.getName()))
       return runtime::Failure{.kind = runtime::ErrorKind::lookup,

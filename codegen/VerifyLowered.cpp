@@ -1,5 +1,6 @@
 #include "codegen/VerifyLowered.h"
 
+#include "codegen/EmitProgram.h"
 #include "codegen/Jit.h"
 #include "codegen/emit/Order.h"
 #include "ir/Program.h"
@@ -192,7 +193,7 @@ LogicalResult checkFunction(func::FuncOp function, StringRef entry) {
   if (function.getArgAttrsAttr() || function.getResAttrsAttr())
     return function.emitOpError("has attributes of arguments or results, which the emitters do not write");
   for (NamedAttribute attribute : function->getDiscardableAttrs())
-    if (attribute.getName() != kTurnsAttr &&
+    if (attribute.getName() != kTurnsAttr && attribute.getName() != kPartAttr &&
         (function.getName() != entry || !attribute.getName().getValue().starts_with("wg.")))
       return function.emitOpError("has the attribute ") << attribute.getName() << ", which the emitters do not write";
   if (function.getName() != entry && !function.isPrivate())

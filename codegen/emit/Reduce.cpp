@@ -139,14 +139,22 @@ private:
       return extremeOfLanes<arith::MinSIOp>(vector, APFloat::getQNaN(semanticsOf(type), /*Negative=*/true));
     return pairwise(vector, [&](Value x, Value y) { return combine(op, x, y); });
   }
+  /// Halves of a vector, down to a register's 128 bits; then its own lanes, as LLVM has to make shorter vectors longer
+  /// again.
   Value pairwise(Value vector, llvm::function_ref<Value(Value, Value)> both) {
-    for (int64_t width = cast<VectorType>(vector.getType()).getNumElements(); width > 1; width /= 2) {
-      SmallVector<int64_t> upper;
-      for (int64_t l = 0; l < width / 2; ++l)
-        upper.push_back(width / 2 + l);
-      SmallVector<int64_t> lower(llvm::to_vector(llvm::seq<int64_t>(0, width / 2)));
+    auto type = cast<VectorType>(vector.getType());
+    int64_t narrowest = 128 / type.getElementTypeBitWidth();
+    for (int64_t width = type.getNumElements(), half = width / 2; half > 0; half /= 2) {
+      bool shrinks = half >= narrowest;
+      SmallVector<int64_t> upper = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
+      if (shrinks)
+        width = half;
+      else
+        upper.resize(static_cast<size_t>(width), vector::ShuffleOp::kPoisonIndex);
       Value high = vector::ShuffleOp::create(b, loc, vector, vector, upper);
-      Value low = vector::ShuffleOp::create(b, loc, vector, vector, lower);
+      Value low = vector;
+      if (shrinks)
+        low = vector::ShuffleOp::create(b, loc, vector, vector, llvm::to_vector(llvm::seq<int64_t>(0, half)));
       vector = both(low, high);
     }
     return vector::ExtractOp::create(b, loc, vector, ArrayRef<int64_t>{0});

@@ -3,6 +3,7 @@
 #include "ir/Calls.h"
 #include "autodiff/Reverse.h"
 #include "codegen/Compile.h"
+#include "codegen/Pipeline.h"
 #include "codegen/interpret/Interpret.h"
 #include "ir/Bridge.h"
 #include "ir/Diagnostics.h"
@@ -96,4 +97,28 @@ TEST(CallsTest, CallsThatMultiplyAreAnError) {
   EXPECT_TRUE(says(errorOf([&] { return LogicalResult(autodiff::functionPair(first(*module), {0}, {0})); })));
   OwningOpRef<ModuleOp> shallow = chain(10, 2, "wg.neg", "tensor<f64>");
   EXPECT_EQ(resultOf(first(*shallow), 3.0), -3.0); // 2^10 - 1 times negated
+}
+
+// An entry of many launches is cut into parts, in machine code and in the lowered text, from which it runs as well.
+TEST(CallsTest, LongEntriesAreCutIntoParts) {
+  constexpr int kLaunches = 130;
+  std::string text = "func.func @f(%x0: tensor<3xi64>) -> tensor<3xi64> {\n";
+  for (int i = 0; i < kLaunches; ++i)
+    text += "  %x" + std::to_string(i + 1) + " = wg.cumsum %x" + std::to_string(i) +
+            " axis 0 : tensor<3xi64> -> tensor<3xi64>\n";
+  text += "  return %x" + std::to_string(kLaunches) + " : tensor<3xi64>\n}\n";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(ir::context()));
+  ASSERT_TRUE(module);
+  ASSERT_TRUE(succeeded(codegen::runPipeline(*module, "f", codegen::Stage::traced, codegen::Stage::lowered)));
+  std::string lowered;
+  llvm::raw_string_ostream stream(lowered);
+  module->print(stream);
+  EXPECT_NE(lowered.find("@f_part2("), std::string::npos);
+  OwningOpRef<ModuleOp> back = parseSourceString<ModuleOp>(lowered, ParserConfig(ir::context()));
+  auto executable = codegen::compile(back.release(), "f", {.trustLowered = true}, codegen::Stage::lowered);
+  ASSERT_TRUE(executable.ok()) << runtime::toString(executable.failure());
+  int64_t x[] = {1, 0, 0}, y[] = {0, 0, 0};
+  void *args[] = {x, y};
+  EXPECT_EQ((*executable)->run(args), 0);
+  EXPECT_EQ(std::vector<int64_t>(y, y + 3), (std::vector<int64_t>{1, kLaunches, kLaunches * (kLaunches + 1) / 2}));
 }
