@@ -12,6 +12,8 @@
 #include "codegen/emit/VectorNumbers.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <bit>
@@ -29,10 +31,12 @@ namespace vectors {
 // With AVX-512, exp and tanh of f64 take 2^(n/8) from a table, which is one register: a fourth of the operations less.
 // Fewer than 8 lanes, and scalars, are computed as 8, so that they have the same bits.
 
-bool hasTables(F x) {
-  auto vector = dyn_cast<VectorType>(x.e->type);
-  return x.e->target.hasAvx512 && x.e->format.bits == 64 && (!vector || vector.getDimSize(0) <= 8);
+bool hasTables(Type type, const Target &target) {
+  auto vector = dyn_cast<VectorType>(type);
+  return target.hasAvx512 && getElementTypeOrSelf(type).isF64() &&
+         (!vector || (vector.getRank() == 1 && !vector.isScalable() && vector.getDimSize(0) <= 8));
 }
+bool hasTables(F x) { return hasTables(x.e->type, x.e->target); }
 
 F inEightLanes(F x, F (*f)(F)) {
   Emitter &e = *x.e;
@@ -101,6 +105,24 @@ bool isNegative(F x) {
   auto negated = x.v.getDefiningOp<arith::NegFOp>();
   return negated && negated.getOperand().getDefiningOp<math::AbsFOp>();
 }
+
+/// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), where nothing overflows, or is 0 before the quotient is.
+F sigmoidByTable(F x) {
+  constexpr int kDown = 64;
+  Rounded n = divideByEighths(x, -M_LN2);
+  SmallVector<double> roots;
+  for (double root : kRoot8)
+    roots.push_back(std::ldexp(root, -kDown));
+  F negated = {x.e, arith::NegFOp::create(x.e->b, x.e->loc, x.v)};
+  F r = remainder(negated, n.n), root = lookUp(bits(n.shifted), roots), rest = lookUp(bits(n.shifted), kRoot8Rest);
+  F q = fma(polynomial(r, kExpStep64), r * r, r + rest);
+  F power = instruction(x, "scalef", {fma(root, q, root).v, n.n.v, x.v});
+  double one = std::ldexp(1.0, -kDown);
+  return one / (power + one);
+}
+
+/// Where there are tables. It is 0 below -746 and 1 above 746.
+static F sigmoid(F x) { return inEightLanes(clamp(x, x.e->format.expMin, -x.e->format.expMin), sigmoidByTable); }
 
 F exp(F x) {
   const Format &format = x.e->format;
@@ -327,6 +349,25 @@ static Expansion expansionOf(Operation *op, bool isF32) {
       .Default([](auto) { return nullptr; });
 }
 
+/// x where `op` is the quotient (x < 0 ? e : 1) / (1 + e) of e = exp(-|x|), as a sigmoid is written; else null.
+static Value sigmoidArgument(arith::DivFOp op) {
+  auto choice = op.getLhs().getDefiningOp<arith::SelectOp>();
+  auto sum = op.getRhs().getDefiningOp<arith::AddFOp>();
+  if (!choice || !sum)
+    return {};
+  Value e = choice.getTrueValue(), one = choice.getFalseValue();
+  auto exp = e.getDefiningOp<math::ExpOp>();
+  auto negated = exp ? exp.getOperand().getDefiningOp<arith::NegFOp>() : nullptr;
+  auto absolute = negated ? negated.getOperand().getDefiningOp<math::AbsFOp>() : nullptr;
+  auto below = choice.getCondition().getDefiningOp<arith::CmpFOp>();
+  bool isSum = (sum.getLhs() == e && sum.getRhs() == one) || (sum.getLhs() == one && sum.getRhs() == e);
+  if (!isSum || !absolute || !below || below.getPredicate() != arith::CmpFPredicate::OLT ||
+      below.getLhs() != absolute.getOperand() || !matchPattern(below.getRhs(), m_AnyZeroFloat()) ||
+      !matchPattern(one, m_OneFloat()))
+    return {};
+  return absolute.getOperand();
+}
+
 /// The f64 function of libm that an op is; empty for ops that LLVM has instructions or intrinsics for.
 static StringRef libraryName(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
@@ -392,13 +433,32 @@ private:
 
 LogicalResult expandMath(ModuleOp module, const Target &target, bool callMath) {
   DenseMap<Operation *, DenseMap<Attribute, Value>> constants;
+  // Sigmoids become quotients of one number by itself, of which nothing is left but the number.
+  DenseSet<Operation *> sigmoids;
+  module.walk([&](arith::DivFOp op) {
+    Value x = sigmoidArgument(op);
+    if (!x || !hasTables(op.getType(), target))
+      return;
+    SmallVector<Operation *> unread{op.getLhs().getDefiningOp(), op.getRhs().getDefiningOp()};
+    op->setOperands({x, x});
+    sigmoids.insert(op);
+    while (!unread.empty())
+      if (Operation *last = unread.pop_back_val(); last && isOpTriviallyDead(last)) {
+        for (Value operand : last->getOperands())
+          unread.push_back(operand.getDefiningOp());
+        last->erase();
+      }
+  });
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) {
-    if (isa<vector::FMAOp>(op) || isa_and_present<math::MathDialect>(op->getDialect()))
+    if (isa<vector::FMAOp>(op) || isa_and_present<math::MathDialect>(op->getDialect()) || sigmoids.contains(op))
       ops.push_back(op);
   });
-  auto isCopied = [](Operation *op) {
-    return expansionOf(op, true) && isa<VectorType>(op->getResult(0).getType()) && !isa<math::RsqrtOp>(op);
+  auto expansionFor = [&](Operation *op, bool isF32) {
+    return sigmoids.contains(op) ? Expansion(sigmoid) : expansionOf(op, isF32);
+  };
+  auto isCopied = [&](Operation *op) {
+    return expansionFor(op, true) && isa<VectorType>(op->getResult(0).getType()) && !isa<math::RsqrtOp>(op);
   };
   bool asFunctions = callMath || llvm::count_if(ops, isCopied) > kMostCopies;
   MathFunctions functions(module, target);
@@ -415,7 +475,7 @@ LogicalResult expandMath(ModuleOp module, const Target &target, bool callMath) {
       continue;
     }
     bool half = element.isF16() || element.isBF16();
-    Expansion expansion = expansionOf(op, element.isF32() || half);
+    Expansion expansion = expansionFor(op, element.isF32() || half);
     StringRef library = libraryName(op);
     if (!expansion && library.empty())
       continue;
@@ -426,6 +486,8 @@ LogicalResult expandMath(ModuleOp module, const Target &target, bool callMath) {
 
     // Half precision is computed in f32 and rounded.
     SmallVector<Value> operands(op->getOperands());
+    if (sigmoids.contains(op))
+      operands.pop_back();
     Type computed = type;
     if (half) {
       computed = vector ? Type(VectorType::get(vector.getShape(), b.getF32Type())) : b.getF32Type();
