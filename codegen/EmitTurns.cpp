@@ -339,4 +339,25 @@ LogicalResult emitTurns(Operation *loop, ArrayRef<func::FuncOp> bodies, const Ta
   return TurnsEmitter(cast<ir::LoopOp>(loop), bodies, target, into).emit();
 }
 
+SmallVector<StacksOfState> stacksOfState(Operation *op, SymbolTable &symbols) {
+  SmallVector<StacksOfState> found;
+  auto loop = dyn_cast<ir::LoopOp>(op);
+  auto length = loop ? static_cast<int64_t>(loop.getLength()) : 0;
+  if (length < 2 || loop.getReversed() || loop.hasCondition() || loop.getLimited() || loop.hasRoom())
+    return found;
+  auto name = cast<FlatSymbolRefAttr>(loop.getBodies()[0]);
+  Block &body = symbols.lookup<func::FuncOp>(name.getAttr()).getBody().front();
+  ValueRange given = body.getTerminator()->getOperands(), next = given.take_front(loop.getCarried());
+  auto stackOf = [&](Value row) {
+    for (auto [stack, value] : llvm::zip_equal(loop.getStacked(), given.drop_front(loop.getCarried())))
+      if (ir::storageOf(value) == row)
+        return Value(stack);
+    return Value();
+  };
+  for (auto [state, value] : llvm::zip(body.getArguments(), next))
+    if (Value before = stackOf(state), after = stackOf(ir::storageOf(value)); before && after && before != after)
+      found.push_back({before, after, length});
+  return found;
+}
+
 } // namespace wg::codegen

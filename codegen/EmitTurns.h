@@ -32,4 +32,12 @@ mlir::FunctionType turnsType(mlir::Operation *loop);
 mlir::LogicalResult emitTurns(mlir::Operation *loop, llvm::ArrayRef<mlir::func::FuncOp> bodies, const Target &target,
                               mlir::func::FuncOp into);
 
+/// Two stacks of a loop of `length` turns: a part of its state before each turn, and the same part after it.
+struct StacksOfState {
+  mlir::Value before, after;
+  int64_t length;
+};
+/// Those of `op`, if it is a loop of a known number of turns, first to last, whose body is among `symbols`.
+llvm::SmallVector<StacksOfState> stacksOfState(mlir::Operation *op, mlir::SymbolTable &symbols);
+
 } // namespace wg::codegen

@@ -1,5 +1,6 @@
 #include "codegen/PlanMemory.h"
 
+#include "codegen/EmitTurns.h"
 #include "ir/Bridge.h"
 #include "ir/Views.h"
 #include "runtime/Extent.h"
@@ -201,32 +202,19 @@ private:
     return std::nullopt;
   }
 
-  /// What a part of the state is before each turn and what it is after it are the same rows, but for the first and the
-  /// last one: where a loop stacks both, as a recurrence does for its derivative, they share their memory.
-  void placeTogether(ir::LoopOp loop, int64_t here) {
-    int64_t length = static_cast<int64_t>(loop.getLength());
-    if (length < 2 || loop.getReversed() || loop.hasCondition() || loop.getLimited() || loop.hasRoom())
-      return;
-    auto bodyName = cast<FlatSymbolRefAttr>(loop.getBodies()[0]);
-    mlir::Block &body = symbols.lookup<func::FuncOp>(bodyName.getAttr()).getBody().front();
-    ValueRange next = body.getTerminator()->getOperands().take_front(loop.getCarried()),
-               given = body.getTerminator()->getOperands().drop_front(loop.getCarried());
-    auto stackOf = [&](Value row) {
-      for (auto [stack, value] : llvm::zip_equal(loop.getStacked(), given))
-        if (ir::storageOf(value) == row && !plan.places.count(stack))
-          return Value(stack);
-      return Value();
-    };
-    for (auto [state, value] : llvm::zip(body.getArguments(), next)) {
-      Value before = stackOf(state), after = stackOf(ir::storageOf(value));
-      if (!before || !after || before == after)
+  /// What a part of a loop's state is before each turn and what it is after it are the same rows, but for the first and
+  /// the last one: where both are stacked, as a recurrence does for its derivative, they share their memory.
+  void placeTogether(Operation *op, int64_t here) {
+    for (const StacksOfState &stacks : stacksOfState(op, symbols)) {
+      if (plan.places.count(stacks.before) || plan.places.count(stacks.after))
         continue;
-      int64_t row = bytesOf(before) / length, last = std::max({here, lastRead(before), lastRead(after)});
-      int64_t offset = arena.take(here, last, bytesOf(before) + row);
-      plan.places[before] = {Place::arena, offset};
-      plan.places[after] = {Place::arena, offset + row};
-      taken.insert(before);
-      taken.insert(after);
+      int64_t last = std::max({here, lastRead(stacks.before), lastRead(stacks.after)});
+      int64_t row = bytesOf(stacks.before) / stacks.length;
+      int64_t offset = arena.take(here, last, bytesOf(stacks.before) + row);
+      plan.places[stacks.before] = {Place::arena, offset};
+      plan.places[stacks.after] = {Place::arena, offset + row};
+      taken.insert(stacks.before);
+      taken.insert(stacks.after);
     }
   }
 
@@ -240,8 +228,7 @@ private:
       auto kernel = dyn_cast<ir::KernelOp>(op);
       if (!kernel && !isa<ir::WithBodies>(op))
         continue;
-      if (auto loop = dyn_cast<ir::LoopOp>(op))
-        placeTogether(loop, here);
+      placeTogether(&op, here);
       for (Value result : op.getResults()) {
         if (plan.places.count(result))
           continue;
