@@ -12,6 +12,9 @@ foreach(program wengert-cli wengert-opt)
 endforeach()
 
 # The public headers, and the runtime's plain types that they show. Nothing of these reaches MLIR, LLVM or Eigen (tests/hygiene).
+if(TARGET wengert-mpi)
+  install(TARGETS wengert-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/frontend/wengert/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wengert FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${CMAKE_BINARY_DIR}/include/wengert/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wengert
   FILES_MATCHING PATTERN "*.inc" PATTERN runtime EXCLUDE)
