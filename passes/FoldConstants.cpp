@@ -6,8 +6,8 @@
 //
 // Legal because the kernels are the meaning of the ops: the interpreter would compute the same bits. A constant lives
 // as long as its context, so results are kept to 16 elements, and a splat stays a splat: elementwise ops on splats are
-// evaluated on one element. An op that fails (an index out of range) is left to fail when it runs, and one that meets other ranks
-// to meet them. Linear in the ops.
+// evaluated on one element. An op that fails (an index out of range) is left to fail when it runs, and one that meets
+// other ranks to meet them. Linear in the ops.
 #include "ir/Bridge.h"
 #include "passes/Passes.h"
 

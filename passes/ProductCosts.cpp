@@ -346,9 +346,8 @@ double ProductCosts::product(const Order &order) const {
 /// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, of a row and of a run
 /// of neighbours that are summed.
 constexpr double kSummed = 0.4, kGathered = 0.11, kSumRow = 1.1, kSumRun = 0.4;
-/// Of a vector of products that are stored, of a vector that is moved about in registers, once.
-/// And of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets of
-/// the caches.
+/// Of a vector of products that are stored, of a vector that is moved about in registers, once; and of an element of a
+/// tensor of more than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
 constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
 
 /// Of an axis, so many places at a time.

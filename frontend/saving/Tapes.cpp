@@ -1,6 +1,6 @@
 // What tapes recorded, in a file and back. Their ops are written once, as one program, with a note of which tape
-// recorded which, and with every value that they made. Loading computes nothing: it enters the ops and the values on the
-// tapes, which hold afterwards what they held.
+// recorded which, and with every value that they made. Loading computes nothing: it enters the ops and the values on
+// the tapes, which hold afterwards what they held.
 #include "frontend/saving/Program.h"
 #include "frontend/saving/SavedState.h"
 #include "frontend/saving/Snapshot.h"

@@ -70,8 +70,8 @@ WENGERT_API void barrier(const Group &group = {}, Where where = Where::current()
 /// Variables get the values that they have on rank `root`: `broadcast(parameters(model))`.
 WENGERT_API void broadcast(const std::vector<Variable> &variables, int root = 0, const Group &group = {},
                            Where where = Where::current());
-/// Errors unless all ranks have the same bits in these variables; it names the ranks that differ, and the first variable
-/// that does.
+/// Errors unless all ranks have the same bits in these variables; it names the ranks that differ, and the first
+/// variable that does.
 WENGERT_API void check_same(const std::vector<Variable> &variables, const Group &group = {},
                             Where where = Where::current());
 

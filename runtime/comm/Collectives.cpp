@@ -105,8 +105,8 @@ Status CommGroup::exchange(const wg_comm_part *parts, const CommOptions &options
   return wait(request, options);
 }
 
-/// Few ranks each send to all others, so who waits knows whom for. Many do it in log2(size) rounds: in round k each rank
-/// hands on the 2^k blocks that it has (Bruck et al. 1997).
+/// Few ranks each send to all others, so who waits knows whom for. Many do it in log2(size) rounds: in round k each
+/// rank hands on the 2^k blocks that it has (Bruck et al. 1997).
 Status CommGroup::gather(const void *mine, void *all, int64_t bytes, const CommOptions &options) {
   auto *blocks = static_cast<char *>(all);
   constexpr int kFewRanks = 64;
