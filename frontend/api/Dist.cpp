@@ -143,9 +143,15 @@ static Tensor together(const char *op, const Tensor &x, const char *kind, const 
   if (root < 0 || root >= here.size())
     raiseOp(op, "there is no rank " + std::to_string(root) + "; there are " + std::to_string(here.size()),
             "name one of them", {}, where);
-  return detail::applyOne(runtime::OpId::collective,
-                          runtime::CollectiveAttrs::make(kind, group.number(), root, counted ? here.size() : 0), {&x},
-                          where);
+  auto apply = [&](const Tensor &of) {
+    return detail::applyOne(runtime::OpId::collective,
+                            runtime::CollectiveAttrs::make(kind, group.number(), root, counted ? here.size() : 0),
+                            {&of}, where);
+  };
+  bool moves = std::string_view(kind) == "all_gather" || std::string_view(kind) == "broadcast";
+  if (moves && x.body(where)->type.dtype == boolean)
+    return cast(Located(apply(cast(Located(x, where), u8)), where), boolean);
+  return apply(x);
 }
 
 Tensor all_reduce(const Located &x, Reduction reduction, const Group &group) {

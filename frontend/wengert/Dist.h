@@ -53,8 +53,8 @@ WENGERT_API int size();
 
 enum class Reduction { sum, mean, max };
 
-/// The sum, mean or largest of all ranks' x, element by element, on every rank. x f32, f64, i64 or i32[...], of one
-/// shape on all ranks -> y of the same. Derivative: as of the sum over the ranks of what each computes of its y.
+/// The sum, mean or largest of all ranks' x, element by element, on every rank. x number[...], of one shape
+/// on all ranks -> y of the same. Derivative: as of the sum over the ranks of what each computes of its y.
 WENGERT_API Tensor all_reduce(const Located &x, Reduction reduction = Reduction::sum, const Group &group = {});
 /// x of all ranks, one after the other along an axis: x any[..., n, ...] -> y any[..., size n, ...]; a scalar gives
 /// y[size].

@@ -13,17 +13,17 @@ FailureOr<Terms> CollectiveOp::vjp(Expr ct) {
     return x.make<CollectiveOp>(x, kind, getGroup(), getRoot(), getRanks());
   };
   StringRef kind = getKind();
+  if (kind == "reduce_scatter") // the number of ranks may be open in x
+    return Terms{together(ct, "all_gather").reshapedLike(getX())};
   if (kind == "all_reduce_max") { // equal shares to the ranks whose x is y
     Expr x = ct.at(getX()), tied = equal(x, ct.at(getY()));
     Expr count = together(tied.make<CastOp>(tied, x.elementType()), "all_reduce_sum");
     return Terms{where(tied, together(ct, "all_reduce_sum") / count, x.zeros())};
   }
-  static constexpr std::pair<StringRef, StringRef> kTransposes[] = {{"all_gather", "reduce_scatter"},
-                                                                    {"broadcast", "reduce"}};
-  for (auto [one, other] : kTransposes)
-    if (kind == one || kind == other)
-      return Terms{together(ct, kind == one ? other : one)};
-  return Terms{together(ct, kind)};
+  return Terms{together(ct, kind == "all_gather"  ? "reduce_scatter"
+                            : kind == "broadcast" ? "reduce"
+                            : kind == "reduce"    ? "broadcast"
+                                                  : kind)};
 }
 
 //===- Batches ----------------------------------------------------------------------------------------------===//

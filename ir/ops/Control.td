@@ -123,12 +123,13 @@ def WG_CollectiveOp : WG_InferredOp<"collective", "y = what the ranks make of th
     All ranks of `group` (0: all; others by the number that each has for it) come to it with an x of one type. `kind`: all_reduce_sum, all_reduce_mean, all_reduce_max, over one fixed tree of ranks; all_gather, y[i] = x of rank i;
     reduce_scatter, the sum of x[i] on rank i; broadcast, x of rank `root`; reduce, the sum on rank `root` and 0 elsewhere. `ranks` is how many there are, 0 for any, which all_gather and reduce_scatter do not take.
     It has no order but the program's, which is the same on all ranks; where ranks meet at different ones, each has an error that says so. Derivative: of the sum over all ranks of what each computes.
-    Shapes: x any[...] -> y any[...]; all_gather: x any[...] -> y any[ranks, ...]; reduce_scatter: x any[ranks, ...] -> y any[...].
+    Shapes: x number[...] -> y number[...]; all_gather: x number[...] -> y number[ranks, ...]; reduce_scatter: x number[ranks, ...] -> y number[...].
     Example: `%y = wg.collective %x {kind = "all_reduce_sum"} : tensor<3xf32> -> tensor<3xf32>`
   }];
   let arguments = (ins WG_Tensor:$x, StrAttr:$kind, DefaultValuedAttr<I64Attr, "0">:$group, DefaultValuedAttr<I64Attr, "0">:$root, DefaultValuedAttr<I64Attr, "0">:$ranks);
   let results = (outs WG_Tensor:$y);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($y)";
+  let dtypes = "numbers";
   let publicFunction = 0;
   let samples = ["f64[2,3] in [-2, 2] | kind = all_reduce_sum; group = 0; root = 0; ranks = 0", "f64[] in [-2, 2] | kind = all_reduce_mean; group = 0; root = 0; ranks = 1",
     "f64[4] in [-2, 2] | kind = all_reduce_max; group = 0; root = 0; ranks = 1", "f64[2,3] in [-2, 2] | kind = all_gather; group = 0; root = 0; ranks = 1",

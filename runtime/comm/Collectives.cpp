@@ -54,7 +54,9 @@ template <class F> static Status onElements(const CollectiveCall &call, void *x,
   case DType::f64: return f(static_cast<double *>(x)), Status();
   case DType::i64: return f(static_cast<int64_t *>(x)), Status();
   case DType::i32: return f(static_cast<int32_t *>(x)), Status();
-  default: return typeError("ranks sum f32, f64, i64 and i32, not " + std::string(nameOf(call.dtype)), "cast it first");
+  case DType::u8: return f(static_cast<uint8_t *>(x)), Status();
+  default:
+    return typeError("ranks sum f32, f64, i64, i32 and u8, not " + std::string(nameOf(call.dtype)), "cast it first");
   }
 }
 static Status sumRows(const CollectiveCall &call, void *rows, int64_t size, int64_t stride, int64_t count) {

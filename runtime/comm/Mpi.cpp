@@ -161,6 +161,7 @@ int32_t sum(wg_comm *self, const void *x, void *y, int64_t count, int32_t dtype)
   case DType::f64: type = MPI_DOUBLE; break;
   case DType::i64: type = MPI_INT64_T; break;
   case DType::i32: type = MPI_INT32_T; break;
+  case DType::u8: type = MPI_UINT8_T; break;
   default: return failed(comm, "MPI has no sum of this dtype here");
   }
   auto bytes = static_cast<int64_t>(wg::runtime::sizeOf(static_cast<DType>(dtype)));

@@ -81,10 +81,6 @@ static Status collectiveRule(TypeSpan operands, const Attrs &attrs, TypeList &re
   if (collective.group() < 0 || collective.root() < 0 || collective.ranks() < 0 || collective.ranks() > INT32_MAX)
     return valueError("a group, a rank and their number are not negative");
   TensorType type = operands[0];
-  bool sums = *kind != "all_gather" && *kind != "broadcast";
-  if (sums && type.dtype != DType::f32 && type.dtype != DType::f64 && type.dtype != DType::i64 &&
-      type.dtype != DType::i32)
-    return typeError("ranks sum f32, f64, i64 and i32, not " + std::string(nameOf(type.dtype)), "cast it first");
   bool gathers = *kind == "all_gather", scatters = *kind == "reduce_scatter";
   if ((gathers || scatters) && collective.ranks() == 0)
     return valueError(*kind == "all_gather" ? "all_gather is for a known number of ranks"
