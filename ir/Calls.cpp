@@ -96,7 +96,7 @@ void giveRoom(ModuleOp module, ArrayRef<int64_t> turns) {
   }
 }
 
-FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const SymbolTable &symbols) {
+FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const SymbolTable &symbols, int64_t *total) {
   constexpr int64_t kOpen = -1;
   DenseMap<Operation *, int64_t> opsOf; // with those of its callees; kOpen while they are being visited
   DenseMap<Operation *, int> nested;    // conditions and loops in one another
@@ -150,6 +150,8 @@ FailureOr<SmallVector<func::FuncOp>> calleesFirst(func::FuncOp root, const Symbo
     diagnostic.attachNote() << "try: call fewer functions, or each less often";
     return diagnostic;
   }
+  if (total)
+    *total = opsOf.lookup(root);
   return order;
 }
 

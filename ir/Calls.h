@@ -67,8 +67,8 @@ void giveRoom(mlir::ModuleOp module, llvm::ArrayRef<int64_t> turns);
 /// All that `root` calls, directly or through others: each function once, after those that it calls itself, and `root`
 /// last. An error at the call if there is no such function, if it calls itself, or if it is not one block that returns;
 /// an error at `root` if it has more than kMostInlinedOps, or nests more than kMostNested. A function without a body
-/// calls nothing.
-mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>> calleesFirst(mlir::func::FuncOp root,
-                                                                    const mlir::SymbolTable &symbols);
+/// calls nothing. `ops` is told how many there are, each function counted once for each call of it.
+mlir::FailureOr<llvm::SmallVector<mlir::func::FuncOp>>
+calleesFirst(mlir::func::FuncOp root, const mlir::SymbolTable &symbols, int64_t *ops = nullptr);
 
 } // namespace wg::ir

@@ -85,10 +85,14 @@ void init(const Options &options, Where where) {
     char error[512] = "";
     if (findMpi(where)(WG_COMM_VERSION, &world, error, sizeof error))
       raiseOp("dist::init", error, "", {}, where, ErrorKind::runtime);
-    if (wanted > 0 && wanted != world->size)
-      raiseOp("dist::init",
-              "WORLD_SIZE is " + std::to_string(wanted) + ", and MPI has started " + std::to_string(world->size),
-              "start the program by mpirun or srun, with as many processes", {}, where);
+    // A launcher that this MPI does not know leaves each process alone, which would train alone.
+    for (const char *name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+      if (int64_t number = numberIn(name); number > 0 && number != world->size)
+        raiseOp("dist::init",
+                std::string(name) + " is " + std::to_string(number) + ", and MPI has started " +
+                    std::to_string(world->size),
+                "start the program by the mpirun of Open MPI, or by srun --mpi=pmix, with as many processes", {},
+                where);
     auto made = std::make_unique<Ranks>();
     made->groups.emplace_back(world);
     made->options = optionsOf(options);
@@ -125,6 +129,11 @@ int size() { return Group().size(); }
 
 Group Group::split(int color, int key, Where where) const {
   CommGroup &group = of("dist::split", *this, where);
+  // All are there, or an error says who is not: the transport waits without an end.
+  if (runtime::Status status =
+          group.run({.kind = runtime::Collective::barrier}, nullptr, nullptr, runtime::ranks().options);
+      !status.ok())
+    detail::raise(status.take(), where);
   wg_comm *made = nullptr;
   if (group.comm()->split(group.comm(), color, key, &made))
     raiseOp("dist::split", group.comm()->text(group.comm()), "", {}, where, ErrorKind::runtime);
@@ -257,6 +266,10 @@ void check_same(const std::vector<Variable> &variables, const Group &group, Wher
         differing += (differing.empty() ? "" : ", ") + std::to_string(i);
     return differing;
   };
+  std::string count = std::to_string(variables.size());
+  if (std::string who = meet(std::string(20 - count.size(), ' ') + count); !who.empty())
+    raiseOp("check_same", "ranks " + who + " give another number of variables than rank 0",
+            "give the same on all ranks", {}, where, ErrorKind::runtime);
   std::string ranks = meet(whole.hex());
   if (ranks.empty())
     return;
@@ -297,11 +310,11 @@ void run(int count, const std::function<void()> &body, const Options &options, W
   std::mutex mutex;
   std::exception_ptr first;
   auto rank = [&](int number) {
-    Ranks own;
-    own.groups.emplace_back(world.rank(number));
-    own.options = optionsOf(options);
-    runtime::RankScope scope(own);
     try {
+      Ranks own;
+      own.groups.emplace_back(world.rank(number));
+      own.options = optionsOf(options);
+      runtime::RankScope scope(own);
       body();
     } catch (...) {
       std::string said;
@@ -315,8 +328,17 @@ void run(int count, const std::function<void()> &body, const Options &options, W
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i)
-    threads.emplace_back(rank, i);
+  try {
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back(rank, i);
+  } catch (const std::exception &exception) { // no more threads
+    int missing = static_cast<int>(threads.size());
+    std::string said = "rank " + std::to_string(missing) + " cannot be started: " + exception.what();
+    world.rank(missing)->fail(world.rank(missing), said.c_str());
+    std::lock_guard lock(mutex);
+    first = std::make_exception_ptr(
+        Error({.kind = ErrorKind::runtime, .op = "dist::run", .message = said, .where = runtime::toString(where)}));
+  }
   for (std::thread &thread : threads)
     thread.join();
   if (first)

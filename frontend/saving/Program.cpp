@@ -56,6 +56,18 @@ std::string programText(ModuleOp module, Requirements &needed, const Where &wher
   return text;
 }
 
+bool TapeOps::add(const ConcreteState &concrete, const std::vector<uint32_t> &asked) {
+  if (!known_.emplace(&concrete, asked).second)
+    return true;
+  ir::Working working;
+  ir::Diagnostics diagnostics(ir::context()); // one that cannot be written out is refused where that is done
+  int64_t ops = 0;
+  if (failed(ir::calleesFirst(concrete.code->function(), SymbolTable(concrete.code->module()), &ops)))
+    return true;
+  ops_ += ops;
+  return ops_ <= kMost;
+}
+
 const std::string &forwardDigest(Derivative &derivative, const Where &where) {
   ir::Working working;
   std::lock_guard lock(derivative.mutex);

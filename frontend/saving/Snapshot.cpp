@@ -259,6 +259,7 @@ void Collector::valueItem(const SaveItem &item, ManifestItem &made) {
 /// What the tapes called, and the variables that they watch.
 void Collector::collectCalls() {
   ManifestTapes &tapes = *manifest_.tapes;
+  TapeOps ops;
   for (const RecordedCall &call : union_.tape.calls) {
     const Record &record = union_.tape.records[call.record];
     ManifestTapes::Call made;
@@ -277,6 +278,10 @@ void Collector::collectCalls() {
         refuse("the tape holds a call of " + call.callee->name +
                    ", which prints, checks or calls back, and that has its place in the order of this process",
                "save the tape without it", record.where);
+      if (!ops.add(*call.callee, call.derivative->asked))
+        refuse("the calls on the tapes are more than " + std::to_string(TapeOps::kMost) +
+                   " ops, each function counted once for each call of it and each set of inputs",
+               "save the function, or save the tapes one by one", record.where);
       made.function = function(call.callee, /*isUsers=*/false, record.where);
       made.asked = call.derivative->asked;
       made.forward = forwardDigest(*call.derivative, record.where);

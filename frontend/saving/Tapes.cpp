@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 
@@ -117,9 +118,11 @@ private:
   const std::string &path_;
   const LoadOptions &options_;
   const Where &where_;
-  std::vector<Tensor> values_;                      ///< the leaves, then what the rows make
-  size_t records_ = 0;                              ///< rows entered so far
-  std::map<size_t, std::vector<Tape *>> watchedBy_; ///< by value
+  TapeOps ops_;
+  std::set<std::pair<const ConcreteState *, std::string>> fitted_; ///< open functions, with the types that fit
+  std::vector<Tensor> values_;                                     ///< the leaves, then what the rows make
+  size_t records_ = 0;                                             ///< rows entered so far
+  std::map<size_t, std::vector<Tape *>> watchedBy_;                ///< by value
 };
 
 } // namespace
@@ -197,8 +200,19 @@ void TapeReader::enterCall(const ManifestTapes::Call &saved, const Row &row, std
   }
   for (uint32_t input : saved.asked)
     fits = fits && runtime::isFloat(types[input].dtype);
-  if (!fits || !concrete->code->fits(given))
+  std::string sizes;
+  for (const TensorType &type : given)
+    sizes += toString(type) + " ";
+  if (fits && !concrete->code->isStatic() && !fitted_.contains({concrete.get(), sizes})) {
+    fits = concrete->code->fits(given); // which takes a copy of the program
+    fitted_.emplace(concrete.get(), sizes);
+  }
+  if (!fits || results.empty())
     refuse("a call of " + concrete->name + " is not as it takes it");
+  if (!ops_.add(*concrete, saved.asked))
+    refuse("its calls are more than " + std::to_string(TapeOps::kMost) +
+           " ops, each function counted once for each "
+           "call of it and each set of inputs that it is differentiated by");
   std::shared_ptr<Derivative> derivative = concrete->derivative(saved.asked, row.where);
   const std::vector<TensorType> &made = derivative->forward->results();
   std::vector<Tensor> own(results.begin(), results.end());

@@ -60,7 +60,10 @@ Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Iden
   for (ir::LoopOp loop : ir::unboundedLoops(*module_))
     rooms_.push_back(firstRoom(loop));
   if (!rooms_.empty()) // a call without room is made again, and what has an order would be done twice
-    module_.get().walk([&](ir::HostOp host) { interpret_ |= host.getOrdered(); });
+    module_.get().walk([&](Operation *op) {
+      auto host = dyn_cast<ir::HostOp>(op);
+      interpret_ |= (host && host.getOrdered()) || op->hasTrait<ir::MeetsRanks>();
+    });
 }
 
 Code::~Code() {

@@ -8,7 +8,8 @@
 //     }
 //
 // What ranks do together is ops: eager, traced, compiled, differentiated. All ranks come to them in the same order with
-// the same shapes; where they do not, each has an error that names who is where. Sums run over one fixed tree of ranks,
+// the same shapes; where kinds, dtypes or numbers of elements differ, each has an error that names who is where. A
+// thread that a rank of `run` starts is no rank; one thread of a rank splits groups and meets the others at a time. Sums run over one fixed tree of ranks,
 // so they have the same bits on every rank and in every run.
 #pragma once
 

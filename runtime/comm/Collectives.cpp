@@ -88,6 +88,12 @@ Status CommGroup::wait(void *request, const CommOptions &options) {
     return {};
   std::vector<int32_t> late(static_cast<size_t>(size()));
   late.resize(static_cast<size_t>(comm_->pending(comm_, request, late.data(), size())));
+  if (late.empty()) { // it has come in this moment
+    if (comm_->finish(comm_, request, options.timeout, &done))
+      return failure();
+    if (done)
+      return {};
+  }
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", options.timeout);
   std::string text = list(late) + (late.size() == 1 ? " has" : " have") + " not come to what rank " +
@@ -144,6 +150,8 @@ struct Place {
 };
 
 std::string describe(const Place &place) {
+  if (place.kind < 0 || place.kind >= std::ssize(kCollectives) || place.dtype < 0 || place.dtype >= kNumDTypes)
+    return "something else"; // one that does not tell what it is at
   return std::string(kCollectives[static_cast<size_t>(place.kind)]) + " of " + std::to_string(place.count) + " " +
          std::string(nameOf(static_cast<DType>(place.dtype))) +
          (place.kind == int64_t(Collective::broadcast) || place.kind == int64_t(Collective::reduce)

@@ -119,7 +119,7 @@ int32_t finish(wg_comm *self, void *given, double seconds, int32_t *done) {
     delete request;
     return failed(comm, comm.said);
   }
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(seconds, 1e8));
   for (int turn = 0;; ++turn) {
     int all = 0;
     if (int32_t status = test(comm, *request, all)) {
@@ -155,6 +155,8 @@ int32_t pending(wg_comm *, void *given, int32_t *ranks, int32_t most) {
 
 int32_t sum(wg_comm *self, const void *x, void *y, int64_t count, int32_t dtype) {
   Comm &comm = of(self);
+  if (broken)
+    return failed(comm, comm.said);
   MPI_Datatype type = MPI_DATATYPE_NULL;
   switch (static_cast<DType>(dtype)) {
   case DType::f32: type = MPI_FLOAT; break;
@@ -177,6 +179,8 @@ wg_comm *made(MPI_Comm comm);
 
 int32_t split(wg_comm *self, int32_t color, int32_t key, wg_comm **group) {
   Comm &comm = of(self);
+  if (broken)
+    return failed(comm, comm.said);
   MPI_Comm part = MPI_COMM_NULL;
   if (int error = MPI_Comm_split(comm.comm, color < 0 ? MPI_UNDEFINED : color, key, &part); error != MPI_SUCCESS)
     return failed(comm, "MPI cannot split the ranks: " + textOf(error));

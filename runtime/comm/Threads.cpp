@@ -100,10 +100,11 @@ int32_t start(wg_comm *self, const wg_comm_part *parts, void **made) {
 }
 
 /// Takes what has come; whether all has, and all that was sent is taken. The lock is held, and left while bytes are
-/// copied.
-int32_t progress(Comm &comm, Request &request, std::unique_lock<std::mutex> &lock, bool &all) {
+/// copied: then `again`, as what came meanwhile told nobody.
+int32_t take(Comm &comm, Request &request, std::unique_lock<std::mutex> &lock, bool &all, bool &again) {
   Group &group = *comm.group;
   all = true;
+  again = false;
   for (Receive &receive : request.receives) {
     if (receive.done)
       continue;
@@ -119,6 +120,7 @@ int32_t progress(Comm &comm, Request &request, std::unique_lock<std::mutex> &loc
                               " bytes where rank " + std::to_string(comm.rank) + " expects " +
                               std::to_string(receive.bytes));
     message.of->state = Send::copied;
+    again = true;
     lock.unlock();
     std::memcpy(receive.data, message.data, static_cast<size_t>(message.bytes));
     lock.lock();
@@ -130,6 +132,13 @@ int32_t progress(Comm &comm, Request &request, std::unique_lock<std::mutex> &loc
   }
   for (const auto &[to, send] : request.sends)
     all &= send.state == Send::taken;
+  return 0;
+}
+
+int32_t progress(Comm &comm, Request &request, std::unique_lock<std::mutex> &lock, bool &all) {
+  for (bool again = true; again;)
+    if (int32_t status = take(comm, request, lock, all, again))
+      return status;
   return 0;
 }
 
@@ -147,7 +156,7 @@ int32_t finish(wg_comm *self, void *given, double seconds, int32_t *done) {
   Comm &comm = of(self);
   auto *request = static_cast<Request *>(given);
   ThreadWorld::State &world = *comm.group->world;
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(std::min(seconds, 1e8));
   std::unique_lock lock(world.mutex);
   for (bool late = false;; late = late || world.changed.wait_until(lock, end) == std::cv_status::timeout) {
     bool all = false;

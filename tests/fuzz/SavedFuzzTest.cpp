@@ -8,6 +8,7 @@
 //   WENGERT_FUZZ_SAVED=1000000 WENGERT_FUZZ_SEED=7 build/tests/SavedFuzzTest      more mutants of each kind;
 //   WENGERT_FUZZ_FIRST=i begins at mutant i
 #include "frontend/saving/Manifest.h"
+#include "frontend/saving/Program.h"
 #include "runtime/Buffer.h"
 #include "tests/fuzz/Children.h"
 #include "tests/fuzz/SavedMutants.h"
@@ -335,6 +336,25 @@ TEST_F(SavedByHand, ManyNamesOfOneProgramAreBoundedInTheirText) {
   EXPECT_EQ(detail::repeatedText(manifest), 4u << 20);
   std::string text = detail::textOf({});
   EXPECT_NO_THROW(detail::readManifest(text, "here", {}));
+}
+
+TEST_F(SavedByHand, FunctionsThatTapesCallAreBoundedInTheirOps) {
+  std::snprintf(shared->doing, sizeof shared->doing, "it ended");
+  (void)inChild([&] {
+    using Unary = Function<Tensor(const Tensor &)>;
+    std::vector<Unary> chain; // each calls the one before twice
+    chain.reserve(20);
+    chain.push_back(Unary("f0", [](const Tensor &x) { return sin(x); }, {.interpret = true}));
+    for (int i = 1; i < 20; ++i)
+      chain.push_back(Unary("f" + std::to_string(i),
+                            [&inner = chain.back()](const Tensor &x) { return inner(inner(x)); }, {.interpret = true}));
+    detail::TapeOps ops;
+    bool few = ops.add(*chain[9].trace(TensorSpec{f64, {}}).state(), {0}),
+         same = ops.add(*chain[9].trace(TensorSpec{f64, {}}).state(), {0}),
+         many = ops.add(*chain[19].trace(TensorSpec{f64, {}}).state(), {0});
+    std::snprintf(shared->doing, sizeof shared->doing, "%d %d %d", few, same, many);
+  });
+  EXPECT_STREQ(shared->doing, "1 1 0");
 }
 
 TEST_F(SavedFuzz, NoManifestEndsTheProcess) { run(Target::manifest, "manifests", 1000); }
