@@ -8,9 +8,9 @@
 //     }
 //
 // What ranks do together is ops: eager, traced, compiled, differentiated. All ranks come to them in the same order with
-// the same shapes; where kinds, dtypes or numbers of elements differ, each has an error that names who is where. A
-// thread that a rank of `run` starts is no rank; one thread of a rank splits groups and meets the others at a time. Sums run over one fixed tree of ranks,
-// so they have the same bits on every rank and in every run.
+// the same shapes; where kinds, dtypes or numbers of elements differ, each has an error that names who is where. Sums
+// run over one fixed tree of ranks, so they have the same bits on every rank and in every run. A thread that a rank of
+// `run` starts is no rank; one thread of a process meets the other processes at a time.
 #pragma once
 
 #include <wengert/Ops.h>
