@@ -165,6 +165,10 @@ static Tensor together(const char *op, const Tensor &x, const char *kind, const 
 
 Tensor all_reduce(const Located &x, Reduction reduction, const Group &group) {
   static constexpr const char *kinds[] = {"all_reduce_sum", "all_reduce_mean", "all_reduce_max"};
+  if (const TensorType &type = detail::tensorOf(x).body(x.where())->type;
+      reduction == Reduction::mean && !runtime::isFloat(type.dtype))
+    raiseOp("all_reduce", "the mean of " + to_string(type) + " is no such tensor", "cast it to a float first", {type},
+            x.where(), ErrorKind::type);
   return together("all_reduce", detail::tensorOf(x), kinds[static_cast<size_t>(reduction)], group, 0, false, x.where());
 }
 

@@ -29,9 +29,11 @@ template <class T> static void combine(bool max, T *a, const T *b, int64_t count
       a[i] += b[i];
 }
 
+/// Integers are rounded towards 0.
 template <class T> static void divide(T *x, int64_t count, int64_t by) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   for (int64_t i = 0; i < count; ++i)
-    x[i] = static_cast<T>(x[i] / static_cast<T>(by));
+    x[i] = static_cast<T>(static_cast<Wide>(x[i]) / static_cast<Wide>(by));
 }
 
 /// rows[0] becomes the sum of `size` rows of `count` elements, which lie `stride` elements apart, over the tree.

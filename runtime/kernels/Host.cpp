@@ -81,8 +81,6 @@ static Status collectiveRule(TypeSpan operands, const Attrs &attrs, TypeList &re
   if (collective.group() < 0 || collective.root() < 0 || collective.ranks() < 0 || collective.ranks() > INT32_MAX)
     return valueError("a group, a rank and their number are not negative");
   TensorType type = operands[0];
-  if (*kind == "all_reduce_mean" && !isFloat(type.dtype))
-    return typeError("the mean of " + std::string(nameOf(type.dtype)) + " is no such number", "cast it first");
   bool gathers = *kind == "all_gather", scatters = *kind == "reduce_scatter";
   if ((gathers || scatters) && collective.ranks() == 0)
     return valueError(*kind == "all_gather" ? "all_gather is for a known number of ranks"

@@ -378,7 +378,7 @@ TEST(DistRanks, A_loop_that_wants_more_room_on_one_rank_meets_the_others_once) {
 TEST(DistErrors, What_ranks_cannot_do_is_said_before_they_meet) {
   auto said = [](const std::function<void()> &f) { return failureOf(2, f); };
   EXPECT_NE(said([] { dist::all_reduce(Tensor(true)); }).find("bool"), std::string::npos);
-  EXPECT_NE(said([] { dist::all_reduce(Tensor(int64_t(1)), dist::Reduction::mean); }).find("cast it first"),
+  EXPECT_NE(said([] { dist::all_reduce(Tensor(int64_t(1)), dist::Reduction::mean); }).find("cast it to a float"),
             std::string::npos);
   EXPECT_NE(said([] { dist::broadcast(zeros({2}), 2); }).find("there is no rank 2"), std::string::npos);
   EXPECT_NE(said([] { dist::reduce_scatter(zeros({3})); }).find("3 elements, and there are 2 ranks"),
