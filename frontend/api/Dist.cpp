@@ -1,6 +1,7 @@
 // Ranks: who they are, and what they do together as ops (the record `collective`).
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Apply.h"
+#include "frontend/staging/Shards.h"
 #include "runtime/comm/Collectives.h"
 #include "runtime/comm/Threads.h"
 #include "runtime/io/Digest.h"
@@ -148,6 +149,9 @@ Group Group::split(int color, int key, Where where) const {
 
 static Tensor together(const char *op, const Tensor &x, const char *kind, const Group &group, int root, bool counted,
                        const Where &where) {
+  if (detail::inShard())
+    raiseOp(op, "ranks meet inside of a data parallel step, in which each computes several shards",
+            "sum over the shards: dist::all_reduce", {}, where, ErrorKind::unimplemented);
   CommGroup &here = of(op, group, where);
   if (root < 0 || root >= here.size())
     raiseOp(op, "there is no rank " + std::to_string(root) + "; there are " + std::to_string(here.size()),
@@ -169,6 +173,8 @@ Tensor all_reduce(const Located &x, Reduction reduction, const Group &group) {
       reduction == Reduction::mean && !runtime::isFloat(type.dtype))
     raiseOp("all_reduce", "the mean of " + to_string(type) + " is no such tensor", "cast it to a float first", {type},
             x.where(), ErrorKind::type);
+  if (detail::inShard() && group.number() == 0)
+    return detail::overShards(detail::tensorOf(x), reduction, x.where());
   return together("all_reduce", detail::tensorOf(x), kinds[static_cast<size_t>(reduction)], group, 0, false, x.where());
 }
 

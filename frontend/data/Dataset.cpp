@@ -3,6 +3,8 @@
 
 #include "frontend/data/Loader.h"
 #include "frontend/staging/Apply.h"
+#include "runtime/comm/ShardSum.h"
+#include "wengert/Dist.h"
 #include "wengert/Function.h"
 #include "wengert/Ops.h"
 
@@ -92,6 +94,19 @@ Dataset Dataset::batch(int64_t count, bool drop_last, Where where) const {
   return batched;
 }
 
+Dataset Dataset::ranks(int64_t shards, int rank, int ranks, Where where) const {
+  Dataset part = *this;
+  part.rank_ = rank < 0 ? dist::rank() : rank;
+  part.ranks_ = ranks < 0 ? dist::size() : ranks;
+  part.shards_ = shards;
+  if (part.rank_ >= part.ranks_ || part.ranks_ < 1 || shards < part.ranks_)
+    raise("ranks",
+          "rank " + std::to_string(part.rank_) + " of " + std::to_string(part.ranks_) + ", and " +
+              std::to_string(shards) + " shards",
+          "give a rank below their number, and at least as many shards as ranks", where);
+  return part;
+}
+
 int64_t Dataset::batches() const { return size() / batch_ + (!dropLast_ && size() % batch_ != 0); }
 
 /// splitmix64 (Steele, Lea, Flood 2014).
@@ -152,6 +167,11 @@ static Examples checked(Examples made, bool example, const Where &where) {
 /// On the loop's thread, or on a worker's.
 Examples Dataset::make(const std::vector<int64_t> &order, int64_t epoch, int64_t i, const Where &where) const {
   int64_t first = i * batch_, count = std::min(batch_, size() - first);
+  if (ranks_ > 1) {
+    runtime::ShardPlan plan{.rows = count, .shards = shards_, .ranks = ranks_};
+    auto [begin, end] = plan.rowsOfRank(rank_);
+    first += begin, count = end - begin;
+  }
   Tensor indices = Tensor::from(std::span(order.data() + first, static_cast<size_t>(count)), Shape{count});
   Examples batch{gather(Located(examples_.x, where), Located(indices, where)),
                  gather(Located(examples_.y, where), Located(indices, where))};
@@ -161,14 +181,21 @@ Examples Dataset::make(const std::vector<int64_t> &order, int64_t epoch, int64_t
       continue;
     }
     std::vector<Tensor> xs, ys;
-    for (int64_t k = 0; k < batch.size(); ++k) {
+    // Without rows, what an example of zeros becomes says what there are none of.
+    bool none = batch.size() == 0;
+    for (int64_t k = 0; k < std::max<int64_t>(1, batch.size()); ++k) {
       Tensor place(k);
-      Examples one{gather(Located(batch.x, where), Located(place, where)),
-                   gather(Located(batch.y, where), Located(place, where))};
+      auto row = [&](const Tensor &x) {
+        return none ? zeros(Shape(std::span(x.shape().begin() + 1, x.shape().end())), x.dtype(), where)
+                    : gather(Located(x, where), Located(place, where));
+      };
+      Examples one{row(batch.x), row(batch.y)};
       one = checked(mapping.f(one, epoch * size() + first + k), true, where);
       xs.push_back(one.x), ys.push_back(one.y);
     }
     batch = {stack(xs, 0, where), stack(ys, 0, where)};
+    if (none)
+      batch = {slice(Located(batch.x, where), {0}, {0}), slice(Located(batch.y, where), {0}, {0})};
   }
   return batch;
 }

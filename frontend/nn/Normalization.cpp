@@ -3,6 +3,7 @@
 
 #include "frontend/nn/Layer.h"
 #include "frontend/optim/State.h"
+#include "frontend/staging/Shards.h"
 
 #include <cmath>
 #include <numeric>
@@ -197,7 +198,19 @@ Tensor BatchNorm::operator()(const Tensor &x, bool training, Where where) const 
   NormOptions options = optionsFor(x, 1, where);
   if (!training)
     return batch_norm(Located(x, where), Located(mean_, where), Located(variance_, where), options);
-  BatchNormResult result = batch_norm(Located(x, where), options);
+  BatchNormResult result;
+  auto ofAll = [&](const Tensor &of) { return detail::overShards(of, dist::Reduction::mean, where); };
+  if (detail::normalizesOverShards()) {
+    Placed y{x, where};
+    std::vector<int64_t> axes = range(0, x.rank() - 1);
+    Placed mean{ofAll(meanOf(y, axes, false)), where};
+    Placed variance{ofAll(meanOf(square(y - mean), axes, false)), where};
+    result = {batch_norm(y, mean, variance, options), mean, variance};
+  } else {
+    result = batch_norm(Located(x, where), options);
+    if (detail::inShard()) // whose shards move the running ones together
+      result = {result.y, ofAll(result.mean), ofAll(result.variance)};
+  }
   auto moved = [&](const Variable &running, const Tensor &batch) {
     Placed s{running.value(where), where};
     return Tensor(s + (Placed(batch, where) - s) * (1 - momentum_));

@@ -2,6 +2,7 @@
 #include "wengert/Random.h"
 
 #include "frontend/ops/Placed.h"
+#include "frontend/staging/Shards.h"
 #include "wengert/Arrays.h"
 #include "wengert/Math.h"
 
@@ -40,6 +41,21 @@ std::vector<Tensor> random::split(const Located &key, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     keys.push_back(index(Located(bits, at), i));
   return keys;
+}
+
+Tensor random::fold_in(const Located &key, const Located &number) {
+  const Where &at = key.where();
+  Tensor from = stream("fold_in", detail::tensorOf(key), int64_t(0x510e527f) << 32, at);
+  Tensor count = detail::tensorOf(number, i64);
+  const TensorType &type = detail::typeOf(count, at);
+  if (!runtime::isInteger(type.dtype) || type.shape.rank() != 0)
+    detail::raiseOp("fold_in", "the number is " + toString(type), "give an integer without axes", {type}, at,
+                    ErrorKind::type);
+  if (type.dtype != i64)
+    count = cast(Located(count, at), i64);
+  Tensor place = mul(Located(count, at), Located(Tensor{int64_t(0), int64_t(1)}, at));
+  Tensor moved = add(Located(from, at), Located(place, at));
+  return detail::applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{2}, i64), {&moved}, at);
 }
 
 Tensor random_uniform(const Located &key, const Shape &shape, double low, double high, DType dtype) {
@@ -202,7 +218,7 @@ Tensor Generator::next(Where where) const {
   if (detail::level().trace) {
     Tensor key = state_.value(where);
     state_.assign(Located(stream("random", key, 1, where), where));
-    return key;
+    return detail::inShard() ? random::fold_in(Located(key, where), Located(detail::shardIndex(where), where)) : key;
   }
   state_.dtype(where); // an error if the generator was moved from
   detail::VariableState &state = *state_.state();

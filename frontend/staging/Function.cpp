@@ -3,6 +3,7 @@
 #include "frontend/staging/Function.h"
 
 #include "codegen/Names.h"
+#include "frontend/staging/Shards.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -27,7 +28,11 @@ static double secondsSince(Clock::time_point begin) {
 }
 
 static constinit std::atomic<bool> runEagerly = false;
-bool functionsRunEagerly() { return runEagerly.load(std::memory_order_relaxed) && !level().trace; }
+bool functionsRunEagerly(const FunctionState &function) {
+  if (!level().trace) [[likely]]
+    return runEagerly.load(std::memory_order_relaxed);
+  return inShard() && !function.isSaved; // its tapes sum over shards
+}
 
 //===- Tracing ----------------------------------------------------------------------------------------------------===//
 

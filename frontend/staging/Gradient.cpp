@@ -4,6 +4,7 @@
 #include "frontend/ops/Operands.h"
 #include "frontend/staging/Function.h"
 #include "frontend/staging/GradientProgram.h"
+#include "frontend/staging/ShardScope.h"
 #include "frontend/staging/Trace.h"
 
 #include <algorithm>
@@ -488,6 +489,18 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;
   std::string noTarget = "no path: the target was not computed from anything that the tape watches" + stoppedNote();
+  // In a step for one shard the loss is that of all shards: the derivative by what they have in common is summed over
+  // them, by their rows.
+  ShardScope *shard = lanes ? nullptr : shardScope();
+  if (shard && shard->trace != &trace)
+    shard = nullptr;
+  if (shard && llvm::none_of(targetTensors, [&](const Tensor &target) {
+        return shard->differs(trace.valueOf(target, "gradient", where));
+      }))
+    shard = nullptr;
+  for (size_t i = 0; i < seeds.size() && shard && shard->weighs; ++i)
+    if (runtime::isFloat(targetTensors[i].dtype()))
+      seeds[i] = shard->weighed(seeds[i].defined() ? seeds[i] : ones_like(Located(targetTensors[i], where)), where);
   for (size_t i = 0; i < targetTensors.size(); ++i) {
     Value value = trace.valueOf(targetTensors[i], "gradient", where);
     if (!autodiff::isDifferentiableType(value.getType())) {
@@ -517,8 +530,11 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
           ? trace.inLanes(*this, autodiff::Mode::reverse, targetValues, sourceValues, seedValues.front(), *lanes, where)
           : trace.reverse(*this, targetValues, seedValues, sourceValues, options.record, where);
   size_t next = 0;
-  bool rows = !lanes && !isRecorded();
+  bool rows = !lanes && !isRecorded() && !shard;
   for (size_t i = 0; i < sources.size(); ++i) {
+    bool common = shard && counts[i] > 0;
+    for (size_t k = 0; k < counts[i] && common; ++k)
+      common = !shard->differs(sourceValues[next + k]);
     // By gathering alone, wherever it was read.
     std::vector<std::pair<Tensor, Tensor>> parts;
     bool isDense = false;
@@ -543,6 +559,11 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
       } else if (reasons[i].empty() || reasons[i].starts_with("no path")) {
         reasons[i] = gradients.reasons[next];
       }
+    }
+    if (sum.defined() && shard && !common && shard->weighs) {
+      sum = shard->unweighed(sum, where);
+    } else if (sum.defined() && common) {
+      sum = overShards(sum, dist::Reduction::sum, where);
     }
     grads[i] = sum.defined() ? Grad(sum) : noGradient(sources[i], reasons[i], options, where);
   }

@@ -195,7 +195,8 @@ public:
 WENGERT_API void call(FunctionState &function, Arguments &arguments, Body body, Results &results);
 /// Finds or makes it.
 WENGERT_API std::shared_ptr<ConcreteState> concrete(FunctionState &function, Arguments &arguments, Body body);
-WENGERT_API bool functionsRunEagerly();
+/// Whether a call runs its callable: as a whole, for debugging, or as a part of what is traced.
+WENGERT_API bool functionsRunEagerly(const FunctionState &function);
 
 /// What holds the placeholders of an argument: a vector for a span, whose elements are the caller's.
 template <class T> struct HeldType : std::type_identity<T> {};
@@ -360,7 +361,7 @@ R calledBy(FunctionState &state, Callable<R, A...> f, const Where &where, const 
   return trace<R, A...>(f, run, args...);
 }
 template <class R, class F, class... A> R invoke(FunctionState &state, F &f, const Where &where, const A &...args) {
-  if (functionsRunEagerly()) [[unlikely]]
+  if (functionsRunEagerly(state)) [[unlikely]]
     return f(args...);
   return calledBy<std::decay_t<R>, A...>(state, f, where, args...);
 }

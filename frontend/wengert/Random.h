@@ -14,6 +14,9 @@ namespace random {
 WENGERT_API Tensor key(int64_t seed);
 /// `count` keys that are independent of each other and of `key`; an error if it is negative.
 WENGERT_API std::vector<Tensor> split(const Located &key, int64_t count = 2);
+/// A key for each number, such as that of a step or an example: keys of two numbers are independent, and of `key`.
+/// Shapes: key i64[2], number integer[] -> i64[2].
+WENGERT_API Tensor fold_in(const Located &key, const Located &number);
 } // namespace random
 
 /// Uniform in [low, high).
@@ -59,7 +62,8 @@ WENGERT_API Tensor random_permutation(const Located &key, int64_t count);
 WENGERT_API Tensor random_shuffle(const Located &key, const Located &x, int64_t axis = 0);
 
 /// A key that every draw advances; inside a traced function it is state like any variable. Threads may share it: no two
-/// draws have the same key. Each draw is the function of the same name of the next key.
+/// draws have the same key. Each draw is the function of the same name of the next key. In a data parallel step each
+/// shard has keys of its own, whichever rank computes it; keys that a program hands over itself are the same for all.
 class WENGERT_API Generator {
 public:
   explicit Generator(int64_t seed, Where where = Where::current());

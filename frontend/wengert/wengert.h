@@ -9,6 +9,7 @@
 #include <wengert/Convolution.h>
 #include <wengert/CustomGradient.h>
 #include <wengert/DLPack.h>
+#include <wengert/DataParallel.h>
 #include <wengert/Dist.h>
 #include <wengert/Error.h>
 #include <wengert/ForwardAccumulator.h>

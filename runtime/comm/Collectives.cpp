@@ -64,6 +64,11 @@ template <class F> static Status onElements(const CollectiveCall &call, void *x,
 static Status sumRows(const CollectiveCall &call, void *rows, int64_t size, int64_t stride, int64_t count) {
   return onElements(call, rows, [&](auto *x) { sumRows(call.kind, x, size, stride, count); });
 }
+Status combine(const CollectiveCall &call, void *a, const void *b, int64_t count) {
+  return onElements(call, a, [&]<class T>(T *x) {
+    combine(call.kind == Collective::max, x, static_cast<const T *>(b), count);
+  });
+}
 static Status divide(const CollectiveCall &call, void *x, int64_t by) {
   return onElements(call, x, [&](auto *each) { divide(each, call.count, by); });
 }
@@ -337,7 +342,9 @@ int32_t runCollective(void *const *pointers, const int64_t *numbers, void *) {
     CollectiveCall call{static_cast<Collective>(numbers[0]), static_cast<DType>(numbers[1]), numbers[2],
                         static_cast<int32_t>(numbers[3])};
     int64_t group = numbers[4], tracedFor = numbers[5];
-    if (group < 0 || group >= std::ssize(own.groups)) {
+    if (group == kShardGroup) {
+      status = valueError("shards are summed by a data parallel step only", "call the step itself");
+    } else if (group < 0 || group >= std::ssize(own.groups)) {
       status = valueError("this rank has no group " + std::to_string(group));
     } else {
       CommGroup &here = own.groups[static_cast<size_t>(group)];

@@ -28,6 +28,9 @@ struct CollectiveCall {
   int32_t root = 0; ///< of broadcast; of reduce, whose y is 0 elsewhere
 };
 
+/// a[i] += b[i], or the larger of both, as `call` says.
+Status combine(const CollectiveCall &call, void *a, const void *b, int64_t count);
+
 struct CommOptions {
   double timeout = 60;    ///< seconds for which a rank waits for the others
   bool check = true;      ///< whether ranks tell each other what they are at
@@ -54,10 +57,13 @@ public:
   /// parts[i] goes to rank i.
   Status exchange(const wg_comm_part *parts, const CommOptions &options);
 
+  /// Waits for an exchange that was started.
+  Status wait(void *request, const CommOptions &options);
+  /// What the transport says of its last failure.
+  Status failure() const;
+
 private:
   Status agree(const CollectiveCall &call, const CommOptions &options);
-  Status wait(void *request, const CommOptions &options);
-  Status failure() const;
   Status sum(const CollectiveCall &call, const void *x, void *y, const CommOptions &options);
   wg_comm *comm_;
   bool owns_;
@@ -85,6 +91,8 @@ void setProcessRanks(std::unique_ptr<Ranks> ranks);
 
 /// The routine that programs call: numbers are those of CollectiveCall in its order, then the group's number and how
 /// many ranks it was traced for (0: any).
+/// In place of a group's number: the shards of a data parallel step, which are summed between its programs.
+inline constexpr int64_t kShardGroup = -1;
 inline constexpr char kCollectiveCall[] = "wg_collective";
 int32_t runCollective(void *const *pointers, const int64_t *numbers, void *);
 

@@ -74,6 +74,12 @@ public:
   /// Errors: a count below 1.
   Dataset batch(int64_t count, bool drop_last = false, Where where = Where::current()) const;
 
+  /// Of each batch this rank's rows alone, those of dist::rows_of_rank: all ranks together have the batches that one
+  /// has without it, in the same order, and a rank may have none of the last. What map does with a batch it does with
+  /// these rows. `rank` of `ranks`: by default those of the program.
+  /// Errors: no such rank, fewer shards than ranks.
+  Dataset ranks(int64_t shards = 8, int rank = -1, int ranks = -1, Where where = Where::current()) const;
+
   /// Each batch as `f` returns it, an Examples or a pair of tensors. f is called as `f(batch)`, or as `f(batch,
   /// position)`, where position counts the batches over all epochs: a key of random numbers that do not depend on who
   /// computes them. Several mappings follow one another; each is done by as many threads as the most that one asks for.
@@ -173,6 +179,7 @@ private:
   std::optional<uint64_t> seed_;
   int64_t batch_ = 1;
   bool dropLast_ = false;
+  int64_t shards_ = 1, rank_ = 0, ranks_ = 1;
   std::vector<detail::BatchMapping> mappings_;
   int workers_ = 0;
   int64_t prefetch_ = 0;

@@ -107,7 +107,8 @@ struct BatchNormOptions {
 /// trained, `running_mean` (0 at first) and `running_variance` (1): s becomes s + (1 - momentum) (batch's - s), as in
 /// tf.keras.layers.BatchNormalization. The variance is that of the batch, without Bessel's correction. Otherwise,
 /// batch_norm by the running statistics, which stay as they are. Lanes of vmap have statistics of their own, which a
-/// variable that they share cannot take: train over the batch axis, or give each lane its variables.
+/// variable that they share cannot take: train over the batch axis, or give each lane its variables. In a data parallel
+/// step each shard has its own, whose mean moves the running ones; with `sync_batch_norm` they are of all shards.
 /// Shapes: x float[..., channels] -> float[..., channels].
 class WENGERT_API BatchNorm : public NormLayer {
 public:

@@ -1,0 +1,619 @@
+// A data parallel step: traced for one shard, run for each of this rank's, summed over all ranks'.
+#include "frontend/staging/Function.h"
+#include "frontend/staging/ShardScope.h"
+#include "runtime/comm/ShardSum.h"
+
+#include <wengert/Ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+using namespace mlir;
+
+namespace wg::detail {
+
+using runtime::Array;
+using runtime::CommGroup;
+using runtime::ShardPlan;
+using runtime::ShardSum;
+using Clock = std::chrono::steady_clock;
+
+//===- While it is traced -----------------------------------------------------------------------------------------===//
+
+static constinit thread_local ShardScope *current = nullptr;
+
+ShardScope *shardScope() {
+  if (!current)
+    return nullptr;
+  for (Trace *trace = level().trace; trace; trace = trace->outer())
+    if (trace == current->trace)
+      return current;
+  return nullptr;
+}
+
+bool inShard() { return shardScope() != nullptr; }
+bool normalizesOverShards() {
+  ShardScope *scope = shardScope();
+  return scope && scope->syncBatchNorm;
+}
+Tensor shardIndex(const Where &where) {
+  ShardScope *scope = shardScope();
+  return scope ? scope->index : Tensor(int64_t(0), where);
+}
+
+Tensor ShardScope::weighed(const Tensor &x, const Where &where) const {
+  DType dtype = x.dtype();
+  Tensor own = dtype == f64 ? share : cast(Located(share, where), dtype);
+  return mul(Located(x, where), Located(own, where));
+}
+Tensor ShardScope::unweighed(const Tensor &x, const Where &where) const {
+  DType dtype = x.dtype();
+  Tensor own = dtype == f64 ? share : cast(Located(share, where), dtype);
+  return div(Located(x, where), Located(own, where));
+}
+
+Tensor overShards(const Tensor &x, dist::Reduction reduction, const Where &where) {
+  ShardScope *scope = shardScope();
+  if (!scope)
+    return x;
+  Tensor own = reduction == dist::Reduction::mean ? scope->weighed(x, where) : x;
+  return applyOne(runtime::OpId::collective,
+                  runtime::CollectiveAttrs::make(
+                      reduction == dist::Reduction::max ? "all_reduce_max" : "all_reduce_sum", runtime::kShardGroup, 0, 0),
+                  {&own}, where);
+}
+
+//===- The step ---------------------------------------------------------------------------------------------------===//
+
+class DataParallelState {
+public:
+  std::string name;
+  dist::DataParallelOptions options;
+  std::shared_ptr<FunctionState> function;
+
+  std::shared_ptr<const ShardPrograms> programsOf(const std::shared_ptr<ConcreteState> &step,
+                                                  const std::vector<bool> &isCut, const Where &where) {
+    std::lock_guard lock(mutex);
+    auto &known = programs[step.get()];
+    if (!known.programs)
+      known = {step, shardPrograms(*step, isCut, options.bucket_bytes, options.function.interpret, where)};
+    return known.programs;
+  }
+
+  /// That all ranks have the same program; new variables get rank 0's values.
+  void agree(const ShardPrograms &pattern, std::span<const Arguments::Leaf> leaves, CommGroup &group,
+             const runtime::CommOptions &comm, const Where &where);
+
+  struct Traced {
+    std::shared_ptr<ConcreteState> step; ///< kept: it is known by its address
+    std::shared_ptr<const ShardPrograms> programs;
+  };
+  mutable std::mutex mutex;
+  std::map<const ConcreteState *, Traced> programs;
+  std::set<const ShardPrograms *> agreed; ///< on which the ranks have told each other
+  std::set<int64_t> same;                 ///< variables that have been given rank 0's values, by id
+  std::vector<Variable> variables;
+  dist::Communication communication;
+};
+
+std::shared_ptr<DataParallelState> makeDataParallel(std::string name, const dist::DataParallelOptions &options,
+                                                    const Where &where) {
+  auto refuse = [&](const std::string &message, const char *remedy) {
+    raiseOp(name.c_str(), message, remedy, {}, where);
+  };
+  if (options.shards < 1 || options.shards > (int64_t(1) << 20))
+    refuse("DataParallelOptions::shards is " + std::to_string(options.shards), "give 1 to 2^20");
+  if (options.loss == dist::Reduction::max)
+    refuse("the loss of a batch is the mean or the sum of its shards' losses, not the largest",
+           "give Reduction::mean or Reduction::sum");
+  if (options.check_every < 0 || options.bucket_bytes < 1)
+    refuse("DataParallelOptions::check_every is " + std::to_string(options.check_every) + ", bucket_bytes " +
+               std::to_string(options.bucket_bytes),
+           "give 0 or more, and 1 or more");
+  auto state = std::make_shared<DataParallelState>();
+  state->name = name;
+  state->options = options;
+  state->function = makeFunction(name, options.function, where);
+  return state;
+}
+
+DataParallelState &stateOf(const std::shared_ptr<DataParallelState> &state, const Where &where) {
+  if (!state)
+    raiseOp("data_parallel", "it was moved from, and holds nothing", "use the step that it was moved to", {}, where,
+            ErrorKind::runtime);
+  return *state;
+}
+
+InShard::InShard(const DataParallelState &state, Tensor index, Tensor share)
+    : scope_(new ShardScope{.trace = level().trace,
+                            .index = std::move(index),
+                            .share = std::move(share),
+                            .weighs = state.options.loss == dist::Reduction::mean,
+                            .syncBatchNorm = state.options.sync_batch_norm,
+                            .before = current}) {
+  for (const Tensor &own : {scope_->index, scope_->share})
+    cut(own);
+  current = scope_.get();
+}
+InShard::~InShard() { current = scope_->before; }
+
+void InShard::cut(const Tensor &tensor) {
+  ir::Working working;
+  scope_->known[scope_->trace->valueOf(tensor, "data_parallel", {})] = true;
+}
+
+Tensor InShard::returned(const Tensor &tensor, const Where &where) const {
+  const TensorType &type = tensor.body(where)->type;
+  ir::Working working;
+  if (type.shape.rank() != 0 || !scope_->differs(scope_->trace->valueOf(tensor, "return", where)))
+    return tensor;
+  if (type.dtype == boolean)
+    raiseOp("return", "a boolean without axes differs from shard to shard", "return a number, or give it an axis",
+            {type}, where, ErrorKind::type);
+  return overShards(tensor, runtime::isFloat(type.dtype) ? dist::Reduction::mean : dist::Reduction::sum, where);
+}
+
+//===- A call -----------------------------------------------------------------------------------------------------===//
+
+struct ShardedCall::Impl {
+  DataParallelState &state;
+  Where where;
+  OutsideTrace eager; ///< a tape outside does not see what is done for shards
+  CommGroup *group;
+  ShardPlan plan = {};
+  int64_t rows = -1;
+  std::string firstText = {}; ///< of the tensor that said how many
+  int64_t begin = 0, end = 0; ///< this rank's shards
+  bool hasPattern = false;    ///< the first is only traced for: it has the rows of shard 0
+  Clock::time_point started = Clock::now();
+
+  int64_t shardAt(size_t i) const { return hasPattern && i == 0 ? 0 : begin + static_cast<int64_t>(i) - hasPattern; }
+  runtime::CommOptions comm() const { return runtime::ranks().options; }
+  void fail(const std::string &text) {
+    if (group->size() > 1)
+      group->comm()->fail(group->comm(), text.c_str());
+  }
+  void check(runtime::Status status) {
+    if (status.ok())
+      return;
+    runtime::Failure failure = status.take();
+    failure.op = state.name;
+    raise(std::move(failure), where);
+  }
+};
+
+ShardedCall::ShardedCall(DataParallelState &state, const Where &where) {
+  if (level().trace)
+    raiseOp(state.name.c_str(), "a data parallel step is called inside of a traced function",
+            "call it outside; what is traced inside of the step is compiled with it", {}, where,
+            ErrorKind::unimplemented);
+  impl_.reset(new Impl{.state = state, .where = where, .eager = {}, .group = &runtime::ranks().groups.front()});
+  impl_->plan = {.rows = 0, .shards = state.options.shards, .ranks = impl_->group->size()};
+  if (impl_->plan.ranks > impl_->plan.shards)
+    raiseOp(state.name.c_str(),
+            "there are " + std::to_string(impl_->plan.ranks) + " ranks, and a batch is cut into " +
+                std::to_string(impl_->plan.shards) + " shards",
+            "give as many shards, or more: DataParallelOptions::shards", {}, where);
+}
+ShardedCall::~ShardedCall() = default;
+
+bool ShardedCall::isCut(const Tensor &tensor, int argument) const {
+  const std::vector<int> &whole = impl_->state.options.whole;
+  return tensor.body(impl_->where)->type.shape.rank() > 0 &&
+         std::find(whole.begin(), whole.end(), argument) == whole.end();
+}
+
+void ShardedCall::rows(const Tensor &tensor, int argument) {
+  const TensorType &type = tensor.body(impl_->where)->type;
+  if (tensor.symbolic())
+    raiseOutOfScope(impl_->state.name.c_str(), tensor, impl_->where);
+  int64_t rows = type.shape.dim(0);
+  std::string text = "argument " + std::to_string(argument) + " is " + toString(type);
+  if (impl_->rows >= 0 && impl_->rows != rows)
+    raiseOp(impl_->state.name.c_str(), text + ", and " + impl_->firstText + ": their rows are no batch",
+            "give all the same number of rows, or name those that are not cut in DataParallelOptions::whole", {type},
+            impl_->where);
+  if (impl_->rows < 0)
+    impl_->firstText = std::move(text);
+  impl_->rows = rows;
+}
+
+void ShardedCall::meet() {
+  Impl &self = *impl_;
+  int64_t ranks = self.group->size();
+  if (self.rows < 0)
+    raiseOp(self.state.name.c_str(), "no argument has rows to be cut into shards",
+            "give the batch as tensors whose first axis counts the examples", {}, self.where);
+  std::vector<int64_t> all(static_cast<size_t>(ranks), self.rows);
+  if (ranks > 1)
+    self.check(self.group->gather(&self.rows, all.data(), sizeof self.rows, self.comm()));
+  for (int64_t rows : all)
+    self.plan.rows += rows;
+  if (self.plan.rows == 0)
+    raiseOp(self.state.name.c_str(), "the batch has no rows on any rank", "end the epoch before it", {}, self.where);
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    if (auto [first, last] = self.plan.rowsOfRank(rank); last - first != all[static_cast<size_t>(rank)])
+      raiseOp(self.state.name.c_str(),
+              "rank " + std::to_string(rank) + " gives " + std::to_string(all[static_cast<size_t>(rank)]) +
+                  " rows of a batch of " + std::to_string(self.plan.rows) + ", of which its shards have " +
+                  std::to_string(last - first),
+              "give each rank the rows of dist::rows_of_rank(" + std::to_string(self.plan.rows) + ", " +
+                  std::to_string(self.plan.shards) + "), as Dataset::ranks does",
+              {}, self.where);
+  std::tie(self.begin, self.end) = self.plan.shardsOf(self.group->rank());
+  self.hasPattern = self.begin == self.end || self.plan.rowsOf(self.begin) != self.plan.rowsOf(0);
+}
+
+size_t ShardedCall::count() const {
+  return static_cast<size_t>(impl_->end - impl_->begin) + (impl_->hasPattern ? 1 : 0);
+}
+
+static Shape withRows(const Shape &shape, int64_t rows) {
+  Shape made{rows};
+  for (int axis = 1; axis < shape.rank(); ++axis)
+    made.push_back(shape.dim(axis));
+  return made;
+}
+
+Tensor ShardedCall::cut(const Tensor &tensor, size_t i) const {
+  const Impl &self = *impl_;
+  Array whole = arrayOf(tensor);
+  int64_t shard = self.shardAt(i), rows = self.plan.rowsOf(shard);
+  if (rows == whole.shape().dim(0) && !self.hasPattern)
+    return tensor;
+  Shape shape = withRows(whole.shape(), rows);
+  if (self.hasPattern && i == 0)
+    return makeTensor(Array::zeros(whole.dtype(), shape));
+  Array part = Array::empty(whole.dtype(), shape);
+  size_t row = rows ? part.numBytes() / static_cast<size_t>(rows) : 0;
+  auto before = static_cast<size_t>(self.plan.firstRow(shard) - self.plan.firstRow(self.begin));
+  std::memcpy(part.buffer.data(), static_cast<const char *>(whole.buffer.data()) + before * row, part.numBytes());
+  return makeTensor(std::move(part));
+}
+
+Tensor ShardedCall::index(size_t i) const { return makeTensor(Array::scalar(impl_->shardAt(i))); }
+Tensor ShardedCall::share(size_t i) const {
+  return makeTensor(Array::scalar(static_cast<double>(impl_->plan.rowsOf(impl_->shardAt(i))) /
+                                  static_cast<double>(impl_->plan.rows)));
+}
+
+namespace {
+
+/// The shards of one call through the programs of their step.
+class ShardRun {
+public:
+  ShardRun(DataParallelState &state, CommGroup &group, const ShardPlan &plan, const runtime::CommOptions &options,
+           const Where &where)
+      : state_(state), group_(group), plan_(plan), options_(options), where_(where) {}
+
+  struct Shard {
+    std::span<const Arguments::Leaf> leaves;
+    std::shared_ptr<const ShardPrograms> programs;
+    std::vector<Tensor> slots = {};
+    std::vector<std::pair<uint32_t, Array>> outputs = {};
+  };
+
+  /// `pattern`: the programs that say what is summed, and what is computed once.
+  void run(const ShardPrograms &pattern, std::span<Shard> shards) {
+    common_.resize(pattern.slots);
+    for (Shard &shard : shards)
+      shard.slots.resize(pattern.slots);
+    int levels = pattern.stages.empty() ? 0 : pattern.stages.back().level + 1;
+    for (int level = 0; level < levels; ++level) {
+      sums_.clear();
+      for (size_t at = 0; at < pattern.stages.size(); ++at)
+        if (const ShardPrograms::Stage &stage = pattern.stages[at]; stage.level == level)
+          for (bool largest : {false, true})
+            prepare(at, largest, largest ? stage.largest : stage.sums, *stage.program, largest ? stage.sums.size() : 0);
+      for (size_t i = 0; i < std::max<size_t>(1, shards.size()); ++i)
+        for (size_t at = 0; at < pattern.stages.size(); ++at)
+          if (pattern.stages[at].level == level) {
+            if (i < shards.size())
+              compute(at, shards[i]);
+            if (i + 1 >= shards.size())
+              send(at);
+          }
+      receive();
+      for (Shard &shard : shards)
+        for (size_t slot = 0; slot < shard.slots.size(); ++slot)
+          if (pattern.lastLevel[slot] <= level)
+            shard.slots[slot] = Tensor();
+    }
+  }
+
+  /// What is computed once.
+  void finish(const ShardPrograms &pattern, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results) {
+    std::vector<Arguments::Leaf> all = withSlots(leaves, {});
+    callConcrete(*pattern.last, all, results, where_);
+  }
+
+private:
+  struct Sum {
+    size_t stage;
+    size_t first; ///< of the stage's results
+    std::vector<uint32_t> slots;
+    ShardSum sum;
+    Clock::time_point sent = {};
+  };
+
+  /// One for each dtype.
+  void prepare(size_t at, bool largest, const std::vector<uint32_t> &slots, const ConcreteState &program,
+               size_t first) {
+    for (size_t i = 0; i < slots.size();) {
+      std::vector<TensorType> types;
+      size_t begin = i;
+      for (; i < slots.size(); ++i) {
+        const TensorType &type = program.code->results()[first + i];
+        if (!types.empty() && type.dtype != types[0].dtype)
+          break;
+        types.push_back(type);
+      }
+      runtime::CollectiveCall call{largest ? runtime::Collective::max : runtime::Collective::sum, types[0].dtype};
+      sums_.push_back({at, first + begin,
+                       std::vector<uint32_t>(slots.begin() + static_cast<std::ptrdiff_t>(begin),
+                                             slots.begin() + static_cast<std::ptrdiff_t>(i)),
+                       ShardSum(group_, options_, plan_, call, std::move(types))});
+    }
+  }
+
+  std::vector<Arguments::Leaf> withSlots(std::span<const Arguments::Leaf> leaves, std::span<const Tensor> own) const {
+    std::vector<Arguments::Leaf> all(leaves.begin(), leaves.end());
+    for (size_t slot = 0; slot < common_.size(); ++slot)
+      all.push_back({common_[slot].defined() || own.empty() ? &common_[slot] : &own[slot], nullptr});
+    return all;
+  }
+
+  void compute(size_t at, Shard &shard) {
+    const ShardPrograms::Stage &stage = shard.programs->stages[at];
+    Inline<Tensor, 8> results;
+    {
+      std::vector<Arguments::Leaf> leaves = withSlots(shard.leaves, shard.slots);
+      callConcrete(*stage.program, leaves, results, where_);
+    }
+    for (const ShardPrograms::Kept &kept : stage.kept)
+      shard.slots[kept.slot] = results[kept.result];
+    for (const ShardPrograms::Kept &output : stage.outputs)
+      shard.outputs.emplace_back(output.slot, arrayOf(results[output.result]));
+    for (Sum &sum : sums_) {
+      if (sum.stage != at)
+        continue;
+      std::vector<Array> arrays;
+      for (size_t i = 0; i < sum.slots.size(); ++i) {
+        arrays.push_back(arrayOf(results[sum.first + i]));
+        results[sum.first + i] = Tensor();
+      }
+      check(sum.sum.add(std::move(arrays)));
+    }
+  }
+
+  void send(size_t at) {
+    for (Sum &sum : sums_)
+      if (sum.stage == at) {
+        if (pending_)
+          check(pending_->sum.gather());
+        sum.sent = Clock::now();
+        check(sum.sum.start());
+        pending_ = &sum;
+      }
+  }
+
+  void receive() {
+    if (pending_)
+      check(pending_->sum.gather());
+    pending_ = nullptr;
+    for (Sum &sum : sums_) {
+      std::vector<Array> arrays;
+      check(sum.sum.finish(arrays));
+      for (size_t i = 0; i < sum.slots.size(); ++i)
+        common_[sum.slots[i]] = makeTensor(std::move(arrays[i]));
+      note(sum);
+    }
+    sums_.clear();
+  }
+
+  void note(const Sum &sum) {
+    std::lock_guard lock(state_.mutex);
+    std::vector<dist::Communication::Bucket> &buckets = state_.communication.buckets;
+    size_t number = noted_++;
+    if (buckets.size() <= number)
+      buckets.resize(number + 1);
+    dist::Communication::Bucket &bucket = buckets[number];
+    bucket.what = std::to_string(sum.slots.size()) + (sum.slots.size() == 1 ? " tensor" : " tensors") + " of stage " +
+                  std::to_string(sum.stage);
+    bucket.bytes = sum.sum.bytes();
+    bucket.seconds += std::chrono::duration<double>(Clock::now() - sum.sent).count();
+    bucket.waited += sum.sum.waited();
+  }
+
+  void check(runtime::Status status) const {
+    if (status.ok())
+      return;
+    runtime::Failure failure = status.take();
+    failure.op = state_.name;
+    raise(std::move(failure), where_);
+  }
+
+  DataParallelState &state_;
+  CommGroup &group_;
+  const ShardPlan &plan_;
+  runtime::CommOptions options_;
+  const Where &where_;
+  std::vector<Tensor> common_; ///< by slot: what all shards have in common
+  std::deque<Sum> sums_;
+  Sum *pending_ = nullptr;
+  size_t noted_ = 0;
+};
+
+} // namespace
+
+/// The rows of each shard, one after the other.
+static Tensor joined(const std::vector<Array> &parts, const TensorType &type) {
+  if (parts.size() == 1)
+    return makeTensor(parts[0]);
+  int64_t rows = 0;
+  for (const Array &part : parts)
+    rows += part.shape().dim(0);
+  Array whole = Array::empty(type.dtype, withRows(type.shape, rows));
+  auto to = static_cast<char *>(whole.buffer.data());
+  for (const Array &part : parts) {
+    std::memcpy(to, part.buffer.data(), part.numBytes());
+    to += part.numBytes();
+  }
+  return makeTensor(std::move(whole));
+}
+
+void ShardedCall::run(std::span<const Shard> shards, Results &results) {
+  Impl &self = *impl_;
+  DataParallelState &state = self.state;
+  CommGroup &group = *self.group;
+  try {
+    std::vector<std::shared_ptr<ConcreteState>> steps;
+    std::vector<ShardRun::Shard> runs;
+    for (const Shard &shard : shards) {
+      if (shard.arguments->symbolic)
+        checkInScope(state.name.c_str(), *shard.arguments, /*specs=*/false);
+      steps.push_back(state.function->find(*shard.arguments, shard.body, /*exact=*/true));
+      std::span<const Arguments::Leaf> leaves(shard.arguments->leaves.begin(), shard.arguments->leaves.size());
+      runs.push_back({leaves, state.programsOf(steps.back(), shard.isCut, self.where)});
+    }
+    const ShardPrograms &pattern = *runs[0].programs;
+    for (const ShardRun::Shard &each : runs)
+      if (!each.programs->sumsAs(pattern))
+        raiseOp(state.name.c_str(), "shards with other numbers of rows are other programs, which sum something else",
+                "let the step not depend on the number of rows", {}, self.where);
+    if (group.size() > 1)
+      state.agree(pattern, runs[0].leaves, group, self.comm(), self.where);
+
+    ShardRun run(state, group, self.plan, self.comm(), self.where);
+    std::span<ShardRun::Shard> own = std::span(runs).subspan(self.hasPattern ? 1 : 0);
+    run.run(pattern, own);
+    // All that may fail comes before the variables change.
+    handOver(*steps[0], results);
+    std::vector<Tensor> outputs(steps[0]->numResults);
+    for (const ShardPrograms::Stage &stage : pattern.stages)
+      for (const ShardPrograms::Kept &output : stage.outputs) {
+        std::vector<Array> parts;
+        for (const ShardRun::Shard &shard : own)
+          for (const auto &[number, array] : shard.outputs)
+            if (number == output.slot)
+              parts.push_back(array);
+        const TensorType &type = steps[0]->code->results()[output.slot];
+        if (type.shape.rank() == 0)
+          raiseOp(state.name.c_str(), "a result without axes differs from shard to shard", "sum it: dist::all_reduce",
+                  {type}, self.where);
+        outputs[output.slot] = joined(parts, type);
+      }
+    results.tensors.reserve(outputs.size());
+    Inline<Tensor, 8> last;
+    run.finish(pattern, runs[0].leaves, last);
+    for (const ShardPrograms::Kept &output : pattern.outputs)
+      outputs[output.slot] = last[output.result];
+    for (const Tensor &output : outputs)
+      results.tensors.push_back(output);
+  } catch (const std::exception &error) {
+    self.fail("rank " + std::to_string(group.rank()) + " has failed: " + error.what());
+    throw;
+  }
+  int64_t calls;
+  {
+    std::lock_guard lock(state.mutex);
+    calls = ++state.communication.calls;
+    state.communication.step_seconds += std::chrono::duration<double>(Clock::now() - self.started).count();
+  }
+  if (group.size() > 1 && state.options.check_every && calls % state.options.check_every == 0)
+    dist::check_same(state.variables, {}, self.where);
+}
+
+void DataParallelState::agree(const ShardPrograms &pattern, std::span<const Arguments::Leaf> leaves, CommGroup &group,
+                              const runtime::CommOptions &comm, const Where &where) {
+  if (!agreed.contains(&pattern)) {
+    std::string all(pattern.digest.size() * static_cast<size_t>(group.size()), '\0');
+    if (runtime::Status status = group.gather(pattern.digest.data(), all.data(), std::ssize(pattern.digest), comm);
+        !status.ok())
+      raise(status.take(), where);
+    std::string differing;
+    for (int rank = 1; rank < group.size(); ++rank)
+      if (all.compare(static_cast<size_t>(rank) * pattern.digest.size(), pattern.digest.size(), pattern.digest) != 0)
+        differing += (differing.empty() ? "" : ", ") + std::to_string(rank);
+    if (all.compare(0, pattern.digest.size(), pattern.digest) != 0)
+      differing = "0";
+    if (!differing.empty())
+      raiseOp(name.c_str(),
+              "rank " + std::to_string(group.rank()) + " has traced another program than rank " + differing,
+              "trace the same on all ranks: let nothing in the step depend on the rank, and give all the same dtypes "
+              "and sizes",
+              {}, where);
+    agreed.insert(&pattern);
+  }
+  std::vector<Variable> fresh;
+  auto add = [&](const Variable &variable) {
+    if (same.insert(variable.id()).second) {
+      fresh.push_back(variable);
+      variables.push_back(variable);
+    }
+  };
+  for (const Variable &variable : pattern.variables)
+    add(variable);
+  for (const Arguments::Leaf &leaf : leaves)
+    if (leaf.variable)
+      add(*leaf.variable);
+  if (options.broadcast && !fresh.empty())
+    dist::broadcast(fresh, 0, {}, where);
+}
+
+} // namespace wg::detail
+
+namespace wg::dist {
+
+double Communication::overlapped() const {
+  double all = 0, waited = 0;
+  for (const Bucket &bucket : buckets) {
+    all += bucket.seconds;
+    waited += bucket.waited;
+  }
+  return all > 0 ? std::max(0.0, 1 - waited / all) : 0;
+}
+
+std::pair<int64_t, int64_t> rows_of_rank(int64_t rows, int64_t shards) {
+  runtime::ShardPlan plan{.rows = rows, .shards = shards, .ranks = size()};
+  return plan.rowsOfRank(rank());
+}
+
+Tensor shard(Where where) { return detail::shardIndex(where); }
+
+const std::string &DataParallelBase::name() const { return detail::stateOf(state_, {}).name; }
+
+Communication DataParallelBase::communication() const {
+  detail::DataParallelState &state = detail::stateOf(state_, {});
+  std::lock_guard lock(state.mutex);
+  return state.communication;
+}
+
+std::string DataParallelBase::report() const {
+  detail::DataParallelState &state = detail::stateOf(state_, {});
+  std::lock_guard lock(state.mutex);
+  const Communication &sent = state.communication;
+  std::string text = fmt::format("{}: {} shards, {} ranks, {} calls\n", state.name, state.options.shards, size(), sent.calls);
+  for (const auto &[step, traced] : state.programs) {
+    text += "\n" + step->signature + "\n";
+    for (size_t i = 0; i < traced.programs->stages.size(); ++i) {
+      const detail::ShardPrograms::Stage &stage = traced.programs->stages[i];
+      text += fmt::format("  stage {}, for each shard: {} ops; gives {}\n", i, stage.program->numOps, stage.what);
+    }
+    text += fmt::format("  at the end, once: {} ops; assigns {} variables\n", traced.programs->last->numOps,
+                        traced.programs->last->assigned.size());
+  }
+  if (!sent.buckets.empty())
+    text += "\n| bucket | bytes | a call | of it waited |\n|---|--:|--:|--:|\n";
+  for (const Communication::Bucket &bucket : sent.buckets) {
+    double calls = static_cast<double>(std::max<int64_t>(1, sent.calls));
+    text += fmt::format("| {} | {} | {:.3g} ms | {:.0f} % |\n", bucket.what, bucket.bytes, bucket.seconds / calls * 1e3,
+                        bucket.seconds > 0 ? 100 * bucket.waited / bucket.seconds : 0);
+  }
+  return text;
+}
+
+} // namespace wg::dist
