@@ -1,5 +1,6 @@
 // `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and
 // compiled step; and the report on that step.
+#include "runtime/io/Digest.h"
 #include "runtime/io/File.h"
 #include "tools/Commands.h"
 #include "tools/Streams.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct Options {
   std::string what, optimizer = "adam", data, checkpoints, dumpIr, objects, cpu, dtype = "f32";
-  int epochs = 0, threads = 1;
+  int epochs = 0, threads = 1, ranks = 0;
   int64_t batch = 0, hidden = 0, seed = 1, checkpointEvery = 0;
   double lr = 0;
   bool eager = false, report = false;
@@ -26,7 +27,10 @@ struct Options {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// The network, its optimiser, and the two functions of a training run.
+/// Whether this rank speaks for all.
+bool speaks() { return dist::rank() == 0; }
+
+/// The network, its optimiser, and the two functions of a training run, over all ranks if there are several.
 class Trainer {
 public:
   using Step = Function<Tensor(const Tensor &, const Tensor &)>;
@@ -44,6 +48,18 @@ public:
   }
 
   Tensor loss(const Tensor &x, const Tensor &y) const { return nn::cross_entropy(model_(x), y); }
+
+  /// The loss of the whole batch, of which x and y are this rank's rows.
+  Tensor train(const Tensor &x, const Tensor &y) const { return ranks_ ? ranks_->step(x, y) : step(x, y); }
+  /// The share of the test set that is classified right.
+  double test(const data::Examples &examples) const {
+    if (!ranks_)
+      return accuracy(examples.x, examples.y).item<double>();
+    auto [begin, end] = dist::rows_of_rank(examples.size());
+    return ranks_->accuracy(slice(examples.x, {begin}, {end}), slice(examples.y, {begin}, {end})).item<double>();
+  }
+  void overRanks() { ranks_.emplace(step, accuracy); }
+  std::string communication() const { return ranks_ ? ranks_->step.report() : ""; }
 
   Step step =
       Step("train_step",
@@ -72,10 +88,33 @@ public:
 
 private:
   nn::DenseOptions dense(int64_t seed) const { return {.dtype = dtype_, .weight = nn::glorot_uniform(seed)}; }
+  struct OverRanks {
+    OverRanks(const Step &step, const Step &accuracy)
+        : step(dist::data_parallel(step)), accuracy(dist::data_parallel(accuracy)) {}
+    dist::DataParallel<Tensor(const Tensor &, const Tensor &)> step, accuracy;
+  };
   DType dtype_;
   nn::Sequential model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<OverRanks> ranks_;
 };
+
+std::span<const std::byte> bytesOf(const Tensor &tensor) {
+  switch (tensor.dtype()) {
+  case DType::f64: return std::as_bytes(tensor.data<double>());
+  case DType::f32: return std::as_bytes(tensor.data<float>());
+  case DType::i64: return std::as_bytes(tensor.data<int64_t>());
+  default: return std::as_bytes(tensor.data<int32_t>());
+  }
+}
+
+/// The first digits of the digest of a model's variables: ranks and runs that have the same have the same bits.
+std::string digestOf(const nn::Sequential &model) {
+  runtime::Digest digest;
+  for (const Variable &variable : model.variables())
+    digest.add(bytesOf(variable.value()));
+  return digest.hex().substr(0, 16);
+}
 
 /// `12,345`
 std::string grouped(double number) {
@@ -113,7 +152,8 @@ public:
                                                               "is `train {}`; give them directories of their own",
                                                               saved, text_));
     data::Position position = batches.position();
-    fmt::print("goes on at step {}: {} epochs and {} batches are done\n", *step, position.epoch, position.batch);
+    if (speaks())
+      fmt::print("goes on at step {}: {} epochs and {} batches are done\n", *step, position.epoch, position.batch);
     return position.batch ? sum_.item<double>() : 0;
   }
   void step() { manager_.step(); }
@@ -129,7 +169,8 @@ private:
 };
 
 void train(Trainer &trainer, const Options &options, const data::Split &split) {
-  data::Dataset batches = data::Dataset(split.train).shuffle(static_cast<uint64_t>(options.seed)).batch(options.batch);
+  data::Dataset batches =
+      data::Dataset(split.train).shuffle(static_cast<uint64_t>(options.seed)).batch(options.batch).ranks();
   double sum = 0;
   std::optional<Checkpoints> checkpoints;
   if (!options.checkpoints.empty()) {
@@ -141,23 +182,27 @@ void train(Trainer &trainer, const Options &options, const data::Split &split) {
     double begun = seconds();
     int64_t steps = 0;
     for (const auto &[x, y] : batches) {
-      sum += trainer.step(x, y).item<double>() * static_cast<double>(y.size());
+      int64_t done = batches.position().batch ? batches.position().batch : batches.batches();
+      double rows = static_cast<double>(std::min(options.batch, batches.size() - (done - 1) * options.batch));
+      sum += trainer.train(x, y).item<double>() * rows;
       ++steps;
       if (checkpoints)
         checkpoints->step();
     }
     ++epoch;
     double rate = static_cast<double>(steps) / (seconds() - begun);
-    double hits = trainer.accuracy(split.test.x, split.test.y).item<double>();
+    double hits = trainer.test(split.test);
     double left =
         (seconds() - start) / static_cast<double>(epoch - first) * static_cast<double>(options.epochs - epoch);
-    fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs,
-               sum / static_cast<double>(batches.size()), 100 * hits, grouped(rate), left);
+    if (speaks())
+      fmt::print("epoch {:2}/{}  loss {:.4f}  accuracy {:.2f} %  {:>7} steps/s  {:.1f} s left\n", epoch, options.epochs,
+                 sum / static_cast<double>(batches.size()), 100 * hits, grouped(rate), left);
     flushOutput();
   }
   if (checkpoints)
     checkpoints->finish();
-  fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
+  if (speaks())
+    fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
 }
 
 /// Steps a second on one batch; the state is put back afterwards.
@@ -200,15 +245,6 @@ void report(Trainer &trainer, const data::Examples &batch) {
              compiled / eager);
 }
 
-std::span<const std::byte> bytesOf(const Tensor &tensor) {
-  switch (tensor.dtype()) {
-  case DType::f64: return std::as_bytes(tensor.data<double>());
-  case DType::f32: return std::as_bytes(tensor.data<float>());
-  case DType::i64: return std::as_bytes(tensor.data<int64_t>());
-  default: return std::as_bytes(tensor.data<int32_t>());
-  }
-}
-
 /// The gradient function and the train step as object files with their headers, and the raw bytes of the inputs of
 /// each: the batch, then the variables, in the order of the header's arguments.
 void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &options) {
@@ -241,6 +277,8 @@ void writeObjects(Trainer &trainer, const data::Examples &batch, const Options &
   fmt::print("the same batch by JIT: loss {:.6f}\n", trainer.loss(batch.x, batch.y).item<double>());
 }
 
+int trainHere(const Options &options);
+
 int run(Options options) {
   bool digits = options.what == "digits";
   if (!options.batch)
@@ -257,6 +295,22 @@ int run(Options options) {
     throw CLI::ValidationError("--data", "train mnist needs --data DIR, the directory with MNIST's four IDX files");
 
   set_num_threads(options.threads);
+  if (!options.ranks)
+    dist::init(); // one of several ranks under mpirun
+  if (!dist::started() && !options.ranks)
+    return trainHere(options);
+  for (auto [given, name] : {std::pair(options.eager, "--eager"), std::pair(!options.dumpIr.empty(), "--dump-ir"),
+                             std::pair(!options.objects.empty(), "--write-object")})
+    if (given)
+      throw CLI::ValidationError(name, "it is for one process without ranks");
+  if (!options.ranks)
+    return trainHere(options);
+  dist::run(options.ranks, [&] { trainHere(options); });
+  return 0;
+}
+
+int trainHere(const Options &options) {
+  bool digits = options.what == "digits";
   data::Split split = digits ? data::digits() : data::load_mnist(options.data);
   if (options.dtype == "f64")
     for (data::Examples *part : {&split.train, &split.test})
@@ -275,9 +329,21 @@ int run(Options options) {
         std::cout << trainer.step.trace(batch.x, batch.y).text(stage);
     return 0;
   }
-  fmt::print("{}: {} examples for training, {} for testing; {}-{}-10, {}, {} at {}, batches of {}\n", options.what,
-             grouped(static_cast<double>(split.train.size())), grouped(static_cast<double>(split.test.size())),
-             split.train.x.shape()[1], options.hidden, options.dtype, options.optimizer, options.lr, options.batch);
+  bool overRanks = dist::started();
+  if (speaks())
+    fmt::print("{}: {} examples for training, {} for testing; {}-{}-10, {}, {} at {}, batches of {}{}\n", options.what,
+               grouped(static_cast<double>(split.train.size())), grouped(static_cast<double>(split.test.size())),
+               split.train.x.shape()[1], options.hidden, options.dtype, options.optimizer, options.lr, options.batch,
+               overRanks ? fmt::format(", {} ranks", dist::size()) : "");
+  if (overRanks) {
+    trainer.overRanks();
+    train(trainer, options, split);
+    if (options.report && speaks())
+      fmt::print("\n---- the train step over ranks ----\n{}", trainer.communication());
+    if (speaks())
+      fmt::print("weights {}\n", digestOf(trainer.model()));
+    return 0;
+  }
   set_run_functions_eagerly(options.eager);
   train(trainer, options, split);
   set_run_functions_eagerly(false);
@@ -315,6 +381,11 @@ void addTrain(CLI::App &app, Action &action) {
   command->add_option("--threads", options->threads, "threads that a kernel may use")
       ->transform(whole(1, 256))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--ranks", options->ranks,
+          "ranks, as threads of this process, that train together; under mpirun there are as many as it starts")
+      ->transform(whole(1, 8));
   command->add_option("--data", options->data, "directory of MNIST's four IDX files")->check(given());
   CLI::Option *checkpoints =
       command

@@ -4,6 +4,8 @@
 #include "frontend/ops/Operands.h"
 #include "runtime/io/File.h"
 
+#include <wengert/Dist.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -64,6 +66,8 @@ struct CheckpointManager::State {
   std::string nameOf(int64_t step) const;
   std::string pathOf(int64_t step) const { return directory + "/" + nameOf(step); }
   std::vector<int64_t> saved(const Where &where) const;
+  int64_t newest(const Where &where);
+  int64_t agreed(const Where &where);
   bool isDue();
   void save(const Where &where);
   void write(const Job &job);
@@ -75,7 +79,8 @@ struct CheckpointManager::State {
   const Items items;
   const CheckpointOptions options;
   const pid_t owner = ::getpid();
-  Variable counter; ///< i64[]: `steps`, when it is saved
+  const bool writes = dist::rank() == 0; ///< of several ranks, which have the same state, one
+  Variable counter;                      ///< i64[]: `steps`, when it is saved
   int64_t steps = 0;
   Clock::time_point last = Clock::now(); ///< when a checkpoint was begun, or restored
   std::set<int64_t> damaged;             ///< that were found so; changed while nothing is written, or by the writer
@@ -106,6 +111,8 @@ CheckpointManager::State::State(std::string directory, Items items, CheckpointOp
       o.prefix.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
     raise(ErrorKind::value, "the prefix `" + o.prefix + "` is no beginning of a file's name",
           "give a short word without a slash, which begins with no dot", where);
+  if (!writes)
+    return;
   std::error_code error;
   std::filesystem::create_directories(this->directory, error);
   if (!error)
@@ -123,7 +130,10 @@ CheckpointManager::State::State(std::string directory, Items items, CheckpointOp
   }
 }
 
-CheckpointManager::State::~State() { ::close(lock); }
+CheckpointManager::State::~State() {
+  if (lock >= 0)
+    ::close(lock);
+}
 
 /// The thread is the parent's, and what it had locked is locked for ever.
 void CheckpointManager::State::check(const Where &where) const {
@@ -168,6 +178,8 @@ std::vector<int64_t> CheckpointManager::State::saved(const Where &where) const {
 }
 
 bool CheckpointManager::State::isDue() {
+  if (!writes)
+    return false;
   if (options.every_steps > 0 && steps % options.every_steps == 0)
     return true;
   if (options.every_seconds <= 0 || std::chrono::duration<double>(Clock::now() - last).count() < options.every_seconds)
@@ -305,7 +317,8 @@ bool CheckpointManager::step(Where where) {
 
 void CheckpointManager::save(Where where) {
   state_->check(where);
-  state_->save(where);
+  if (state_->writes)
+    state_->save(where);
 }
 
 void CheckpointManager::wait(Where where) {
@@ -313,37 +326,64 @@ void CheckpointManager::wait(Where where) {
   state_->wait();
 }
 
+/// The newest checkpoint that is whole; -1 if there is none at all.
+int64_t CheckpointManager::State::newest(const Where &where) {
+  std::vector<int64_t> all = saved(where);
+  std::string why;
+  for (size_t i = all.size(); i-- > 0;) {
+    try {
+      detail::verifySaved(pathOf(all[i]), where);
+      return all[i];
+    } catch (const Error &error) {
+      if (error.kind() != ErrorKind::io)
+        throw;
+      damaged.insert(all[i]);
+      std::clog << "warning: a checkpoint is passed over: " + error.message() + "\n";
+      why = why.empty() ? error.message() : why;
+    }
+  }
+  if (!all.empty())
+    raise(ErrorKind::io,
+          "of the " + std::to_string(all.size()) + " checkpoints in " + directory +
+              " none is whole; the newest: " + why,
+          "begin anew in another directory", where);
+  return -1;
+}
+
+/// The same checkpoint on all ranks: the first looks which.
+int64_t CheckpointManager::State::agreed(const Where &where) {
+  if (dist::size() == 1)
+    return newest(where);
+  constexpr int64_t kFailed = -2;
+  int64_t found = kFailed;
+  std::exception_ptr failure;
+  if (writes)
+    try {
+      found = newest(where);
+    } catch (const Error &) {
+      failure = std::current_exception();
+    }
+  found = dist::broadcast(Located(Tensor(found), where)).item<int64_t>(where);
+  if (failure)
+    std::rethrow_exception(failure);
+  if (found == kFailed)
+    raise(ErrorKind::runtime, "rank 0 cannot restore a checkpoint from " + directory, "see what it says", where);
+  return found;
+}
+
 std::optional<int64_t> CheckpointManager::restore(Where where) {
   State &state = *state_;
   state.check(where);
   state.wait();
-  std::vector<int64_t> saved = state.saved(where);
-  std::string why;
-  for (size_t i = saved.size(); i-- > 0;) {
-    const std::string path = state.pathOf(saved[i]);
-    try {
-      detail::verifySaved(path, where);
-    } catch (const Error &error) {
-      if (error.kind() != ErrorKind::io)
-        throw;
-      state.damaged.insert(saved[i]);
-      std::clog << "warning: a checkpoint is passed over: " + error.message() + "\n";
-      why = why.empty() ? error.message() : why;
-      continue;
-    }
-    load(path, state.allItems(), {}, where);
-    state.damaged.erase(saved[i]);
-    state.whole = saved[i];
-    state.steps = state.counter.item<int64_t>(where);
-    state.last = Clock::now();
-    return state.steps;
-  }
-  if (!saved.empty())
-    raise(ErrorKind::io,
-          "of the " + std::to_string(saved.size()) + " checkpoints in " + state.directory +
-              " none is whole; the newest: " + why,
-          "begin anew in another directory", where);
-  return {};
+  int64_t step = state.agreed(where);
+  if (step < 0)
+    return {};
+  load(state.pathOf(step), state.allItems(), {}, where);
+  state.damaged.erase(step);
+  state.whole = step;
+  state.steps = state.counter.item<int64_t>(where);
+  state.last = Clock::now();
+  return state.steps;
 }
 
 std::vector<int64_t> CheckpointManager::steps_saved(Where where) const { return state_->saved(where); }

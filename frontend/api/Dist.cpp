@@ -51,7 +51,9 @@ static wg_comm_open findMpi(const Where &where) {
   Dl_info info{};
   if (!library && dladdr(reinterpret_cast<void *>(&findMpi), &info) && info.dli_fname) {
     std::string own = info.dli_fname;
-    library = open(own.substr(0, own.rfind('/') + 1) + "libwengert-mpi.so");
+    for (const char *place : {"libwengert-mpi.so", "../lib/libwengert-mpi.so"}) // of a library, of a program
+      if (!library)
+        library = open(own.substr(0, own.rfind('/') + 1) + place);
   }
   if (!library)
     library = open("libwengert-mpi.so");
@@ -127,6 +129,7 @@ int Group::size() const {
 }
 int rank() { return Group().rank(); }
 int size() { return Group().size(); }
+bool started() { return !runtime::isAlone(); }
 
 Group Group::split(int color, int key, Where where) const {
   CommGroup &group = of("dist::split", *this, where);

@@ -98,7 +98,7 @@ Dataset Dataset::ranks(int64_t shards, int rank, int ranks, Where where) const {
   Dataset part = *this;
   part.rank_ = rank < 0 ? dist::rank() : rank;
   part.ranks_ = ranks < 0 ? dist::size() : ranks;
-  part.shards_ = shards;
+  part.shards_ = shards = shards ? shards : part.ranks_;
   if (part.rank_ >= part.ranks_ || part.ranks_ < 1 || shards < part.ranks_)
     raise("ranks",
           "rank " + std::to_string(part.rank_) + " of " + std::to_string(part.ranks_) + ", and " +

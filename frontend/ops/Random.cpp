@@ -53,9 +53,12 @@ Tensor random::fold_in(const Located &key, const Located &number) {
                     ErrorKind::type);
   if (type.dtype != i64)
     count = cast(Located(count, at), i64);
+  auto bitsOf = [&](const Tensor &key) {
+    return detail::applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{2}, i64), {&key}, at);
+  };
+  // Neighbouring numbers of neighbouring keys would be one stream, were the key itself moved.
   Tensor place = mul(Located(count, at), Located(Tensor{int64_t(0), int64_t(1)}, at));
-  Tensor moved = add(Located(from, at), Located(place, at));
-  return detail::applyOne(OpId::random_bits, runtime::RandomBitsAttrs::make(Ints{2}, i64), {&moved}, at);
+  return bitsOf(add(Located(bitsOf(from), at), Located(place, at)));
 }
 
 Tensor random_uniform(const Located &key, const Shape &shape, double low, double high, DType dtype) {

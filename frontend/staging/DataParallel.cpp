@@ -60,10 +60,11 @@ Tensor overShards(const Tensor &x, dist::Reduction reduction, const Where &where
   if (!scope)
     return x;
   Tensor own = reduction == dist::Reduction::mean ? scope->weighed(x, where) : x;
-  return applyOne(runtime::OpId::collective,
-                  runtime::CollectiveAttrs::make(
-                      reduction == dist::Reduction::max ? "all_reduce_max" : "all_reduce_sum", runtime::kShardGroup, 0, 0),
-                  {&own}, where);
+  return applyOne(
+      runtime::OpId::collective,
+      runtime::CollectiveAttrs::make(reduction == dist::Reduction::max ? "all_reduce_max" : "all_reduce_sum",
+                                     runtime::kShardGroup, 0, 0),
+      {&own}, where);
 }
 
 //===- The step ---------------------------------------------------------------------------------------------------===//
@@ -104,8 +105,8 @@ std::shared_ptr<DataParallelState> makeDataParallel(std::string name, const dist
   auto refuse = [&](const std::string &message, const char *remedy) {
     raiseOp(name.c_str(), message, remedy, {}, where);
   };
-  if (options.shards < 1 || options.shards > (int64_t(1) << 20))
-    refuse("DataParallelOptions::shards is " + std::to_string(options.shards), "give 1 to 2^20");
+  if (options.shards < 0 || options.shards > (int64_t(1) << 20))
+    refuse("DataParallelOptions::shards is " + std::to_string(options.shards), "give 0 to 2^20");
   if (options.loss == dist::Reduction::max)
     refuse("the loss of a batch is the mean or the sum of its shards' losses, not the largest",
            "give Reduction::mean or Reduction::sum");
@@ -192,6 +193,8 @@ ShardedCall::ShardedCall(DataParallelState &state, const Where &where) {
             ErrorKind::unimplemented);
   impl_.reset(new Impl{.state = state, .where = where, .eager = {}, .group = &runtime::ranks().groups.front()});
   impl_->plan = {.rows = 0, .shards = state.options.shards, .ranks = impl_->group->size()};
+  if (impl_->plan.shards == 0)
+    impl_->plan.shards = impl_->plan.ranks;
   if (impl_->plan.ranks > impl_->plan.shards)
     raiseOp(state.name.c_str(),
             "there are " + std::to_string(impl_->plan.ranks) + " ranks, and a batch is cut into " +
@@ -578,7 +581,7 @@ double Communication::overlapped() const {
 }
 
 std::pair<int64_t, int64_t> rows_of_rank(int64_t rows, int64_t shards) {
-  runtime::ShardPlan plan{.rows = rows, .shards = shards, .ranks = size()};
+  runtime::ShardPlan plan{.rows = rows, .shards = shards ? shards : size(), .ranks = size()};
   return plan.rowsOfRank(rank());
 }
 
@@ -596,7 +599,8 @@ std::string DataParallelBase::report() const {
   detail::DataParallelState &state = detail::stateOf(state_, {});
   std::lock_guard lock(state.mutex);
   const Communication &sent = state.communication;
-  std::string text = fmt::format("{}: {} shards, {} ranks, {} calls\n", state.name, state.options.shards, size(), sent.calls);
+  std::string text =
+      fmt::format("{}: {} shards, {} ranks, {} calls\n", state.name, state.options.shards, size(), sent.calls);
   for (const auto &[step, traced] : state.programs) {
     text += "\n" + step->signature + "\n";
     for (size_t i = 0; i < traced.programs->stages.size(); ++i) {

@@ -146,7 +146,8 @@ private:
       if (function != function_)
         function.walk([&](Operation *op) {
           if (isOverShards(op))
-            raiseOp(step_.name.c_str(), "a sum over shards stands in the body of another op, at " + ir::whereOf(op->getLoc()),
+            raiseOp(step_.name.c_str(),
+                    "a sum over shards stands in the body of another op, at " + ir::whereOf(op->getLoc()),
                     "take it out of loops, conditions, checkpoints and custom gradients", {}, where_,
                     ErrorKind::unimplemented);
         });
@@ -392,7 +393,8 @@ bool ShardPrograms::sumsAs(const ShardPrograms &other) const {
         return false;
     return true;
   };
-  return slots == other.slots && std::equal(stages.begin(), stages.end(), other.stages.begin(), other.stages.end(), same);
+  return slots == other.slots &&
+         std::equal(stages.begin(), stages.end(), other.stages.begin(), other.stages.end(), same);
 }
 
 std::shared_ptr<const ShardPrograms> shardPrograms(const ConcreteState &step, const std::vector<bool> &isCut,

@@ -42,6 +42,9 @@ struct CheckpointOptions {
 /// that is too slow slows the training down, rather than leaving fewer checkpoints than were asked for; by time none is
 /// due meanwhile. What goes wrong is thrown by the next call. One thread at a time may use a manager.
 ///
+/// Of several ranks, which all make a manager and call it alike, rank 0 writes; all restore the checkpoint that rank 0
+/// finds, from a directory that all see. As many ranks as there are then go on from it, whatever their number was.
+///
 /// The directory belongs to one manager at a time, of this process or another: a second is an error. After a fork the
 /// manager is the parent's; the child's copy refuses to work and its end does nothing.
 class WENGERT_API CheckpointManager {

@@ -24,7 +24,8 @@
 namespace wg::dist {
 
 struct DataParallelOptions {
-  /// Into how many shards a batch is cut: at least as many as there will ever be ranks. Results depend on it.
+  /// Into how many shards a batch is cut: at least as many as there will ever be ranks. Results depend on it. 0: one
+  /// for each rank, which is faster where batches are small; results then depend on the number of ranks.
   int64_t shards = 8;
   /// What the loss of the batch is of those of the shards: their mean by their rows, or their sum.
   Reduction loss = Reduction::mean;
@@ -42,7 +43,7 @@ struct DataParallelOptions {
 };
 
 /// What the ranks have sent each other in calls of a step, as this one has seen it.
-struct Communication {
+struct WENGERT_API Communication {
   int64_t calls = 0;
   struct Bucket {
     std::string what;   ///< the ops whose results are summed
@@ -56,7 +57,7 @@ struct Communication {
   double overlapped() const;
 };
 
-/// The rows [first, second) of a batch of `rows` that are this rank's.
+/// The rows [first, second) of a batch of `rows` that are this rank's, of a step with so many shards.
 WENGERT_API std::pair<int64_t, int64_t> rows_of_rank(int64_t rows, int64_t shards = 8);
 /// The number of the shard that is computed, i64[], inside of a data parallel step; 0 elsewhere.
 WENGERT_API Tensor shard(Where where = Where::current());
@@ -173,7 +174,8 @@ template <class R, class... A> struct ShardArguments {
 };
 
 template <class R, class... A>
-R callSharded(DataParallelState &state, std::type_identity_t<FunctionRef<R(A &...)>> f, const Where &where, const A &...args) {
+R callSharded(DataParallelState &state, std::type_identity_t<FunctionRef<R(A &...)>> f, const Where &where,
+              const A &...args) {
   ShardedCall call(state, where);
   auto note = [&](int argument, const auto &tree) {
     visit(tree, [&](const auto &leaf) {

@@ -51,6 +51,8 @@ private:
 
 WENGERT_API int rank();
 WENGERT_API int size();
+/// Whether this process is one of those that MPI has started, if only one, or this thread one of those of `run`.
+WENGERT_API bool started();
 
 enum class Reduction { sum, mean, max };
 

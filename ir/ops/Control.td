@@ -120,7 +120,7 @@ def WG_HostOp : WG_InferredOp<"host", "y = a function of this process of xs",
 
 def WG_CollectiveOp : WG_InferredOp<"collective", "y = what the ranks make of their x's together", [WG_Differentiates, WG_External, WG_Batches, WG_MeetsRanks]> {
   let description = [{
-    All ranks of `group` (0: all; others by the number that each has for it) come to it with an x of one type. `kind`: all_reduce_sum, all_reduce_mean, all_reduce_max, over one fixed tree of ranks; all_gather, y[i] = x of rank i;
+    All ranks of `group` (0: all; others by the number that each has for it; -1: the shards of a data parallel step) come to it with an x of one type. `kind`: all_reduce_sum, all_reduce_mean, all_reduce_max, over one fixed tree of ranks; all_gather, y[i] = x of rank i;
     reduce_scatter, the sum of x[i] on rank i; broadcast, x of rank `root`; reduce, the sum on rank `root` and 0 elsewhere. `ranks` is how many there are, 0 for any, which all_gather and reduce_scatter do not take.
     It has no order but the program's, which is the same on all ranks; where ranks meet at different ones, each has an error that says so. Derivative: of the sum over all ranks of what each computes.
     Shapes: x number[...] -> y number[...]; all_gather: x number[...] -> y number[ranks, ...]; reduce_scatter: x number[ranks, ...] -> y number[...].

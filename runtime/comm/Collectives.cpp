@@ -65,9 +65,8 @@ static Status sumRows(const CollectiveCall &call, void *rows, int64_t size, int6
   return onElements(call, rows, [&](auto *x) { sumRows(call.kind, x, size, stride, count); });
 }
 Status combine(const CollectiveCall &call, void *a, const void *b, int64_t count) {
-  return onElements(call, a, [&]<class T>(T *x) {
-    combine(call.kind == Collective::max, x, static_cast<const T *>(b), count);
-  });
+  return onElements(call, a,
+                    [&]<class T>(T *x) { combine(call.kind == Collective::max, x, static_cast<const T *>(b), count); });
 }
 static Status divide(const CollectiveCall &call, void *x, int64_t by) {
   return onElements(call, x, [&](auto *each) { divide(each, call.count, by); });
@@ -329,6 +328,8 @@ Ranks &ranks() {
   Ranks *process = processRanks.load(std::memory_order_acquire);
   return process ? *process : alone();
 }
+
+bool isAlone() { return !ownRanks && !processRanks.load(std::memory_order_acquire); }
 
 RankScope::RankScope(Ranks &ranks) : before_(std::exchange(ownRanks, &ranks)) {}
 RankScope::~RankScope() { ownRanks = before_; }

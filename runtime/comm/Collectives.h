@@ -77,6 +77,8 @@ struct Ranks {
 };
 /// Of a rank that is a thread, else of the process; one rank alone if there are no others.
 Ranks &ranks();
+/// Whether nobody has made it a rank.
+bool isAlone();
 /// The thread is a rank of its own while this lives.
 class RankScope {
 public:

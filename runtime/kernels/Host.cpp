@@ -78,7 +78,8 @@ static Status collectiveRule(TypeSpan operands, const Attrs &attrs, TypeList &re
   const auto *kind = std::ranges::find(kCollectives, collective.kind());
   if (kind == std::end(kCollectives) || *kind == "barrier")
     return valueError("ranks do no '" + collective.kind() + "'");
-  if (collective.group() < kShardGroup || collective.root() < 0 || collective.ranks() < 0 || collective.ranks() > INT32_MAX)
+  if (collective.group() < kShardGroup || collective.root() < 0 || collective.ranks() < 0 ||
+      collective.ranks() > INT32_MAX)
     return valueError("a group, a rank and their number are not negative");
   TensorType type = operands[0];
   bool gathers = *kind == "all_gather", scatters = *kind == "reduce_scatter";

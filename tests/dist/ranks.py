@@ -1,11 +1,12 @@
 """Ranks that mpirun has started compute the same bits as ranks that are threads; what goes wrong on one ends all, and names it.
 
-usage: ranks.py PROGRAM LIBRARY programs|faults      exit status 77 where there is no MPI
+usage: ranks.py PROGRAM LIBRARY programs|faults|train      exit status 77 where there is no MPI
 """
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 program, library, what = sys.argv[1:]
@@ -47,4 +48,40 @@ def faults():
             sys.exit(f"{kind}: status {status} after {seconds:.1f} s, without '{text}':\n{output}")
 
 
-{"programs": programs, "faults": faults}[what]()
+def weights(output):
+    return output.rsplit("weights ", 1)[-1].strip()
+
+
+def train():
+    """PROGRAM is the command line tool: a training has the same weights on any number of ranks, and goes on with another."""
+    command = ["train", "digits", "--epochs"]
+
+    def threads(ranks, *arguments):
+        return subprocess.run([program, *arguments, "--ranks", str(ranks)], env=environment, text=True, stdout=subprocess.PIPE,
+                              check=True).stdout
+
+    one = weights(threads(1, *command, "3"))
+    for ranks in (1, 2, 3, 4, 8):
+        output, status, _ = run(ranks, *command, "3")
+        print(f"{ranks} ranks: {weights(output)}")
+        if status != 0 or weights(output) != one or weights(threads(ranks, *command, "3")) != one:
+            sys.exit(f"{ranks} ranks have other weights than one, {one}:\n{output}")
+    with tempfile.TemporaryDirectory() as directory:
+        keeps = ["--checkpoints", directory, "--checkpoint-every", "7"]
+        for killed in (3, 2):  # in the middle of an epoch
+            job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(killed), program, *command, "100000", *keeps], env=environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            before = len(os.listdir(directory))
+            while job.poll() is None and len(os.listdir(directory)) <= before:
+                time.sleep(0.01)
+            job.kill()
+            job.wait()
+            subprocess.run(["pkill", "-9", "-f", directory], check=False)
+        output, status, _ = run(4, *command, "400", *keeps)
+        whole = weights(threads(2, *command, "400"))
+        print(output.splitlines()[1])
+        if status != 0 or "goes on at step" not in output or weights(output) != whole:
+            sys.exit(f"killed on 3 and on 2 ranks and resumed on 4 the weights are not {whole}:\n{output}")
+
+
+{"train": train, "programs": programs, "faults": faults}[what]()

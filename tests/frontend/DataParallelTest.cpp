@@ -44,8 +44,7 @@ template <class F> std::vector<Tensor> onRanks(int ranks, const F &f) {
 }
 
 bool sameBits(const Tensor &a, const Tensor &b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         (a.size() == 0 || reduce_all(equal(a, b)).item<bool>());
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && (a.size() == 0 || reduce_all(equal(a, b)).item<bool>());
 }
 
 /// A training of several steps: layers with state, draws, an optimizer with slots; the last batch is smaller.
@@ -101,14 +100,13 @@ TEST(DataParallel, GradientsAreThoseOfTheWholeBatch) {
       Tensor expected = tape.gradient(value, whole).value();
       std::vector<Tensor> got = onRanks(ranks, [&] {
         Variable w(w0, "w");
-        auto step = dist::data_parallel(
-            "step",
-            [&](const Tensor &x, const Tensor &y) {
-              GradientTape tape;
-              Tensor value = loss(x, w, y);
-              return std::pair(value, reshape(tape.gradient(value, w).value(), {8}));
-            },
-            {.shards = 4});
+        auto step = dist::data_parallel("step",
+                                        [&](const Tensor &x, const Tensor &y) {
+                                          GradientTape tape;
+                                          Tensor value = loss(x, w, y);
+                                          return std::pair(value, reshape(tape.gradient(value, w).value(), {8}));
+                                        },
+                                        {.shards = 4});
         auto [value, gradient] = step(part(x, 4), part(y, 4));
         return std::vector<Tensor>{value, reshape(gradient, {4, 2})};
       });
@@ -127,8 +125,10 @@ TEST(DataParallel, AnyNumberOfRanksHasTheSameBits) {
         std::vector<Tensor> many = onRanks(ranks, [&] { return train(options); });
         ASSERT_EQ(many.size(), one.size());
         for (size_t i = 0; i < one.size(); ++i)
-          EXPECT_TRUE(sameBits(one[i], many[i])) << "result " << i << ", " << ranks << " ranks, sync " << sync
-                                                 << ", interpreted " << interpret << "\n" << one[i] << "\n" << many[i];
+          EXPECT_TRUE(sameBits(one[i], many[i]))
+              << "result " << i << ", " << ranks << " ranks, sync " << sync << ", interpreted " << interpret << "\n"
+              << one[i] << "\n"
+              << many[i];
       }
     }
 }
@@ -141,4 +141,330 @@ TEST(DataParallel, BucketsChangeNoBits) {
       for (size_t i = 0; i < one.size(); ++i)
         EXPECT_TRUE(sameBits(one[i], many[i])) << "result " << i << ", " << bytes << " bytes";
     }
+}
+
+TEST(DataParallel, BatchNormOverShardsIsThatOfTheBatch) {
+  Tensor x = drawn({11, 3}, 1), y = drawn({11, 3}, 2);
+  auto loss = [](const nn::BatchNorm &norm, const Tensor &x, const Tensor &y) {
+    return mean(square(sin(norm(x, true)) - y));
+  };
+  nn::BatchNormOptions options{.dtype = f64};
+  nn::BatchNorm whole(3, options);
+  Variable scale(drawn({3}, 3), "scale");
+  GradientTape tape;
+  Tensor value = loss(whole, x * scale, y);
+  std::vector<Grad> expected = tape.gradient(value, std::vector<Variable>{scale, whole.trainable_variables()[0]});
+  for (int ranks : {1, 2, 3}) {
+    std::vector<Tensor> got = onRanks(ranks, [&] {
+      nn::BatchNorm norm(3, options);
+      Variable scale(drawn({3}, 3), "scale");
+      auto step = dist::data_parallel("step",
+                                      [&](const Tensor &x, const Tensor &y) {
+                                        GradientTape tape;
+                                        Tensor value = loss(norm, x * scale, y);
+                                        std::vector<Grad> grads = tape.gradient(
+                                            value, std::vector<Variable>{scale, norm.trainable_variables()[0]});
+                                        Variable(scale).assign(grads[0].value());
+                                        norm.trainable_variables()[0].assign(grads[1].value());
+                                        return value;
+                                      },
+                                      {.shards = 4, .sync_batch_norm = true});
+      Tensor value = step(part(x, 4), part(y, 4));
+      return std::vector<Tensor>{value, scale.value(), norm.trainable_variables()[0].value(),
+                                 norm.running_mean().value(), norm.running_variance().value()};
+    });
+    expectNear(got[0], value, 1e-13, "loss");
+    expectNear(got[1], expected[0].value(), 1e-12, "by the scale");
+    expectNear(got[2], expected[1].value(), 1e-12, "by the weight");
+    expectNear(got[3], whole.running_mean().value(), 1e-13, "mean");
+    expectNear(got[4], whole.running_variance().value(), 1e-13, "variance");
+  }
+}
+
+/// Per-example gradients inside of the loss: derivatives of second order, by the batch and by variables.
+TEST(DataParallel, SecondOrder) {
+  Tensor x = drawn({10, 3}, 1), w0 = drawn({3}, 2);
+  auto penalty = [](const Tensor &x, const Variable &w) {
+    GradientTape outer;
+    Tensor value;
+    {
+      GradientTape inner;
+      inner.watch(x);
+      Tensor sum = reduce_sum(sin(reduce_sum(x * w, {1})));
+      Tensor slope = inner.gradient(sum, x).value();
+      value = mean(square(reduce_sum(square(slope), {1}) - 1.0)) + mean(square(sin(reduce_sum(x * w, {1}))));
+    }
+    return std::pair(value, outer.gradient(value, w).value());
+  };
+  Variable w(w0, "w");
+  auto [value, slope] = penalty(x, w);
+  for (int ranks : {1, 3}) {
+    std::vector<Tensor> got = onRanks(ranks, [&] {
+      Variable w(w0, "w");
+      auto step = dist::data_parallel("step",
+                                      [&](const Tensor &x) {
+                                        auto [value, slope] = penalty(x, w);
+                                        w.assign(slope);
+                                        return value;
+                                      },
+                                      {.shards = 4});
+      Tensor value = step(part(x, 4));
+      return std::vector<Tensor>{value, w.value()};
+    });
+    expectNear(got[0], value, 1e-13, "loss");
+    expectNear(got[1], slope, 1e-12, "gradient");
+  }
+}
+
+/// What the step returns, what it is given whole, and what all_reduce does inside.
+TEST(DataParallel, ArgumentsAndResults) {
+  struct Given {
+    Tensor x, w;
+  };
+  for (int ranks : {1, 2, 4})
+    dist::run(ranks, [&] {
+      Tensor x = cast(arange(14), f64), w = Tensor{1.0, 2.0, 3.0};
+      auto step = dist::data_parallel(
+          "step",
+          [&](const Tensor &x, const Tensor &w, const Tensor &rate, const std::vector<Tensor> &more, int64_t power) {
+            GradientTape tape;
+            tape.watch(w);
+            Tensor each = reduce_sum(expand_dims(x, 1) * w, {1}) * rate; // 6 x rate
+            Tensor slope = tape.gradient(mean(each), w).value();         // of the batch: mean(x) rate, three times
+            std::map<std::string, Tensor> results{{"count", reduce_sum(cast(greater(x, 3.5), i64))},
+                                                  {"each", each + cast(power, f64)},
+                                                  {"largest", dist::all_reduce(reduce_max(x), dist::Reduction::max)},
+                                                  {"mean", mean(x)},
+                                                  {"more", more[0] * 2.0},
+                                                  {"one", Tensor(1.0)},
+                                                  {"shard", zeros_like(x) + cast(dist::shard(), f64)},
+                                                  {"slope", reduce_sum(slope * slope)},
+                                                  {"total", dist::all_reduce(reduce_sum(x))},
+                                                  {"whole", w}};
+            return results;
+          },
+          {.shards = 4, .whole = {1}});
+      auto got = step(part(x, 4), w, Tensor(0.5), {part(x, 4)}, 7);
+      auto [begin, end] = dist::rows_of_rank(14, 4);
+      EXPECT_EQ(got["count"].item<int64_t>(), 10);
+      EXPECT_TRUE(sameBits(got["each"], part(x, 4) * 3.0 + 7.0));
+      EXPECT_EQ(got["largest"].item<double>(), 13);
+      EXPECT_DOUBLE_EQ(got["mean"].item<double>(), 6.5);
+      EXPECT_TRUE(sameBits(got["more"], part(x, 4) * 2.0));
+      EXPECT_EQ(got["one"].item<double>(), 1);
+      EXPECT_DOUBLE_EQ(got["slope"].item<double>(), 3 * 3.25 * 3.25);
+      EXPECT_EQ(got["total"].item<double>(), 91);
+      EXPECT_TRUE(sameBits(got["whole"], w));
+      std::vector<double> shards = got["shard"].to_vector<double>(), all{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3};
+      EXPECT_EQ(shards, std::vector<double>(all.begin() + begin, all.begin() + end));
+    });
+}
+
+TEST(DataParallel, DrawsGoByShard) {
+  std::vector<double> one;
+  for (int ranks : {1, 2, 3}) {
+    std::vector<double> all;
+    std::mutex mutex;
+    dist::run(ranks, [&] {
+      Generator generator(5);
+      Tensor key = random::key(9);
+      auto step = dist::data_parallel("step", [&](const Tensor &x) {
+        return std::pair(generator.uniform(x.shape()), random_uniform(key, x.shape()));
+      });
+      for (int i = 0; i < 2; ++i) {
+        auto [own, same] = step(part(zeros({16}), 8));
+        Tensor draws = dist::all_gather(pad(own, {{0, 16 - own.dim(0)}}));
+        if (dist::rank() == 0) {
+          std::lock_guard lock(mutex);
+          for (double each : draws.to_vector<double>())
+            if (each != 0)
+              all.push_back(each);
+        }
+        std::vector<float> values = same.to_vector<float>();
+        for (size_t k = 2; k < values.size(); ++k) // two rows a shard
+          EXPECT_EQ(values[k], values[k % 2]);
+      }
+    });
+    EXPECT_EQ(all.size(), 32u);
+    EXPECT_EQ(std::set<double>(all.begin(), all.end()).size(), 32u);
+    if (ranks == 1)
+      one = all;
+    EXPECT_EQ(all, one);
+  }
+}
+
+/// Functions that the step calls are a part of it, with their tapes; loops and conditions have none.
+TEST(DataParallel, CallsInside) {
+  Tensor x = drawn({9, 3}, 1), w0 = drawn({3}, 2);
+  std::vector<Tensor> got[2];
+  for (bool parallel : {false, true})
+    got[parallel] = onRanks(parallel ? 2 : 1, [&] {
+      Variable w(w0, "w");
+      auto gradient = function("gradient", [&](const Tensor &x) {
+        GradientTape tape;
+        Tensor h =
+            for_range(0, 3, [](const Tensor &, const Tensor &h) { return sin(h); }, expand_dims(w.value(), 0) * x);
+        return tape.gradient(mean(h), w).value();
+      });
+      auto body = [&](const Tensor &x) {
+        w.assign_sub(gradient(x));
+        return mean(x);
+      };
+      Tensor loss;
+      if (parallel)
+        loss = dist::data_parallel("step", body, {.shards = 3})(part(x, 3));
+      else
+        loss = function("step", body)(x);
+      return std::vector<Tensor>{loss, w.value()};
+    });
+  for (size_t i = 0; i < got[0].size(); ++i)
+    expectNear(got[1][i], got[0][i], 1e-14, "result " + std::to_string(i));
+}
+
+TEST(DataParallel, ShardsOfADataSet) {
+  data::Examples examples{cast(arange(23), f32), arange(23)};
+  auto set = data::Dataset(examples).shuffle(3).batch(10);
+  for (int ranks : {1, 2, 3, 5}) {
+    std::vector<std::vector<data::Dataset>> sets;
+    std::vector<std::vector<int64_t>> batches(3), expected(3);
+    size_t at = 0;
+    for (auto [x, y] : data::Dataset(examples).shuffle(3).batch(10))
+      expected[at++] = y.to_vector<int64_t>();
+    for (int rank = 0; rank < ranks; ++rank) {
+      at = 0;
+      for (auto [x, y] : data::Dataset(examples)
+                             .shuffle(3)
+                             .batch(10)
+                             .ranks(8, rank, ranks)
+                             .map_examples([](const data::Examples &one) { return std::pair(one.x * 2.0f, one.y); })) {
+        for (int64_t each : y.to_vector<int64_t>())
+          batches[at].push_back(each);
+        EXPECT_TRUE(sameBits(x, cast(y, f32) * 2.0f));
+        ++at;
+      }
+      EXPECT_EQ(at, 3u);
+    }
+    EXPECT_EQ(batches, expected);
+  }
+  EXPECT_NE(messageOf([&] { set.ranks(2, 0, 3); }).find("3, and 2 shards"), std::string::npos);
+}
+
+TEST(DataParallel, WhatIsWrongIsSaid) {
+  auto says = [](const std::function<void()> &f, const std::string &text) {
+    std::string message = messageOf(f);
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  Tensor x = drawn({8, 2}, 1);
+  Variable w(drawn({2}, 2), "w");
+  auto assigns = [&](const Tensor &x) { w.assign(mean(x, {0})); };
+  says([&] { dist::data_parallel("step", assigns)(x); },
+       "variable 'w' is assigned what differs from shard to shard, the result of");
+  says([&] { dist::data_parallel("step", [&](const Tensor &x) { return reduce_all(greater(x, 0.0)); })(x); },
+       "a boolean without axes differs");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return x; }, {.shards = -1}); }, "shards is -1");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return x; })(Tensor(1.0)); }, "no argument has rows");
+  says([&] { dist::data_parallel("step", [](const Tensor &x, const Tensor &y) { return x; })(x, zeros({3})); },
+       "argument 1 is f32[3], and argument 0 is f64[8,2]: their rows are no batch");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return x; })(zeros({0, 2})); }, "has no rows on any");
+  says(
+      [&] {
+        auto step = dist::data_parallel("step", [](const Tensor &x) { return x; });
+        function("outer", [&](const Tensor &x) { return step(x); })(x);
+      },
+      "is called inside of a traced function");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return dist::all_gather(x); })(x); },
+       "ranks meet inside of a data parallel step");
+  says(
+      [&] {
+        dist::data_parallel("step", [](const Tensor &x) {
+          return cond(greater(mean(x), 0.0), [&] { return dist::all_reduce(x); }, [&] { return x; });
+        })(x);
+      },
+      "a sum over shards stands in the body of another op");
+  says([&] { dist::run(3, [&] { dist::data_parallel("step", [](const Tensor &x) { return x; }, {.shards = 2})(x); }); },
+       "there are 3 ranks, and a batch is cut into 2 shards");
+  says(
+      [&] {
+        dist::run(2,
+                  [&] { dist::data_parallel("step", [](const Tensor &x) { return x; })(zeros({dist::rank() + 1})); });
+      },
+      "rank 0 gives 1 rows of a batch of 3, of which its shards have 3");
+  says(
+      [&] {
+        dist::run(2, [&] {
+          double factor = dist::rank() + 1;
+          dist::data_parallel("step", [&](const Tensor &x) { return mean(x * factor); })(part(x, 8));
+        });
+      },
+      "has traced another program than rank");
+  EXPECT_TRUE(sameBits(w.value(), drawn({2}, 2)));
+}
+
+/// A shard that fails leaves all variables as they were, on all ranks.
+TEST(DataParallel, AFailureChangesNothing) {
+  Tensor x = concat({drawn({7}, 1), Tensor{-5.0}}, 0);
+  std::string message = messageOf([&] {
+    dist::run(2,
+              [&] {
+                Variable w(Tensor(1.0), "w");
+                auto step = dist::data_parallel("step", [&](const Tensor &x) {
+                  check(reduce_all(greater(x, -2.0)), "an example is out of range");
+                  GradientTape tape;
+                  Tensor loss = mean(x * w);
+                  w.assign_sub(tape.gradient(loss, w).value());
+                  return loss;
+                });
+                try {
+                  step(part(x, 8));
+                } catch (...) {
+                  EXPECT_EQ(w.item<double>(), 1);
+                  throw;
+                }
+              },
+              {.timeout = 5});
+  });
+  EXPECT_NE(message.find("an example is out of range"), std::string::npos) << message;
+}
+
+TEST(DataParallel, ReportsWhatItSends) {
+  dist::run(2, [&] {
+    Variable w(zeros({3000}), "w");
+    auto step = dist::data_parallel("step", [&](const Tensor &x) {
+      GradientTape tape;
+      Tensor loss = mean(square(reduce_sum(x * w, {1}) - 1.0f));
+      w.assign_sub(tape.gradient(loss, w).value());
+      return loss;
+    });
+    for (int i = 0; i < 3; ++i)
+      step(part(ones({16, 3000}), 8));
+    dist::Communication sent = step.communication();
+    EXPECT_EQ(sent.calls, 3);
+    ASSERT_EQ(sent.buckets.size(), 1u);
+    EXPECT_EQ(sent.buckets[0].bytes, 4 * 3001);
+    EXPECT_GT(sent.buckets[0].seconds, 0);
+    EXPECT_GE(sent.overlapped(), 0);
+    EXPECT_NE(step.report().find("stage 0, for each shard"), std::string::npos) << step.report();
+  });
+}
+
+TEST(DataParallel, OneShardForEachRank) {
+  Tensor x = drawn({11, 2}, 1), w0 = drawn({2}, 2);
+  auto slope = [&](const Tensor &x, int64_t shards) {
+    Variable w(w0, "w");
+    auto step = dist::data_parallel("step",
+                                    [&](const Tensor &x) {
+                                      GradientTape tape;
+                                      Tensor loss = mean(sin(reduce_sum(x * w, {1})));
+                                      w.assign(tape.gradient(loss, w).value());
+                                      return zeros_like(reduce_sum(x, {1})) + cast(dist::shard(), f64);
+                                    },
+                                    {.shards = shards});
+    Tensor shard = step(part(x, shards));
+    EXPECT_EQ(reduce_max(shard).item<double>(), dist::rank());
+    EXPECT_EQ(reduce_min(shard).item<double>(), dist::rank());
+    return w.value();
+  };
+  Tensor whole = slope(x, 1);
+  for (int ranks : {2, 3})
+    expectNear(onRanks(ranks, [&] { return std::vector<Tensor>{slope(x, 0)}; })[0], whole, 1e-14, "slope");
 }

@@ -267,3 +267,22 @@ TEST(InitializerTest, OrthogonalRowsOrColumns) {
   EXPECT_EQ(nn::orthogonal(1, 2)({3, 3}, f32).dtype(), f32);
   EXPECT_EQ(nn::orthogonal(1, 2)({0, 3}, f32).shape(), (Shape{0, 3}));
 }
+
+/// Keys of neighbouring numbers, of neighbouring keys, have nothing in common; any integer dtype is the same number.
+TEST(Random, FoldIn) {
+  std::set<std::vector<int64_t>> keys;
+  std::set<int64_t> words;
+  for (int64_t step = 0; step < 16; ++step)
+    for (int64_t number = -3; number < 16; ++number) {
+      Tensor key = random::fold_in(Tensor{int64_t(7), step}, number);
+      keys.insert(key.to_vector<int64_t>());
+      for (int64_t word : random_integers(key, {4}, 0, INT64_MAX).to_vector<int64_t>())
+        words.insert(word);
+    }
+  EXPECT_EQ(keys.size(), 16u * 19);
+  EXPECT_EQ(words.size(), 16u * 19 * 4);
+  auto traced = function("f", [](const Tensor &key, const Tensor &n) { return random::fold_in(key, n); });
+  Tensor key = random::key(5), number(int32_t(9));
+  EXPECT_EQ(traced(key, number).to_vector<int64_t>(), random::fold_in(key, 9).to_vector<int64_t>());
+  EXPECT_NE(messageOf([&] { random::fold_in(key, Tensor(1.5f)); }).find("the number is f32[]"), std::string::npos);
+}

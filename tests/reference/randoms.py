@@ -45,6 +45,12 @@ def split(key, count):
     return list(words(stream(key, 0x6A09E667), 2 * count).astype(np.int64).reshape(count, 2))
 
 
+def fold_in(key, number):
+    """Words of the key's own stream, moved by the number, and their words."""
+    own = words(stream(key, 0x510E527F), 2).astype(np.int64)
+    return words([own[0], (int(own[1]) + int(number)) % 2**64], 2).astype(np.int64)
+
+
 def random_uniform(key, shape, low=0, high=1, dtype="f32"):
     """low + (high - low) u, rounded; what would round to high is the number below it."""
     to = DTYPES[dtype]
@@ -65,6 +71,8 @@ for seed in (0, 7, -1, 2**63 - 1, -(2**63)):
     case("random::key", np.array([seed, 0]), seed=seed)
 for key, count in each([array("i64", key) for key in KEYS], [1, 3, 0]):
     case("random::split", split, key, count=count)
+for key, number in each([array("i64", key) for key in KEYS], [0, 1, -1, 12, 2**40]):
+    case("random::fold_in", fold_in, key, array("i64", number))
 for key, dtype, shape in each([array("i64", key) for key in KEYS], FLOATS, [[5], [2, 3], [], [0, 2]]):
     case("random_uniform", random_uniform, key, shape=shape, low=0.0, high=1.0, dtype=dtype)
     # log(u), the root and the cosine: the angle 2 pi v has an error of half an ulp, which counts where the cosine is small.
