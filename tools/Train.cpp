@@ -1,6 +1,5 @@
 // `wengert train digits|mnist`: a relu network with one hidden layer, trained by a traced, differentiated, fused and
 // compiled step; and the report on that step.
-#include "runtime/io/Digest.h"
 #include "runtime/io/File.h"
 #include "tools/Commands.h"
 #include "tools/Streams.h"
@@ -9,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <limits>
@@ -99,23 +100,6 @@ private:
   std::optional<OverRanks> ranks_;
 };
 
-std::span<const std::byte> bytesOf(const Tensor &tensor) {
-  switch (tensor.dtype()) {
-  case DType::f64: return std::as_bytes(tensor.data<double>());
-  case DType::f32: return std::as_bytes(tensor.data<float>());
-  case DType::i64: return std::as_bytes(tensor.data<int64_t>());
-  default: return std::as_bytes(tensor.data<int32_t>());
-  }
-}
-
-/// The first digits of the digest of a model's variables: ranks and runs that have the same have the same bits.
-std::string digestOf(const nn::Sequential &model) {
-  runtime::Digest digest;
-  for (const Variable &variable : model.variables())
-    digest.add(bytesOf(variable.value()));
-  return digest.hex().substr(0, 16);
-}
-
 /// `12,345`
 std::string grouped(double number) {
   std::string digits = fmt::format("{:.0f}", number);
@@ -168,7 +152,10 @@ private:
   CheckpointManager manager_;
 };
 
-void train(Trainer &trainer, const Options &options, const data::Split &split) {
+/// The status of a process that SIGTERM has ended.
+constexpr int kTerminated = 128 + SIGTERM;
+
+int train(Trainer &trainer, const Options &options, const data::Split &split) {
   data::Dataset batches =
       data::Dataset(split.train).shuffle(static_cast<uint64_t>(options.seed)).batch(options.batch).ranks();
   double sum = 0;
@@ -186,8 +173,15 @@ void train(Trainer &trainer, const Options &options, const data::Split &split) {
       double rows = static_cast<double>(std::min(options.batch, batches.size() - (done - 1) * options.batch));
       sum += trainer.train(x, y).item<double>() * rows;
       ++steps;
-      if (checkpoints)
-        checkpoints->step();
+      if (!checkpoints)
+        continue;
+      checkpoints->step();
+      if (dist::terminating()) {
+        checkpoints->finish();
+        if (speaks())
+          fmt::print("ended in epoch {}, as it was asked to; the same command goes on\n", epoch + 1);
+        return kTerminated;
+      }
     }
     ++epoch;
     double rate = static_cast<double>(steps) / (seconds() - begun);
@@ -203,6 +197,7 @@ void train(Trainer &trainer, const Options &options, const data::Split &split) {
     checkpoints->finish();
   if (speaks())
     fmt::print("trained {} parameters in {:.2f} s\n", trainer.model().num_parameters(), seconds() - start);
+  return 0;
 }
 
 /// Steps a second on one batch; the state is put back afterwards.
@@ -243,6 +238,15 @@ void report(Trainer &trainer, const data::Examples &batch) {
   double compiled = stepsPerSecond(trainer, batch, false), eager = stepsPerSecond(trainer, batch, true);
   fmt::print("\neager {} steps/s, compiled {} steps/s: {:.1f} times\n", grouped(eager), grouped(compiled),
              compiled / eager);
+}
+
+std::span<const std::byte> bytesOf(const Tensor &tensor) {
+  switch (tensor.dtype()) {
+  case DType::f64: return std::as_bytes(tensor.data<double>());
+  case DType::f32: return std::as_bytes(tensor.data<float>());
+  case DType::i64: return std::as_bytes(tensor.data<int64_t>());
+  default: return std::as_bytes(tensor.data<int32_t>());
+  }
 }
 
 /// The gradient function and the train step as object files with their headers, and the raw bytes of the inputs of
@@ -295,6 +299,8 @@ int run(Options options) {
     throw CLI::ValidationError("--data", "train mnist needs --data DIR, the directory with MNIST's four IDX files");
 
   set_num_threads(options.threads);
+  if (!options.checkpoints.empty())
+    dist::catch_termination();
   if (!options.ranks)
     dist::init(); // one of several ranks under mpirun
   if (!dist::started() && !options.ranks)
@@ -305,8 +311,12 @@ int run(Options options) {
       throw CLI::ValidationError(name, "it is for one process without ranks");
   if (!options.ranks)
     return trainHere(options);
-  dist::run(options.ranks, [&] { trainHere(options); });
-  return 0;
+  std::atomic<int> status = 0;
+  dist::run(options.ranks, [&] {
+    if (int own = trainHere(options))
+      status = own;
+  });
+  return status;
 }
 
 int trainHere(const Options &options) {
@@ -337,15 +347,17 @@ int trainHere(const Options &options) {
                overRanks ? fmt::format(", {} ranks", dist::size()) : "");
   if (overRanks) {
     trainer.overRanks();
-    train(trainer, options, split);
+    if (int status = train(trainer, options, split))
+      return status;
     if (options.report && speaks())
       fmt::print("\n---- the train step over ranks ----\n{}", trainer.communication());
     if (speaks())
-      fmt::print("weights {}\n", digestOf(trainer.model()));
+      fmt::print("weights {}\n", dist::digest(trainer.model().variables()));
     return 0;
   }
   set_run_functions_eagerly(options.eager);
-  train(trainer, options, split);
+  if (int status = train(trainer, options, split))
+    return status;
   set_run_functions_eagerly(false);
   if (options.report)
     report(trainer, batch);

@@ -12,7 +12,10 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -257,15 +260,27 @@ void broadcast(const std::vector<Variable> &variables, int root, const Group &gr
   }
 }
 
+/// Of the value's bytes.
+static std::string digestOf(const Variable &variable, const Where &where) {
+  runtime::Array array = detail::arrayOf(variable.value(where));
+  runtime::Digest digest;
+  digest.add(std::span(static_cast<const std::byte *>(array.buffer.data()), array.numBytes()));
+  return digest.hex();
+}
+
+std::string digest(const std::vector<Variable> &variables, Where where) {
+  runtime::Digest whole;
+  for (const Variable &variable : variables)
+    whole.add(digestOf(variable, where));
+  return whole.hex().substr(0, 16);
+}
+
 void check_same(const std::vector<Variable> &variables, const Group &group, Where where) {
   CommGroup &here = of("check_same", group, where);
   std::vector<std::string> mine;
   runtime::Digest whole;
   for (const Variable &variable : variables) {
-    runtime::Array array = detail::arrayOf(variable.value(where));
-    runtime::Digest digest;
-    digest.add(std::span(static_cast<const std::byte *>(array.buffer.data()), array.numBytes()));
-    mine.push_back(digest.hex());
+    mine.push_back(digestOf(variable, where));
     whole.add(mine.back());
   }
   auto meet = [&](const std::string &text) {
@@ -293,6 +308,22 @@ void check_same(const std::vector<Variable> &variables, const Group &group, Wher
                   (variables[i].name().empty() ? std::to_string(i) : "'" + variables[i].name() + "'"),
               "broadcast(variables) at the start, and update them by what is the same on all ranks", {}, where,
               ErrorKind::runtime);
+}
+
+static void askToEnd(int) { runtime::terminationAsked = 1; }
+
+void catch_termination(Where where) {
+  struct sigaction action{};
+  action.sa_handler = askToEnd;
+  action.sa_flags = SA_RESTART;
+  if (sigaction(SIGTERM, &action, nullptr) != 0)
+    raiseOp("catch_termination", std::string("SIGTERM cannot be caught: ") + std::strerror(errno), "", {}, where,
+            ErrorKind::runtime);
+}
+
+bool terminating() {
+  Ranks &own = runtime::ranks();
+  return own.terminating || (own.groups.front().size() == 1 && runtime::terminationAsked);
 }
 
 /// What a rank has thrown, with its number.

@@ -3,6 +3,7 @@
 
 #include "frontend/ops/Operands.h"
 #include "frontend/optim/State.h"
+#include "frontend/staging/Shards.h"
 #include "wengert/Function.h"
 
 #include <algorithm>
@@ -35,8 +36,17 @@ void Metric::reset(Where where) const {
 
 void Metric::count(const std::vector<Tensor> &increments, const Where &where) const {
   std::vector<std::pair<Variable, Tensor>> changes;
-  for (size_t i = 0; i < state_.size(); ++i)
-    changes.emplace_back(state_[i].second, wg::add(Located(state_[i].second, where), Located(increments[i], where)));
+  for (size_t i = 0; i < state_.size(); ++i) {
+    Tensor more = detail::overShards(increments[i], dist::Reduction::sum, where);
+    changes.emplace_back(state_[i].second, wg::add(Located(state_[i].second, where), Located(more, where)));
+  }
+  detail::assignAll(changes, where);
+}
+
+void Metric::all_reduce(Where where) const {
+  std::vector<std::pair<Variable, Tensor>> changes;
+  for (const auto &[name, variable] : state_)
+    changes.emplace_back(variable, dist::all_reduce(Located(variable.value(where), where)));
   detail::assignAll(changes, where);
 }
 

@@ -230,17 +230,23 @@ void ShardedCall::meet() {
   if (self.rows < 0)
     raiseOp(self.state.name.c_str(), "no argument has rows to be cut into shards",
             "give the batch as tensors whose first axis counts the examples", {}, self.where);
-  std::vector<int64_t> all(static_cast<size_t>(ranks), self.rows);
+  struct Said {
+    int64_t rows, asked; ///< to end
+  };
+  Said own{self.rows, runtime::terminationAsked};
+  std::vector<Said> all(static_cast<size_t>(ranks), own);
   if (ranks > 1)
-    self.check(self.group->gather(&self.rows, all.data(), sizeof self.rows, self.comm()));
-  for (int64_t rows : all)
-    self.plan.rows += rows;
+    self.check(self.group->gather(&own, all.data(), sizeof own, self.comm()));
+  for (const Said &said : all) {
+    self.plan.rows += said.rows;
+    runtime::ranks().terminating |= said.asked != 0;
+  }
   if (self.plan.rows == 0)
     raiseOp(self.state.name.c_str(), "the batch has no rows on any rank", "end the epoch before it", {}, self.where);
   for (int64_t rank = 0; rank < ranks; ++rank)
-    if (auto [first, last] = self.plan.rowsOfRank(rank); last - first != all[static_cast<size_t>(rank)])
+    if (auto [first, last] = self.plan.rowsOfRank(rank); last - first != all[static_cast<size_t>(rank)].rows)
       raiseOp(self.state.name.c_str(),
-              "rank " + std::to_string(rank) + " gives " + std::to_string(all[static_cast<size_t>(rank)]) +
+              "rank " + std::to_string(rank) + " gives " + std::to_string(all[static_cast<size_t>(rank)].rows) +
                   " rows of a batch of " + std::to_string(self.plan.rows) + ", of which its shards have " +
                   std::to_string(last - first),
               "give each rank the rows of dist::rows_of_rank(" + std::to_string(self.plan.rows) + ", " +

@@ -78,6 +78,26 @@ WENGERT_API void broadcast(const std::vector<Variable> &variables, int root = 0,
 WENGERT_API void check_same(const std::vector<Variable> &variables, const Group &group = {},
                             Where where = Where::current());
 
+/// 16 hexadecimal digits that tell the bits of these variables from others, whatever their names: what ranks and runs
+/// may compare.
+WENGERT_API std::string digest(const std::vector<Variable> &variables, Where where = Where::current());
+
+/// From here on SIGTERM does not end the process but asks the program to end by itself, as Slurm does some time before
+/// it ends a job: `terminating()` says so.
+WENGERT_API void catch_termination(Where where = Where::current());
+/// Whether a rank has been asked to. Of several ranks all see it after the same call of a data parallel step, so that
+/// they write one checkpoint and end together:
+///
+///     for (auto [x, y] : batches) {
+///       step(x, y);
+///       checkpoints.step();
+///       if (dist::terminating()) {
+///         checkpoints.save(), checkpoints.wait();
+///         return 143;
+///       }
+///     }
+WENGERT_API bool terminating();
+
 /// Runs `body` on `ranks` threads at once, each a rank: what it makes belongs to it. The first that throws ends the
 /// others where they wait, and its error is thrown, with its rank. For tests, and where one process is enough.
 WENGERT_API void run(int ranks, const std::function<void()> &body, const Options &options = {},

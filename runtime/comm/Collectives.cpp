@@ -309,6 +309,7 @@ Status CommGroup::run(const CollectiveCall &call, const void *x, void *y, const 
 
 //===- Ranks ------------------------------------------------------------------------------------------------------===//
 
+volatile std::sig_atomic_t terminationAsked = 0;
 static thread_local Ranks *ownRanks = nullptr;
 static std::atomic<Ranks *> processRanks = nullptr;
 

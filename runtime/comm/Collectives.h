@@ -9,6 +9,7 @@
 #include "runtime/Status.h"
 #include "runtime/comm/comm.h"
 
+#include <csignal>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -74,7 +75,10 @@ private:
 struct Ranks {
   std::vector<CommGroup> groups; ///< the first is all ranks
   CommOptions options;
+  bool terminating = false; ///< the ranks have told each other that one was asked to end
 };
+/// Set by the handler of SIGTERM.
+extern volatile std::sig_atomic_t terminationAsked;
 /// Of a rank that is a thread, else of the process; one rank alone if there are no others.
 Ranks &ranks();
 /// Whether nobody has made it a rank.

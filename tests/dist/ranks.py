@@ -1,15 +1,17 @@
 """Ranks that mpirun has started compute the same bits as ranks that are threads; what goes wrong on one ends all, and names it.
 
-usage: ranks.py PROGRAM LIBRARY programs|faults|train      exit status 77 where there is no MPI
+usage: ranks.py PROGRAM LIBRARY programs|faults|train|characters [DATA]      exit status 77 where there is no MPI
 """
 import os
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-program, library, what = sys.argv[1:]
+program, library, what = sys.argv[1:4]
 if not os.path.exists(library) or not shutil.which("mpirun"):
     print("skipped: Open MPI is not installed (libopenmpi-dev, openmpi-bin)")
     sys.exit(77)
@@ -84,4 +86,57 @@ def train():
             sys.exit(f"killed on 3 and on 2 ranks and resumed on 4 the weights are not {whole}:\n{output}")
 
 
-{"train": train, "programs": programs, "faults": faults}[what]()
+def characters():
+    """PROGRAM is the example char_ranks: one digest on any number of ranks; a rank is killed, or all are asked to end, at a random moment, and the training
+    goes on with other numbers of ranks until it is done: the same digest. WENGERT_RANK_STEPS, WENGERT_RANK_KILLS: how long, how often at least."""
+    steps, kills = int(os.environ.get("WENGERT_RANK_STEPS", "150")), int(os.environ.get("WENGERT_RANK_KILLS", "4"))
+    data = ["--data", sys.argv[4]]
+    moments = random.Random(int(os.environ.get("WENGERT_RANDOM_SEED", "1")))
+
+    def threads(ranks, *arguments):
+        return subprocess.run([program, *data, *arguments, "--ranks", str(ranks)], env=environment, text=True, stdout=subprocess.PIPE,
+                              check=True).stdout
+
+    one = weights(threads(1, "--steps", str(steps)))
+    for ranks in (1, 2, 4, 8):
+        output, status, _ = run(ranks, *data, "--steps", str(steps))
+        print(f"{ranks} ranks: {weights(output)}", flush=True)
+        if status != 0 or weights(output) != one or weights(threads(ranks, "--steps", str(steps))) != one:
+            sys.exit(f"{ranks} ranks have other weights than one, {one}:\n{output}")
+
+    killed, asked, latest = 0, 0, 0.0
+    while killed + asked < kills:
+        with tempfile.TemporaryDirectory() as directory:
+            command = [*data, "--steps", str(steps), "--checkpoints", directory]
+            while True:  # until a job comes to the end
+                ranks = moments.choice((1, 2, 3, 4, 6, 8))
+                job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(ranks), program, *command], env=environment, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                time.sleep(moments.uniform(0.2, 3))
+                own = subprocess.run(["pgrep", "-P", str(job.pid)], text=True, stdout=subprocess.PIPE, check=False).stdout.split()
+                ask = moments.random() < 0.25
+                for pid in own if ask else moments.sample(own, 1) if own else []:
+                    try:
+                        os.kill(int(pid), signal.SIGTERM if ask else signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                begin = time.monotonic()
+                output, _ = job.communicate(timeout=600)
+                took = time.monotonic() - begin
+                if job.returncode == 0:
+                    break
+                if ask and job.returncode != 143:
+                    sys.exit(f"asked to end {ranks} ranks end with {job.returncode}:\n{output}")
+                if not ask:
+                    latest = max(latest, took)
+                    killed += 1
+                    if took > 10 or (ranks > 1 and "on signal 9" not in output):
+                        sys.exit(f"a rank of {ranks} was killed, and the job went on for {took:.1f} s, saying\n{output}")
+                else:
+                    asked += 1
+            if weights(output) != one:
+                sys.exit(f"after {killed} kills the weights are not {one}:\n{output}")
+    print(f"a rank was killed {killed} times, all were asked to end {asked} times: the weights are the same; a job ended {latest:.1f} s after a kill at most")
+
+
+{"characters": characters, "train": train, "programs": programs, "faults": faults}[what]()

@@ -23,6 +23,9 @@ class WENGERT_API Metric {
 public:
   /// As if nothing had been counted.
   void reset(Where where = Where::current()) const;
+  /// Of several ranks that have counted each its own examples: from here on each has the counts of all, until the next
+  /// reset. What is counted inside of a data parallel step is that of all shards already.
+  void all_reduce(Where where = Where::current()) const;
   /// The counts under the metric's name, `accuracy.correct`, as save_weights and load_weights take them.
   const std::vector<nn::Module::Named> &named_state() const & { return state_; }
   std::vector<nn::Module::Named> named_state() const &&;

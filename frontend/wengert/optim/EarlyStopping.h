@@ -25,6 +25,8 @@ struct EarlyStoppingOptions {
 ///         break;
 ///     }
 ///     early.restore_best_weights();
+///
+/// Ranks that are told the same values, as data parallel steps and reduced metrics give them, end together.
 class WENGERT_API EarlyStopping {
 public:
   /// Parameters may be an empty list: then no weights are kept. Errors: a patience or a min_delta below 0.
