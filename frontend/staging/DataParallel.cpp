@@ -308,40 +308,50 @@ public:
   /// `pattern`: the programs that say what is summed, and what is computed once.
   void run(const ShardPrograms &pattern, std::span<Shard> shards) {
     common_.resize(pattern.slots);
-    for (Shard &shard : shards)
-      shard.slots.resize(pattern.slots);
-    int levels = pattern.stages.empty() ? 0 : pattern.stages.back().level + 1;
+    int levels = 0;
+    auto reach = [&](const ShardPrograms &programs) {
+      if (!programs.stages.empty())
+        levels = std::max(levels, programs.stages.back().level + 1);
+    };
+    reach(pattern);
+    for (Shard &shard : shards) {
+      reach(*shard.programs);
+      shard.slots.resize(shard.programs->slots);
+    }
     for (int level = 0; level < levels; ++level) {
       sums_.clear();
-      for (size_t at = 0; at < pattern.stages.size(); ++at)
-        if (const ShardPrograms::Stage &stage = pattern.stages[at]; stage.level == level)
-          for (bool largest : {false, true})
-            prepare(at, largest, largest ? stage.largest : stage.sums, *stage.program, largest ? stage.sums.size() : 0);
-      for (size_t i = 0; i < std::max<size_t>(1, shards.size()); ++i)
-        for (size_t at = 0; at < pattern.stages.size(); ++at)
-          if (pattern.stages[at].level == level) {
-            if (i < shards.size())
-              compute(at, shards[i]);
-            if (i + 1 >= shards.size())
-              send(at);
+      for (const ShardPrograms::Stage &stage : pattern.stages)
+        if (stage.level == level && stage.bucket >= 0) {
+          prepare(stage, false);
+          prepare(stage, true);
+        }
+      for (size_t i = 0; i < shards.size(); ++i)
+        for (const ShardPrograms::Stage &stage : shards[i].programs->stages)
+          if (stage.level == level) {
+            compute(stage, shards[i]);
+            if (i + 1 == shards.size())
+              send(stage.bucket);
           }
+      for (const ShardPrograms::Stage &stage : pattern.stages)
+        if (stage.level == level && shards.empty()) // a rank without rows takes part
+          send(stage.bucket);
       receive();
       for (Shard &shard : shards)
         for (size_t slot = 0; slot < shard.slots.size(); ++slot)
-          if (pattern.lastLevel[slot] <= level)
+          if (shard.programs->lastLevel[slot] <= level)
             shard.slots[slot] = Tensor();
     }
   }
 
   /// What is computed once.
   void finish(const ShardPrograms &pattern, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results) {
-    std::vector<Arguments::Leaf> all = withSlots(leaves, {});
+    std::vector<Arguments::Leaf> all = withSlots(leaves, common_);
     callConcrete(*pattern.last, all, results, where_);
   }
 
 private:
   struct Sum {
-    size_t stage;
+    int bucket;
     size_t first; ///< of the stage's results
     std::vector<uint32_t> slots;
     ShardSum sum;
@@ -349,34 +359,35 @@ private:
   };
 
   /// One for each dtype.
-  void prepare(size_t at, bool largest, const std::vector<uint32_t> &slots, const ConcreteState &program,
-               size_t first) {
+  void prepare(const ShardPrograms::Stage &stage, bool largest) {
+    const std::vector<uint32_t> &slots = largest ? stage.largest : stage.sums;
+    size_t first = largest ? stage.sums.size() : 0;
     for (size_t i = 0; i < slots.size();) {
       std::vector<TensorType> types;
       size_t begin = i;
       for (; i < slots.size(); ++i) {
-        const TensorType &type = program.code->results()[first + i];
+        const TensorType &type = stage.program->code->results()[first + i];
         if (!types.empty() && type.dtype != types[0].dtype)
           break;
         types.push_back(type);
       }
       runtime::CollectiveCall call{largest ? runtime::Collective::max : runtime::Collective::sum, types[0].dtype};
-      sums_.push_back({at, first + begin,
+      sums_.push_back({stage.bucket, first + begin,
                        std::vector<uint32_t>(slots.begin() + static_cast<std::ptrdiff_t>(begin),
                                              slots.begin() + static_cast<std::ptrdiff_t>(i)),
                        ShardSum(group_, options_, plan_, call, std::move(types))});
     }
   }
 
+  /// The leaves of a part: those of the step, then what has a slot.
   std::vector<Arguments::Leaf> withSlots(std::span<const Arguments::Leaf> leaves, std::span<const Tensor> own) const {
     std::vector<Arguments::Leaf> all(leaves.begin(), leaves.end());
-    for (size_t slot = 0; slot < common_.size(); ++slot)
-      all.push_back({common_[slot].defined() || own.empty() ? &common_[slot] : &own[slot], nullptr});
+    for (size_t slot = 0; slot < own.size(); ++slot)
+      all.push_back({slot < common_.size() && common_[slot].defined() ? &common_[slot] : &own[slot], nullptr});
     return all;
   }
 
-  void compute(size_t at, Shard &shard) {
-    const ShardPrograms::Stage &stage = shard.programs->stages[at];
+  void compute(const ShardPrograms::Stage &stage, Shard &shard) {
     Inline<Tensor, 8> results;
     {
       std::vector<Arguments::Leaf> leaves = withSlots(shard.leaves, shard.slots);
@@ -387,7 +398,7 @@ private:
     for (const ShardPrograms::Kept &output : stage.outputs)
       shard.outputs.emplace_back(output.slot, arrayOf(results[output.result]));
     for (Sum &sum : sums_) {
-      if (sum.stage != at)
+      if (sum.bucket != stage.bucket)
         continue;
       std::vector<Array> arrays;
       for (size_t i = 0; i < sum.slots.size(); ++i) {
@@ -398,9 +409,9 @@ private:
     }
   }
 
-  void send(size_t at) {
+  void send(int bucket) {
     for (Sum &sum : sums_)
-      if (sum.stage == at) {
+      if (sum.bucket == bucket) {
         if (pending_)
           check(pending_->sum.gather());
         sum.sent = Clock::now();
@@ -430,8 +441,8 @@ private:
     if (buckets.size() <= number)
       buckets.resize(number + 1);
     dist::Communication::Bucket &bucket = buckets[number];
-    bucket.what = std::to_string(sum.slots.size()) + (sum.slots.size() == 1 ? " tensor" : " tensors") + " of stage " +
-                  std::to_string(sum.stage);
+    bucket.what = std::to_string(sum.slots.size()) + (sum.slots.size() == 1 ? " tensor" : " tensors") + " of bucket " +
+                  std::to_string(sum.bucket);
     bucket.bytes = sum.sum.bytes();
     bucket.seconds += std::chrono::duration<double>(Clock::now() - sum.sent).count();
     bucket.waited += sum.sum.waited();

@@ -271,6 +271,8 @@ private:
     ShardPrograms::Stage &stage = made_->stages.emplace_back();
     stage.level = part.level;
     stage.bytes = part.bytes;
+    if (!part.sums.empty() || !part.largest.empty())
+      stage.bucket = buckets_++;
     SmallVector<Value> results;
     auto give = [&](Value value) {
       results.push_back(value);
@@ -380,21 +382,29 @@ private:
   llvm::DenseMap<Value, uint32_t> slotOf_;
   std::vector<int> lastLevel_;
   std::vector<Part> parts_;
+  int buckets_ = 0;
 };
 
 } // namespace
 
 bool ShardPrograms::sumsAs(const ShardPrograms &other) const {
-  auto same = [](const Stage &a, const Stage &b) {
-    if (a.level != b.level || a.sums != b.sums || a.largest != b.largest)
+  auto buckets = [](const ShardPrograms &of) {
+    std::vector<const Stage *> list;
+    for (const Stage &stage : of.stages)
+      if (stage.bucket >= 0)
+        list.push_back(&stage);
+    return list;
+  };
+  auto same = [](const Stage *a, const Stage *b) {
+    if (a->level != b->level || a->sums != b->sums || a->largest != b->largest)
       return false;
-    for (size_t i = 0; i < a.sums.size() + a.largest.size(); ++i)
-      if (!(a.program->code->results()[i] == b.program->code->results()[i]))
+    for (size_t i = 0; i < a->sums.size() + a->largest.size(); ++i)
+      if (!(a->program->code->results()[i] == b->program->code->results()[i]))
         return false;
     return true;
   };
-  return slots == other.slots &&
-         std::equal(stages.begin(), stages.end(), other.stages.begin(), other.stages.end(), same);
+  std::vector<const Stage *> own = buckets(*this), others = buckets(other);
+  return std::equal(own.begin(), own.end(), others.begin(), others.end(), same);
 }
 
 std::shared_ptr<const ShardPrograms> shardPrograms(const ConcreteState &step, const std::vector<bool> &isCut,

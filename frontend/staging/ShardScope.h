@@ -31,7 +31,8 @@ struct ShardPrograms {
     uint32_t slot, result;
   };
   struct Stage {
-    int level = 0; ///< how many sums what it computes follows from at most
+    int level = 0;   ///< how many sums what it computes follows from at most
+    int bucket = -1; ///< counts those that hand something to be summed
     std::shared_ptr<ConcreteState> program;
     std::vector<uint32_t> sums, largest; ///< slots of what the ranks make of its first results: sums, then maxima
     std::vector<Kept> kept;              ///< what later stages read
@@ -40,7 +41,7 @@ struct ShardPrograms {
     int64_t bytes = 0;
   };
   uint32_t leaves = 0; ///< of the step: what comes after them are slots
-  uint32_t slots = 0;
+  uint32_t slots = 0;         ///< of them the first are what the ranks sum
   std::vector<int> lastLevel; ///< by slot: of the stages that read it
   std::vector<Stage> stages;
   std::shared_ptr<ConcreteState> last; ///< what is the same for all shards: variables, then outputs

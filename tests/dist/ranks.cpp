@@ -1,7 +1,8 @@
 // One program of several ranks, on threads or started by mpirun: random programs with collectives, eagerly, compiled
-// and differentiated. Prints a digest of all that all ranks computed; `ranks.py` compares.
+// and differentiated; random data parallel steps. Prints a digest of all that all ranks computed; `ranks.py` compares.
 //
 //   ranks programs SEED COUNT [--threads N]
+//   ranks steps SEED COUNT [--threads N]        the digest is the same for any number of ranks
 //   ranks fault KIND        what goes wrong on rank 1
 #include <wengert/wengert.h>
 
@@ -89,6 +90,94 @@ void programs(uint64_t seed, int64_t count) {
     std::cout << dist::size() << " ranks, " << count << " programs from " << seed << ": " << digest << std::endl;
 }
 
+/// The variables of a small network, and a loss of random ops on rows of x [n, 6].
+struct Network {
+  uint64_t seed;
+  Variable w{random_uniform(random::key(1), {6, 6}, -1, 1, f64), "w"};
+  Variable scale{random_uniform(random::key(2), {6}, 0.5, 1.5, f64), "scale"};
+  Variable bias{zeros({}, f64), "bias"};
+  nn::BatchNorm norm{6, {.dtype = f64}};
+  Generator generator{3};
+  bool draws = false, byShard = false; ///< it is another function of the whole batch
+
+  Tensor loss(const Tensor &x, const Tensor &y) {
+    Choices choose(seed);
+    Tensor h = x, most = zeros({}, f64);
+    for (int64_t steps = 3 + choose.below(5); steps > 0; --steps)
+      switch (choose.below(10)) {
+      case 0: h = tanh(matmul(h, w)) + bias; break;
+      case 1: h = h * scale; break;
+      case 2: h = h + sin(matmul(h, transpose(w.value()))) * 0.3; break;
+      case 3: h = h - dist::all_reduce(mean(h, {0}), dist::Reduction::mean); break;
+      case 4: h = h / (1.0 + dist::all_reduce(reduce_max(abs(h)), dist::Reduction::max)); break;
+      case 5: h = checkpoint([&](const Tensor &h) { return tanh(matmul(h, w)) * h; })(h); break;
+      case 6: h = for_range(0, 2, [&](const Tensor &, const Tensor &h) { return sin(h * scale) + h * 0.1; }, h); break;
+      case 7:
+        draws = true;
+        h = h * (generator.uniform(h.shape(), 0.5, 1.5, f64));
+        break;
+      case 8:
+        byShard = true;
+        h = norm(h, true);
+        break;
+      case 9: most = most + reduce_sum(square(w.value())) * 0.01; break;
+      }
+    return mean(square(reduce_sum(h, {1}) - y)) + most;
+  }
+};
+
+void steps(uint64_t seed, int64_t count) {
+  std::string all;
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t own = seed + static_cast<uint64_t>(i);
+    Choices choose(own * 77 + 5);
+    dist::DataParallelOptions options{.shards = std::vector<int64_t>{4, 5, 8, 16}[static_cast<size_t>(choose.below(4))],
+                                      .sync_batch_norm = choose.below(2) == 0,
+                                      .bucket_bytes = choose.below(2) ? 1 : 1 << 20};
+    options.function.interpret = choose.below(4) == 0;
+    Network network{own}, whole{own};
+    optim::Adam adam(0.01);
+    optim::Momentum momentum(0.05);
+    bool useAdam = choose.below(2) == 0;
+    std::vector<Variable> variables{network.w, network.scale, network.bias};
+    for (const Variable &each : network.norm.trainable_variables())
+      variables.push_back(each);
+    auto step = dist::data_parallel(
+        "step",
+        [&](const Tensor &x, const Tensor &y) {
+          GradientTape tape;
+          Tensor loss = network.loss(x, y);
+          std::vector<Grad> grads = tape.gradient(loss, variables, {.unconnected = Unconnected::zero});
+          useAdam ? adam.apply(grads, variables) : momentum.apply(grads, variables);
+          return loss;
+        },
+        options);
+    std::vector<Variable> kept = variables;
+    for (const Variable &each : network.norm.variables())
+      kept.push_back(each);
+    for (int k = 0; k < 3; ++k) {
+      int64_t rows = 1 + choose.below(20);
+      Tensor x = random_uniform(random::key(static_cast<int64_t>(own) * 10 + k), {rows, 6}, -1, 1, f64);
+      Tensor y = cos(reduce_sum(x, {1}));
+      auto [begin, end] = dist::rows_of_rank(rows, options.shards);
+      double alone = 0;
+      if (dist::size() == 1 && k == 0)
+        alone = whole.loss(x, y).item<double>();
+      Tensor loss = step(slice(x, {begin}, {end}), slice(y, {begin}, {end}));
+      kept.emplace_back(loss, VariableOptions{.name = "loss"});
+      bool byShard = whole.byShard && !options.sync_batch_norm;
+      if (dist::size() == 1 && k == 0 && !whole.draws && !byShard && std::abs(alone - loss.item<double>()) > 1e-9)
+        throw std::runtime_error("step " + std::to_string(own) + " has the loss " +
+                                 std::to_string(loss.item<double>()) + ", and the whole batch " +
+                                 std::to_string(alone));
+    }
+    dist::check_same(kept);
+    all += dist::digest(kept);
+  }
+  if (dist::rank() == 0)
+    std::cout << count << " steps from " << seed << ": " << std::hash<std::string>()(all) << std::endl;
+}
+
 void fault(const std::string &kind) {
   bool here = dist::rank() == 1;
   for (int step = 0;; ++step) {
@@ -112,21 +201,22 @@ void fault(const std::string &kind) {
 
 int main(int argc, char **argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
-  if (args.size() >= 3 && args[0] == "programs") {
+  if (args.size() >= 3 && (args[0] == "programs" || args[0] == "steps")) {
+    auto run = args[0] == "programs" ? programs : steps;
     uint64_t seed = std::stoull(args[1]);
     int64_t count = std::stoll(args[2]);
     if (args.size() == 5 && args[3] == "--threads") {
-      dist::run(std::stoi(args[4]), [&] { programs(seed, count); });
+      dist::run(std::stoi(args[4]), [&] { run(seed, count); });
       return 0;
     }
     dist::init();
-    programs(seed, count);
+    run(seed, count);
     return 0;
   }
   if (args.size() == 2 && args[0] == "fault") {
     dist::init({.timeout = 3});
     fault(args[1]);
   }
-  std::cerr << "usage: ranks programs SEED COUNT [--threads N] | ranks fault KIND\n";
+  std::cerr << "usage: ranks programs|steps SEED COUNT [--threads N] | ranks fault KIND\n";
   return 2;
 }

@@ -37,6 +37,15 @@ def programs():
         print(processes, end="")
         if status != 0 or processes != threads:
             sys.exit(f"with {ranks} ranks: threads say\n{threads}and processes, status {status},\n{processes}")
+    said = set()
+    for ranks in (1, 2, 3, 4):
+        threads = subprocess.run([program, "steps", seed, count, "--threads", str(ranks)], env=environment, text=True,
+                                 stdout=subprocess.PIPE, check=True).stdout
+        processes, status, _ = run(ranks, "steps", seed, count)
+        said |= {threads, processes}
+        if status != 0 or len(said) != 1:
+            sys.exit(f"data parallel steps of {ranks} ranks, status {status}, are others than those of fewer:\n{processes}{said}")
+    print(f"1 to 4 ranks: {said.pop()}", end="")
 
 
 def faults():
