@@ -78,10 +78,43 @@ public:
   std::shared_ptr<const ShardPrograms> programsOf(const std::shared_ptr<ConcreteState> &step,
                                                   const std::vector<bool> &isCut, const Where &where) {
     std::lock_guard lock(mutex);
-    auto &known = programs[step.get()];
-    if (!known.programs)
-      known = {step, shardPrograms(*step, isCut, options.bucket_bytes, options.function.interpret, where)};
-    return known.programs;
+    if (auto known = programs.find(step.get()); known != programs.end()) {
+      known->second.lastUse = ++clock;
+      return known->second.programs;
+    }
+    try {
+      Traced made{step, shardPrograms(*step, isCut, options.bucket_bytes, options.function.interpret, where), ++clock};
+      if (static_cast<int64_t>(programs.size()) >= options.function.capacity)
+        programs.erase(std::min_element(programs.begin(), programs.end(), [](const auto &a, const auto &b) {
+          return a.second.lastUse < b.second.lastUse;
+        }));
+      return programs.emplace(step.get(), std::move(made)).first->second.programs;
+    } catch (...) { // the next call traces again
+      std::lock_guard guard(function->mutex);
+      std::erase_if(function->entries, [&](const auto &entry) { return entry.second->concrete == step; });
+      throw;
+    }
+  }
+  /// One call at a time, of one rank: what is read in one part is assigned in another.
+  std::unique_lock<std::mutex> enter(const Where &where) {
+    const runtime::Ranks *here = &runtime::ranks();
+    std::unique_lock lock(entering);
+    if (users > 0 && user != here)
+      raiseOp(name.c_str(), "several ranks, threads of one process, call one step", "let each rank make its own", {},
+              where, ErrorKind::runtime);
+    if (user != here) { // ranks of another run
+      agreed.clear();
+      same.clear();
+      variables.clear();
+    }
+    user = here;
+    ++users;
+    lock.unlock();
+    return std::unique_lock(calling);
+  }
+  void leave() {
+    std::lock_guard lock(entering);
+    --users;
   }
 
   /// That all ranks have the same program; new variables get rank 0's values.
@@ -91,11 +124,16 @@ public:
   struct Traced {
     std::shared_ptr<ConcreteState> step; ///< kept: it is known by its address
     std::shared_ptr<const ShardPrograms> programs;
+    uint64_t lastUse = 0;
   };
   mutable std::mutex mutex;
   std::map<const ConcreteState *, Traced> programs;
-  std::set<const ShardPrograms *> agreed; ///< on which the ranks have told each other
-  std::set<int64_t> same;                 ///< variables that have been given rank 0's values, by id
+  uint64_t clock = 0;
+  std::mutex calling, entering;
+  const runtime::Ranks *user = nullptr; ///< that calls it, or did last
+  int users = 0;                        ///< calls that are running or wait
+  std::set<std::string> agreed;         ///< digests that all ranks have
+  std::set<int64_t> same;               ///< variables that have been given rank 0's values, by id
   std::vector<Variable> variables;
   dist::Communication communication;
 };
@@ -143,7 +181,8 @@ InShard::~InShard() { current = scope_->before; }
 
 void InShard::cut(const Tensor &tensor) {
   ir::Working working;
-  scope_->known[scope_->trace->valueOf(tensor, "data_parallel", {})] = true;
+  mlir::Value value = scope_->trace->valueOf(tensor, "data_parallel", {});
+  scope_->known[value] = scope_->ofShards[value] = true;
 }
 
 Tensor InShard::returned(const Tensor &tensor, const Where &where) const {
@@ -154,7 +193,8 @@ Tensor InShard::returned(const Tensor &tensor, const Where &where) const {
   if (type.dtype == boolean)
     raiseOp("return", "a boolean without axes differs from shard to shard", "return a number, or give it an axis",
             {type}, where, ErrorKind::type);
-  return overShards(tensor, runtime::isFloat(type.dtype) ? dist::Reduction::mean : dist::Reduction::sum, where);
+  bool mean = scope_->weighs && runtime::isFloat(type.dtype);
+  return overShards(tensor, mean ? dist::Reduction::mean : dist::Reduction::sum, where);
 }
 
 //===- A call -----------------------------------------------------------------------------------------------------===//
@@ -169,6 +209,8 @@ struct ShardedCall::Impl {
   std::string firstText = {}; ///< of the tensor that said how many
   int64_t begin = 0, end = 0; ///< this rank's shards
   bool hasPattern = false;    ///< the first is only traced for: it has the rows of shard 0
+  std::unique_lock<std::mutex> calling = {};
+  bool entered = false, done = false;
   Clock::time_point started = Clock::now();
 
   int64_t shardAt(size_t i) const { return hasPattern && i == 0 ? 0 : begin + static_cast<int64_t>(i) - hasPattern; }
@@ -176,6 +218,11 @@ struct ShardedCall::Impl {
   void fail(const std::string &text) {
     if (group->size() > 1)
       group->comm()->fail(group->comm(), text.c_str());
+  }
+  [[noreturn]] void refuse(const std::string &message, const std::string &remedy,
+                           std::vector<TensorType> operands = {}) {
+    fail("rank " + std::to_string(group->rank()) + " has failed: " + message);
+    raiseOp(state.name.c_str(), message, remedy, std::move(operands), where);
   }
   void check(runtime::Status status) {
     if (status.ok())
@@ -186,7 +233,7 @@ struct ShardedCall::Impl {
   }
 };
 
-ShardedCall::ShardedCall(DataParallelState &state, const Where &where) {
+ShardedCall::ShardedCall(DataParallelState &state, int arguments, const Where &where) {
   if (level().trace)
     raiseOp(state.name.c_str(), "a data parallel step is called inside of a traced function",
             "call it outside; what is traced inside of the step is compiled with it", {}, where,
@@ -195,13 +242,31 @@ ShardedCall::ShardedCall(DataParallelState &state, const Where &where) {
   impl_->plan = {.rows = 0, .shards = state.options.shards, .ranks = impl_->group->size()};
   if (impl_->plan.shards == 0)
     impl_->plan.shards = impl_->plan.ranks;
+  for (int whole : state.options.whole)
+    if (whole < 0 || whole >= arguments)
+      raiseOp(state.name.c_str(),
+              "DataParallelOptions::whole names argument " + std::to_string(whole) + ", and there are " +
+                  std::to_string(arguments),
+              "count them from 0", {}, where);
   if (impl_->plan.ranks > impl_->plan.shards)
     raiseOp(state.name.c_str(),
             "there are " + std::to_string(impl_->plan.ranks) + " ranks, and a batch is cut into " +
                 std::to_string(impl_->plan.shards) + " shards",
             "give as many shards, or more: DataParallelOptions::shards", {}, where);
+  impl_->calling = state.enter(where);
+  impl_->entered = true;
 }
-ShardedCall::~ShardedCall() = default;
+
+/// Whatever went wrong before the end: the others are not to wait for this rank.
+ShardedCall::~ShardedCall() {
+  if (!impl_)
+    return;
+  if (!impl_->done)
+    impl_->fail("rank " + std::to_string(impl_->group->rank()) + " has failed in '" + impl_->state.name + "'");
+  impl_->calling = {};
+  if (impl_->entered)
+    impl_->state.leave();
+}
 
 bool ShardedCall::isCut(const Tensor &tensor, int argument) const {
   const std::vector<int> &whole = impl_->state.options.whole;
@@ -216,9 +281,9 @@ void ShardedCall::rows(const Tensor &tensor, int argument) {
   int64_t rows = type.shape.dim(0);
   std::string text = "argument " + std::to_string(argument) + " is " + toString(type);
   if (impl_->rows >= 0 && impl_->rows != rows)
-    raiseOp(impl_->state.name.c_str(), text + ", and " + impl_->firstText + ": their rows are no batch",
-            "give all the same number of rows, or name those that are not cut in DataParallelOptions::whole", {type},
-            impl_->where);
+    impl_->refuse(text + ", and " + impl_->firstText + ": their rows are no batch",
+                  "give all the same number of rows, or name those that are not cut in DataParallelOptions::whole",
+                  {type});
   if (impl_->rows < 0)
     impl_->firstText = std::move(text);
   impl_->rows = rows;
@@ -228,30 +293,22 @@ void ShardedCall::meet() {
   Impl &self = *impl_;
   int64_t ranks = self.group->size();
   if (self.rows < 0)
-    raiseOp(self.state.name.c_str(), "no argument has rows to be cut into shards",
-            "give the batch as tensors whose first axis counts the examples", {}, self.where);
-  struct Said {
-    int64_t rows, asked; ///< to end
-  };
-  Said own{self.rows, runtime::terminationAsked};
-  std::vector<Said> all(static_cast<size_t>(ranks), own);
-  if (ranks > 1)
-    self.check(self.group->gather(&own, all.data(), sizeof own, self.comm()));
-  for (const Said &said : all) {
-    self.plan.rows += said.rows;
-    runtime::ranks().terminating |= said.asked != 0;
-  }
+    self.refuse("no argument has rows to be cut into shards",
+                "give the batch as tensors whose first axis counts the examples");
+  std::vector<int64_t> all;
+  self.check(self.group->meet(self.state.name, runtime::terminationAsked, self.rows, all, runtime::ranks().terminating,
+                              self.comm()));
+  for (int64_t rows : all)
+    self.plan.rows += rows;
   if (self.plan.rows == 0)
-    raiseOp(self.state.name.c_str(), "the batch has no rows on any rank", "end the epoch before it", {}, self.where);
+    self.refuse("the batch has no rows on any rank", "end the epoch before it");
   for (int64_t rank = 0; rank < ranks; ++rank)
-    if (auto [first, last] = self.plan.rowsOfRank(rank); last - first != all[static_cast<size_t>(rank)].rows)
-      raiseOp(self.state.name.c_str(),
-              "rank " + std::to_string(rank) + " gives " + std::to_string(all[static_cast<size_t>(rank)].rows) +
-                  " rows of a batch of " + std::to_string(self.plan.rows) + ", of which its shards have " +
-                  std::to_string(last - first),
-              "give each rank the rows of dist::rows_of_rank(" + std::to_string(self.plan.rows) + ", " +
-                  std::to_string(self.plan.shards) + "), as Dataset::ranks does",
-              {}, self.where);
+    if (auto [first, last] = self.plan.rowsOfRank(rank); last - first != all[static_cast<size_t>(rank)])
+      self.refuse("rank " + std::to_string(rank) + " gives " + std::to_string(all[static_cast<size_t>(rank)]) +
+                      " rows of a batch of " + std::to_string(self.plan.rows) + ", of which its shards have " +
+                      std::to_string(last - first),
+                  "give each rank the rows of dist::rows_of_rank(" + std::to_string(self.plan.rows) + ", " +
+                      std::to_string(self.plan.shards) + "), as Dataset::ranks does");
   std::tie(self.begin, self.end) = self.plan.shardsOf(self.group->rank());
   self.hasPattern = self.begin == self.end || self.plan.rowsOf(self.begin) != self.plan.rowsOf(0);
 }
@@ -305,10 +362,11 @@ public:
     std::vector<std::pair<uint32_t, Array>> outputs = {};
   };
 
-  /// `pattern`: the programs that say what is summed, and what is computed once.
-  void run(const ShardPrograms &pattern, std::span<Shard> shards) {
+  /// `pattern`: the programs that say what is summed, and what is computed once. `computed`: before the ranks know that
+  /// all have come to the end.
+  void run(const ShardPrograms &pattern, std::span<Shard> shards, const std::function<void()> &computed) {
     common_.resize(pattern.slots);
-    int levels = 0;
+    int levels = 1;
     auto reach = [&](const ShardPrograms &programs) {
       if (!programs.stages.empty())
         levels = std::max(levels, programs.stages.back().level + 1);
@@ -325,16 +383,26 @@ public:
           prepare(stage, false);
           prepare(stage, true);
         }
+      int last = -1; // what fails in this rank's last part fails before the others have the last sum
+      for (const ShardPrograms::Stage &stage : pattern.stages)
+        if (stage.level == level)
+          last = std::max(last, stage.bucket);
       for (size_t i = 0; i < shards.size(); ++i)
         for (const ShardPrograms::Stage &stage : shards[i].programs->stages)
           if (stage.level == level) {
             compute(stage, shards[i]);
-            if (i + 1 == shards.size())
+            if (i + 1 == shards.size() && stage.bucket != last)
               send(stage.bucket);
           }
       for (const ShardPrograms::Stage &stage : pattern.stages)
-        if (stage.level == level && shards.empty()) // a rank without rows takes part
+        if (stage.level == level && shards.empty() && stage.bucket != last) // a rank without rows takes part
           send(stage.bucket);
+      if (level + 1 == levels)
+        computed();
+      if (last >= 0)
+        send(last);
+      else if (level + 1 == levels)
+        meet();
       receive();
       for (Shard &shard : shards)
         for (size_t slot = 0; slot < shard.slots.size(); ++slot)
@@ -409,6 +477,14 @@ private:
     }
   }
 
+  /// All ranks are here.
+  void meet() {
+    std::vector<char> all(static_cast<size_t>(group_.size()));
+    char own = 0;
+    if (group_.size() > 1)
+      check(group_.gather(&own, all.data(), 1, options_));
+  }
+
   void send(int bucket) {
     for (Sum &sum : sums_)
       if (sum.bucket == bucket) {
@@ -470,13 +546,21 @@ private:
 } // namespace
 
 /// The rows of each shard, one after the other.
-static Tensor joined(const std::vector<Array> &parts, const TensorType &type) {
+static Tensor joined(const std::string &name, const std::vector<Array> &parts, const TensorType &type,
+                     const Where &where) {
+  int64_t rows = 0;
+  for (const Array &part : parts) {
+    if (!(withRows(part.shape(), 0) == withRows(parts[0].shape(), 0)))
+      raiseOp(name.c_str(),
+              "a result is " + toString(parts[0].type) + " of one shard and " + toString(part.type) +
+                  " of another: these are no rows",
+              "return what differs by rows in the first axis only, or sum it: dist::all_reduce",
+              {parts[0].type, part.type}, where);
+    rows += part.shape().dim(0);
+  }
   if (parts.size() == 1)
     return makeTensor(parts[0]);
-  int64_t rows = 0;
-  for (const Array &part : parts)
-    rows += part.shape().dim(0);
-  Array whole = Array::empty(type.dtype, withRows(type.shape, rows));
+  Array whole = Array::empty(type.dtype, withRows(parts.empty() ? type.shape : parts[0].shape(), rows));
   auto to = static_cast<char *>(whole.buffer.data());
   for (const Array &part : parts) {
     std::memcpy(to, part.buffer.data(), part.numBytes());
@@ -489,6 +573,7 @@ void ShardedCall::run(std::span<const Shard> shards, Results &results) {
   Impl &self = *impl_;
   DataParallelState &state = self.state;
   CommGroup &group = *self.group;
+  std::optional<ShardRun> run; // outlives the news that it has failed
   try {
     std::vector<std::shared_ptr<ConcreteState>> steps;
     std::vector<ShardRun::Shard> runs;
@@ -500,35 +585,41 @@ void ShardedCall::run(std::span<const Shard> shards, Results &results) {
       runs.push_back({leaves, state.programsOf(steps.back(), shard.isCut, self.where)});
     }
     const ShardPrograms &pattern = *runs[0].programs;
-    for (const ShardRun::Shard &each : runs)
+    for (const ShardRun::Shard &each : runs) {
       if (!each.programs->sumsAs(pattern))
         raiseOp(state.name.c_str(), "shards with other numbers of rows are other programs, which sum something else",
                 "let the step not depend on the number of rows", {}, self.where);
+      if (each.programs->lastDigest != pattern.lastDigest)
+        raiseOp(state.name.c_str(),
+                "what is computed once for all shards depends on the number of rows, which is that of a shard",
+                "count rows by what differs from shard to shard, such as reduce_sum(ones_like(y))", {}, self.where);
+    }
     if (group.size() > 1)
       state.agree(pattern, runs[0].leaves, group, self.comm(), self.where);
 
-    ShardRun run(state, group, self.plan, self.comm(), self.where);
     std::span<ShardRun::Shard> own = std::span(runs).subspan(self.hasPattern ? 1 : 0);
-    run.run(pattern, own);
-    // All that may fail comes before the variables change.
-    handOver(*steps[0], results);
     std::vector<Tensor> outputs(steps[0]->numResults);
-    for (const ShardPrograms::Stage &stage : pattern.stages)
-      for (const ShardPrograms::Kept &output : stage.outputs) {
-        std::vector<Array> parts;
-        for (const ShardRun::Shard &shard : own)
-          for (const auto &[number, array] : shard.outputs)
-            if (number == output.slot)
-              parts.push_back(array);
-        const TensorType &type = steps[0]->code->results()[output.slot];
-        if (type.shape.rank() == 0)
-          raiseOp(state.name.c_str(), "a result without axes differs from shard to shard", "sum it: dist::all_reduce",
-                  {type}, self.where);
-        outputs[output.slot] = joined(parts, type);
-      }
-    results.tensors.reserve(outputs.size());
     Inline<Tensor, 8> last;
-    run.finish(pattern, runs[0].leaves, last);
+    // All that may fail comes before the variables change, here or elsewhere.
+    run.emplace(state, group, self.plan, self.comm(), self.where);
+    run->run(pattern, own, [&] {
+      handOver(*steps[0], results);
+      results.tensors.reserve(outputs.size());
+      for (const ShardPrograms::Stage &stage : pattern.stages)
+        for (const ShardPrograms::Kept &output : stage.outputs) {
+          std::vector<Array> parts;
+          for (const ShardRun::Shard &shard : own)
+            for (const auto &[number, array] : shard.outputs)
+              if (number == output.slot)
+                parts.push_back(array);
+          const TensorType &type = steps[0]->code->results()[output.slot];
+          if (type.shape.rank() == 0)
+            raiseOp(state.name.c_str(), "a result without axes differs from shard to shard", "sum it: dist::all_reduce",
+                    {type}, self.where);
+          outputs[output.slot] = joined(state.name, parts, type, self.where);
+        }
+    });
+    run->finish(pattern, runs[0].leaves, last);
     for (const ShardPrograms::Kept &output : pattern.outputs)
       outputs[output.slot] = last[output.result];
     for (const Tensor &output : outputs)
@@ -536,7 +627,11 @@ void ShardedCall::run(std::span<const Shard> shards, Results &results) {
   } catch (const std::exception &error) {
     self.fail("rank " + std::to_string(group.rank()) + " has failed: " + error.what());
     throw;
+  } catch (...) {
+    self.fail("rank " + std::to_string(group.rank()) + " has failed");
+    throw;
   }
+  self.done = true;
   int64_t calls;
   {
     std::lock_guard lock(state.mutex);
@@ -549,7 +644,7 @@ void ShardedCall::run(std::span<const Shard> shards, Results &results) {
 
 void DataParallelState::agree(const ShardPrograms &pattern, std::span<const Arguments::Leaf> leaves, CommGroup &group,
                               const runtime::CommOptions &comm, const Where &where) {
-  if (!agreed.contains(&pattern)) {
+  if (!agreed.contains(pattern.digest)) {
     std::string all(pattern.digest.size() * static_cast<size_t>(group.size()), '\0');
     if (runtime::Status status = group.gather(pattern.digest.data(), all.data(), std::ssize(pattern.digest), comm);
         !status.ok())
@@ -566,7 +661,7 @@ void DataParallelState::agree(const ShardPrograms &pattern, std::span<const Argu
               "trace the same on all ranks: let nothing in the step depend on the rank, and give all the same dtypes "
               "and sizes",
               {}, where);
-    agreed.insert(&pattern);
+    agreed.insert(pattern.digest);
   }
   std::vector<Variable> fresh;
   auto add = [&](const Variable &variable) {

@@ -489,18 +489,23 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
   std::vector<Tensor> seeds = seedsFor(targetTensors, options, where);
   SmallVector<Value> targetValues, seedValues, sourceValues;
   std::string noTarget = "no path: the target was not computed from anything that the tape watches" + stoppedNote();
-  // In a step for one shard the loss is that of all shards: the derivative by what they have in common is summed over
-  // them, by their rows.
+  // In a step for one shard a target that differs by shard is that of all shards: their mean by rows, or sum. One that
+  // follows from a sum over shards is each shard's by its share. By what all have in common the derivatives are added.
   ShardScope *shard = lanes ? nullptr : shardScope();
   if (shard && shard->trace != &trace)
     shard = nullptr;
-  if (shard && llvm::none_of(targetTensors, [&](const Tensor &target) {
-        return shard->differs(trace.valueOf(target, "gradient", where));
-      }))
+  auto valueOf = [&](const Tensor &target) { return trace.valueOf(target, "gradient", where); };
+  if (shard && llvm::none_of(targetTensors, [&](const Tensor &target) { return shard->isOfShards(valueOf(target)); }))
     shard = nullptr;
-  for (size_t i = 0; i < seeds.size() && shard && shard->weighs; ++i)
-    if (runtime::isFloat(targetTensors[i].dtype()))
+  bool weighed = false; // what differs by shard
+  for (size_t i = 0; i < seeds.size() && shard; ++i) {
+    if (!runtime::isFloat(targetTensors[i].dtype()))
+      continue;
+    bool differs = shard->differs(valueOf(targetTensors[i]));
+    weighed |= differs && shard->weighs;
+    if (!differs || shard->weighs)
       seeds[i] = shard->weighed(seeds[i].defined() ? seeds[i] : ones_like(Located(targetTensors[i], where)), where);
+  }
   for (size_t i = 0; i < targetTensors.size(); ++i) {
     Value value = trace.valueOf(targetTensors[i], "gradient", where);
     if (!autodiff::isDifferentiableType(value.getType())) {
@@ -560,7 +565,7 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
         reasons[i] = gradients.reasons[next];
       }
     }
-    if (sum.defined() && shard && !common && shard->weighs) {
+    if (sum.defined() && shard && !common && weighed) {
       sum = shard->unweighed(sum, where);
     } else if (sum.defined() && common) {
       sum = overShards(sum, dist::Reduction::sum, where);

@@ -21,18 +21,26 @@ static bool isOverShards(Operation *op) {
 
 //===- While it is traced -----------------------------------------------------------------------------------------===//
 
-bool ShardScope::differs(Value value) {
+/// The operands that a value follows from: of a variable's version what was assigned, not what was there before.
+static OperandRange sourcesOf(Operation *op) {
+  OperandRange operands = op->getOperands();
+  return isa<ir::VersionOp>(op) ? operands.take_front(1) : operands;
+}
+
+/// Whether one of those that `value` follows from has the property; `known` has some, and ends are those that follow
+/// from nothing.
+static bool followsFrom(Value value, llvm::DenseMap<Value, bool> &known, function_ref<bool(Operation *)> ends) {
   SmallVector<Value> path{value};
   while (!path.empty()) {
     Value at = path.back();
     Operation *op = at.getDefiningOp();
-    if (known.contains(at) || !op || isOverShards(op)) {
+    if (known.contains(at) || !op || ends(op)) {
       known.try_emplace(at, false);
       path.pop_back();
       continue;
     }
     bool any = false, all = true;
-    for (Value operand : op->getOperands())
+    for (Value operand : sourcesOf(op))
       if (auto found = known.find(operand); found == known.end()) {
         all = false;
         path.push_back(operand);
@@ -45,6 +53,11 @@ bool ShardScope::differs(Value value) {
     }
   }
   return known.lookup(value);
+}
+
+bool ShardScope::differs(Value value) { return followsFrom(value, known, isOverShards); }
+bool ShardScope::isOfShards(Value value) {
+  return followsFrom(value, ofShards, [](Operation *) { return false; });
 }
 
 //===- Cut --------------------------------------------------------------------------------------------------------===//
@@ -118,10 +131,21 @@ public:
     for (const TraceInput &input : step_.inputs)
       if (input.kind == TraceInput::variable && !input.formal && !input.state->isOrder)
         made_->variables.emplace_back(input.state);
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    step_.code->module()->print(stream);
-    made_->digest = runtime::digestOf(text);
+    auto textOf = [](const Code &code) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      code.module()->print(stream);
+      return text;
+    };
+    runtime::Digest digest;
+    digest.add(textOf(*step_.code));
+    for (const TraceInput &input : step_.inputs)
+      if (input.kind == TraceInput::capture) {
+        runtime::Array array = arrayOf(input.captured);
+        digest.add(std::span(static_cast<const std::byte *>(array.buffer.data()), array.numBytes()));
+      }
+    made_->digest = digest.hex();
+    made_->lastDigest = runtime::digestOf(textOf(*made_->last->code));
     return made_;
   }
 
@@ -148,8 +172,9 @@ private:
           if (isOverShards(op))
             raiseOp(step_.name.c_str(),
                     "a sum over shards stands in the body of another op, at " + ir::whereOf(op->getLoc()),
-                    "take it out of loops, conditions, checkpoints and custom gradients", {}, where_,
-                    ErrorKind::unimplemented);
+                    "take it out of loops, conditions, checkpoints and custom gradients; for second derivatives use "
+                    "hvp, or a tape inside of a tape",
+                    {}, where_, ErrorKind::unimplemented);
         });
   }
 
@@ -157,7 +182,7 @@ private:
     for (Operation *op : ops_) {
       int level = 0;
       bool differs = false;
-      for (Value operand : op->getOperands()) {
+      for (Value operand : sourcesOf(op)) {
         level = std::max(level, level_.lookup(operand));
         differs |= differ_.contains(operand);
       }
@@ -172,12 +197,17 @@ private:
   void refuseAssigned(const TraceInput &input, Value value) const {
     if (!differ_.contains(value) || input.state->isOrder)
       return;
+    while (isa_and_present<ir::VersionOp, ir::StopGradientOp>(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
     Operation *op = value.getDefiningOp();
+    bool isFloat = runtime::isFloat(input.state->type.dtype);
     raiseOp(step_.name.c_str(),
             describe(*input.state) + " is assigned what differs from shard to shard" +
                 (op ? ", the result of '" + op->getName().stripDialect().str() + "' at " + ir::whereOf(op->getLoc())
                     : std::string(", an argument")),
-            "assign what all shards have in common: dist::all_reduce(x, dist::Reduction::mean)", {}, where_);
+            isFloat ? "assign what all shards have in common: dist::all_reduce(x, dist::Reduction::mean)"
+                    : "assign what all shards have in common: dist::all_reduce(x)",
+            {}, where_);
   }
 
   /// The place of what a sum takes in the program.
@@ -195,7 +225,7 @@ private:
       Operation *op = path.pop_back_val();
       if (isOverShards(op))
         sums.push_back(op);
-      for (Value operand : op->getOperands())
+      for (Value operand : sourcesOf(op))
         if (Operation *maker = operand.getDefiningOp(); maker && needed.insert(maker).second)
           path.push_back(maker);
     }
@@ -259,7 +289,7 @@ private:
         continue;
       }
       if (part.ops.insert(index_.lookup(op)).second)
-        path.append(op->operand_begin(), op->operand_end());
+        llvm::append_range(path, sourcesOf(op));
     }
     for (size_t at : part.ops)
       for (Value result : ops_[at]->getResults())
@@ -344,8 +374,12 @@ private:
     }
     b.setInsertionPointToStart(body);
     for (size_t i = 0; i < ops_.size(); ++i)
-      if (part.ops.contains(i))
-        b.clone(*ops[i], map);
+      if (part.ops.contains(i)) {
+        if (isa<ir::VersionOp>(ops[i])) // the derivatives have been taken
+          map.map(ops[i]->getResult(0), map.lookup(ops[i]->getOperand(0)));
+        else
+          b.clone(*ops[i], map);
+      }
     SmallVector<Value> values;
     for (Value value : results)
       values.push_back(map.lookup(there(value)));

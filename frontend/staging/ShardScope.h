@@ -14,10 +14,12 @@ struct ShardScope {
   bool weighs;         ///< the loss is a mean
   bool syncBatchNorm;
   ShardScope *before;
-  llvm::DenseMap<mlir::Value, bool> known{}; ///< of some values whether they differ from shard to shard
+  llvm::DenseMap<mlir::Value, bool> known{}, ofShards{}; ///< what has been found out, by value
 
   /// Whether a value of the trace differs from shard to shard.
   bool differs(mlir::Value value);
+  /// Whether it follows from what does, if only by sums.
+  bool isOfShards(mlir::Value value);
   /// x times the share of the rows, in x's dtype.
   Tensor weighed(const Tensor &x, const Where &where) const;
   Tensor unweighed(const Tensor &x, const Where &where) const;
@@ -40,14 +42,15 @@ struct ShardPrograms {
     std::string what;                    ///< the ops that it hands over
     int64_t bytes = 0;
   };
-  uint32_t leaves = 0; ///< of the step: what comes after them are slots
+  uint32_t leaves = 0;        ///< of the step: what comes after them are slots
   uint32_t slots = 0;         ///< of them the first are what the ranks sum
   std::vector<int> lastLevel; ///< by slot: of the stages that read it
   std::vector<Stage> stages;
   std::shared_ptr<ConcreteState> last; ///< what is the same for all shards: variables, then outputs
   std::vector<Kept> outputs;           ///< of those, by their number
   std::vector<Variable> variables;     ///< all that it reads or assigns
-  std::string digest;
+  std::string digest;                  ///< of the trace and of the arrays that it captured
+  std::string lastDigest;              ///< of the text of `last`
 
   /// Whether the ranks sum the same in both.
   bool sumsAs(const ShardPrograms &other) const;

@@ -27,7 +27,8 @@ struct DataParallelOptions {
   /// Into how many shards a batch is cut: at least as many as there will ever be ranks. Results depend on it. 0: one
   /// for each rank, which is faster where batches are small; results then depend on the number of ranks.
   int64_t shards = 8;
-  /// What the loss of the batch is of those of the shards: their mean by their rows, or their sum.
+  /// What the loss of the batch is of those of the shards: their mean by their rows, or their sum, in which all that a
+  /// loss consists of counts once for each shard. So are floats without axes that the step returns.
   Reduction loss = Reduction::mean;
   /// Arguments, counted from 0, that are the same for all shards, as tensors without axes always are.
   std::vector<int> whole = {};
@@ -86,7 +87,7 @@ private:
 /// One call: this rank's rows, cut into its shards.
 class WENGERT_API ShardedCall {
 public:
-  ShardedCall(DataParallelState &state, const Where &where);
+  ShardedCall(DataParallelState &state, int arguments, const Where &where);
   ~ShardedCall();
   /// Whether a tensor in an argument is cut.
   bool isCut(const Tensor &tensor, int argument) const;
@@ -176,7 +177,7 @@ template <class R, class... A> struct ShardArguments {
 template <class R, class... A>
 R callSharded(DataParallelState &state, std::type_identity_t<FunctionRef<R(A &...)>> f, const Where &where,
               const A &...args) {
-  ShardedCall call(state, where);
+  ShardedCall call(state, static_cast<int>(sizeof...(A)), where);
   auto note = [&](int argument, const auto &tree) {
     visit(tree, [&](const auto &leaf) {
       if constexpr (std::same_as<std::decay_t<decltype(leaf)>, Tensor>)

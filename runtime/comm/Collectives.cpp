@@ -147,17 +147,19 @@ Status CommGroup::gather(const void *mine, void *all, int64_t bytes, const CommO
   return {};
 }
 
-namespace {
 /// What a rank is at.
-struct Place {
+struct CommGroup::Place {
   uint64_t calls;
   int64_t kind, dtype, count, root;
   friend auto operator<=>(const Place &, const Place &) = default;
 };
 
-std::string describe(const Place &place) {
+template <class Place> static std::string describe(const Place &place) {
   if (place.kind < 0 || place.kind >= std::ssize(kCollectives) || place.dtype < 0 || place.dtype >= kNumDTypes)
     return "something else"; // one that does not tell what it is at
+  if (place.kind == int64_t(Collective::step))
+    return "data parallel step " + std::to_string(static_cast<uint64_t>(place.root) % 10000) + ", its call " +
+           std::to_string(place.calls);
   return std::string(kCollectives[static_cast<size_t>(place.kind)]) + " of " + std::to_string(place.count) + " " +
          std::string(nameOf(static_cast<DType>(place.dtype))) +
          (place.kind == int64_t(Collective::broadcast) || place.kind == int64_t(Collective::reduce)
@@ -165,7 +167,6 @@ std::string describe(const Place &place) {
               : "") +
          ", its call " + std::to_string(place.calls);
 }
-} // namespace
 
 Status CommGroup::agree(const CollectiveCall &call, const CommOptions &options) {
   ++calls_;
@@ -175,6 +176,11 @@ Status CommGroup::agree(const CollectiveCall &call, const CommOptions &options) 
   std::vector<Place> all(static_cast<size_t>(size()));
   if (Status status = gather(&mine, all.data(), sizeof mine, options); !status.ok())
     return status;
+  return refuse(all);
+}
+
+/// An error unless all are at one place.
+Status CommGroup::refuse(const std::vector<Place> &all) {
   std::map<Place, std::vector<int32_t>> at;
   for (int i = 0; i < size(); ++i)
     at[all[static_cast<size_t>(i)]].push_back(i);
@@ -194,6 +200,28 @@ Status CommGroup::agree(const CollectiveCall &call, const CommOptions &options) 
                  .op = "dist",
                  .message = text,
                  .remedy = "run the same program with the same shapes on all ranks"};
+}
+
+Status CommGroup::meet(std::string_view step, bool asked, int64_t rows, std::vector<int64_t> &all, bool &anyAsked,
+                       const CommOptions &options) {
+  ++calls_;
+  uint64_t name = 0xcbf29ce484222325u; // FNV-1a
+  for (char letter : step)
+    name = (name ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  Place mine{calls_, int64_t(Collective::step), asked, rows, static_cast<int64_t>(name)};
+  std::vector<Place> places(static_cast<size_t>(size()), mine);
+  if (size() > 1)
+    if (Status status = gather(&mine, places.data(), sizeof mine, options); !status.ok())
+      return status;
+  all.clear();
+  for (Place &place : places) {
+    all.push_back(place.count);
+    if (place.kind == mine.kind) {
+      anyAsked |= place.dtype != 0;
+      place.dtype = 0, place.count = 0; // these may differ
+    }
+  }
+  return refuse(places);
 }
 
 /// Each rank sums its piece of the elements, and all gather the pieces; few elements are summed by all.

@@ -17,9 +17,10 @@
 
 namespace wg::runtime {
 
-enum class Collective : int64_t { sum, mean, max, all_gather, reduce_scatter, broadcast, reduce, barrier };
-inline constexpr std::string_view kCollectives[] = {"all_reduce_sum", "all_reduce_mean", "all_reduce_max", "all_gather",
-                                                    "reduce_scatter", "broadcast",       "reduce",         "barrier"};
+enum class Collective : int64_t { sum, mean, max, all_gather, reduce_scatter, broadcast, reduce, barrier, step };
+inline constexpr std::string_view kCollectives[] = {"all_reduce_sum", "all_reduce_mean", "all_reduce_max",
+                                                    "all_gather",     "reduce_scatter",  "broadcast",
+                                                    "reduce",         "barrier",         "a data parallel step"};
 
 /// One call: y of one rank's x. `count`: elements of x; of reduce_scatter of y.
 struct CollectiveCall {
@@ -53,6 +54,9 @@ public:
   wg_comm *comm() const { return comm_; }
   /// x and y do not overlap; all_gather's y and reduce_scatter's x have size() times `count` elements.
   Status run(const CollectiveCall &call, const void *x, void *y, const CommOptions &options);
+  /// The rows that each rank has for a step of this name, and whether one of them was asked to end.
+  Status meet(std::string_view step, bool asked, int64_t rows, std::vector<int64_t> &all, bool &anyAsked,
+              const CommOptions &options);
   /// `bytes` of each rank, one after the other.
   Status gather(const void *mine, void *all, int64_t bytes, const CommOptions &options);
   /// parts[i] goes to rank i.
@@ -64,7 +68,9 @@ public:
   Status failure() const;
 
 private:
+  struct Place;
   Status agree(const CollectiveCall &call, const CommOptions &options);
+  Status refuse(const std::vector<Place> &all);
   Status sum(const CollectiveCall &call, const void *x, void *y, const CommOptions &options);
   wg_comm *comm_;
   bool owns_;

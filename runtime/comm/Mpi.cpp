@@ -196,7 +196,11 @@ void release(wg_comm *self) {
   delete &comm;
 }
 
-void fail(wg_comm *self, const char *text) { failed(of(self), text); }
+/// The first is why.
+void fail(wg_comm *self, const char *text) {
+  if (!broken)
+    failed(of(self), text);
+}
 const char *text(wg_comm *self) { return of(self).said.c_str(); }
 
 wg_comm *made(MPI_Comm comm) {

@@ -1,6 +1,7 @@
 #include "runtime/comm/ShardSum.h"
 
 #include <chrono>
+#include <mutex>
 
 namespace wg::runtime {
 
@@ -39,10 +40,22 @@ ShardSum::ShardSum(CommGroup &group, const CommOptions &options, const ShardPlan
   piece_ = bytes() <= kFew ? count_ : (count_ + group.size() - 1) / group.size();
 }
 
+/// What was on its way when a rank failed stays: another process may read it until it ends.
 ShardSum::~ShardSum() {
-  for (void *request : requests_) // a failure has ended the group: nobody touches the memory any more
+  if (requests_.empty())
+    return;
+  static std::mutex mutex;
+  static std::vector<Array> &kept = *new std::vector<Array>; // never destroyed
+  wg_comm *comm = group_->comm();
+  comm->fail(comm, "a rank has left a sum before it was done");
+  for (void *request : requests_)
     if (int32_t done = 0; request)
-      (void)group_->comm()->finish(group_->comm(), request, 0, &done);
+      (void)comm->finish(comm, request, 0, &done);
+  std::lock_guard lock(mutex);
+  for (Part &part : parts_)
+    kept.insert(kept.end(), part.arrays.begin(), part.arrays.end());
+  kept.insert(kept.end(), packed_.begin(), packed_.end());
+  kept.insert(kept.end(), {received_, sums_});
 }
 
 bool ShardSum::inAnyOrder() const {

@@ -48,6 +48,7 @@ struct Comm : wg_comm {
   std::string said;
   /// Receives of earlier requests from a rank come before those of later ones: so many of it were started.
   std::vector<uint64_t> started, received;
+  std::vector<struct Request *> open; ///< in the order in which they were started
 };
 
 struct Receive {
@@ -95,6 +96,7 @@ int32_t start(wg_comm *self, const wg_comm_part *parts, void **made) {
     }
   }
   group.world->changed.notify_all();
+  comm.open.push_back(request.get());
   *made = request.release();
   return 0;
 }
@@ -135,10 +137,19 @@ int32_t take(Comm &comm, Request &request, std::unique_lock<std::mutex> &lock, b
   return 0;
 }
 
+/// All requests go on, whichever is waited for: that of another rank may need an earlier one of this.
 int32_t progress(Comm &comm, Request &request, std::unique_lock<std::mutex> &lock, bool &all) {
-  for (bool again = true; again;)
-    if (int32_t status = take(comm, request, lock, all, again))
-      return status;
+  for (bool more = true; more;) {
+    more = false;
+    for (Request *each : comm.open) {
+      bool done = false, again = false;
+      if (int32_t status = take(comm, *each, lock, done, again))
+        return status;
+      more |= again;
+      if (each == &request)
+        all = done;
+    }
+  }
   return 0;
 }
 
@@ -149,6 +160,7 @@ void withdraw(Comm &comm, Request *request, std::unique_lock<std::mutex> &lock) 
     std::erase_if(comm.group->boxes[static_cast<size_t>(comm.rank * comm.size + to)],
                   [&](const Message &message) { return message.of == &send; });
   }
+  std::erase(comm.open, request);
   delete request;
 }
 
@@ -166,6 +178,7 @@ int32_t finish(wg_comm *self, void *given, double seconds, int32_t *done) {
     }
     if (all) {
       *done = 1;
+      std::erase(comm.open, request);
       delete request;
       return 0;
     }
@@ -280,7 +293,8 @@ wg_comm *made(std::shared_ptr<Group> group, int rank) {
                         group,
                         {},
                         std::vector<uint64_t>(static_cast<size_t>(group->size)),
-                        std::vector<uint64_t>(static_cast<size_t>(group->size))};
+                        std::vector<uint64_t>(static_cast<size_t>(group->size)),
+                        {}};
   return comm;
 }
 

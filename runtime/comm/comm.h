@@ -32,8 +32,9 @@ struct wg_comm {
   /* parts[i] of rank i, this one included, whose bytes are copied. The memory is the transport's until it is done;
    * started exchanges are met in their order by the other ranks' exchanges. */
   int32_t (*start)(wg_comm *, const wg_comm_part *parts, void **request);
-  /* Waits for it, for so many seconds at most; 0 asks only. Once *done is set, and after a failure, the request is gone
-   * and its memory is not touched any more: who does not want to wait longer fails the group and calls it again. */
+  /* Waits for it, for so many seconds at most, while all other exchanges go on; 0 asks only. Once *done is set, and
+   * after a failure, the request is gone and its memory is not touched any more: who does not want to wait longer fails
+   * the group and calls it again. */
   int32_t (*finish)(wg_comm *, void *request, double seconds, int32_t *done);
   /* The ranks that a request waits for, `most` of them at most; how many were written. */
   int32_t (*pending)(wg_comm *, void *request, int32_t *ranks, int32_t most);

@@ -76,7 +76,7 @@ static Status hostKernel(std::span<const Array> operands, const Attrs &attrs, st
 static Status collectiveRule(TypeSpan operands, const Attrs &attrs, TypeList &results) {
   CollectiveAttrs collective{attrs};
   const auto *kind = std::ranges::find(kCollectives, collective.kind());
-  if (kind == std::end(kCollectives) || *kind == "barrier")
+  if (kind == std::end(kCollectives) || kind - std::begin(kCollectives) >= int64_t(Collective::barrier))
     return valueError("ranks do no '" + collective.kind() + "'");
   if (collective.group() < kShardGroup || collective.root() < 0 || collective.ranks() < 0 ||
       collective.ranks() > INT32_MAX)

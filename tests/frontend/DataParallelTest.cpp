@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <mutex>
+#include <set>
+#include <thread>
 
 using namespace wg;
 using wg::tests::messageOf;
@@ -397,33 +400,231 @@ TEST(DataParallel, WhatIsWrongIsSaid) {
         });
       },
       "has traced another program than rank");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return x; }, {.whole = {1}})(x); },
+       "whole names argument 1, and there are 1");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return matmul(x, transpose(x)); })(drawn({9, 2}, 1)); },
+       "a result is f64[2,2] of one shard and f64[1,1] of another: these are no rows");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return Tensor(double(x.dim(0))); })(drawn({9, 2}, 1)); },
+       "what is computed once for all shards depends on the number of rows");
   EXPECT_TRUE(sameBits(w.value(), drawn({2}, 2)));
 }
 
-/// A shard that fails leaves all variables as they were, on all ranks.
+/// A shard that fails leaves all variables as they were, on all ranks, and all have an error.
 TEST(DataParallel, AFailureChangesNothing) {
-  Tensor x = concat({drawn({7}, 1), Tensor{-5.0}}, 0);
-  std::string message = messageOf([&] {
-    dist::run(2,
-              [&] {
-                Variable w(Tensor(1.0), "w");
-                auto step = dist::data_parallel("step", [&](const Tensor &x) {
-                  check(reduce_all(greater(x, -2.0)), "an example is out of range");
-                  GradientTape tape;
-                  Tensor loss = mean(x * w);
-                  w.assign_sub(tape.gradient(loss, w).value());
-                  return loss;
-                });
-                try {
-                  step(part(x, 8));
-                } catch (...) {
-                  EXPECT_EQ(w.item<double>(), 1);
-                  throw;
-                }
-              },
-              {.timeout = 5});
+  for (int64_t size : {1, 5000}) // sums that go round in one exchange, and in two
+    for (bool early : {false, true}) {
+      Tensor x = concat({drawn({7}, 1), Tensor{-5.0}}, 0);
+      std::atomic<int> errors = 0;
+      std::string message = messageOf([&] {
+        dist::run(2,
+                  [&] {
+                    Variable w(ones({size}, f64), "w");
+                    auto step = dist::data_parallel("step", [&](const Tensor &x) {
+                      Tensor fine = reduce_all(greater(x, -2.0));
+                      if (early)
+                        check(fine, "an example is out of range");
+                      GradientTape tape;
+                      Tensor loss = mean(x * reduce_sum(w));
+                      w.assign_sub(tape.gradient(loss, w).value());
+                      if (!early)
+                        check(fine, "an example is out of range");
+                      return loss;
+                    });
+                    try {
+                      step(part(x, 8));
+                    } catch (const Error &) {
+                      ++errors;
+                      EXPECT_TRUE(sameBits(w.value(), ones({size}, f64)));
+                      throw;
+                    }
+                  },
+                  {.timeout = 5});
+      });
+      EXPECT_EQ(errors, 2);
+      EXPECT_NE(message.find("an example is out of range"), std::string::npos) << message;
+    }
+}
+
+/// Many sums of two exchanges each are on their way at a time.
+TEST(DataParallel, LargeBuckets) {
+  for (int ranks : {2, 3}) {
+    std::vector<Tensor> got[2];
+    for (bool many : {false, true})
+      got[many] = onRanks(ranks, [&] {
+        std::vector<Variable> w;
+        for (int i = 0; i < 5; ++i)
+          w.emplace_back(drawn({64, 64}, i), "w");
+        optim::SGD sgd(0.1);
+        auto step = dist::data_parallel("step",
+                                        [&](const Tensor &x) {
+                                          GradientTape tape;
+                                          Tensor h = x;
+                                          for (const Variable &each : w)
+                                            h = tanh(matmul(h, each));
+                                          Tensor loss = mean(square(h));
+                                          sgd.apply(tape.gradient(loss, w), w);
+                                          return loss;
+                                        },
+                                        {.bucket_bytes = many ? 1 : 1 << 30});
+        for (int i = 0; i < 4; ++i)
+          step(part(drawn({16, 64}, 10 + i), 8));
+        EXPECT_EQ(std::ssize(step.communication().buckets), many ? 6 : 1);
+        return std::vector<Tensor>(w.begin(), w.end());
+      });
+    for (size_t i = 0; i < got[0].size(); ++i)
+      EXPECT_TRUE(sameBits(got[0][i], got[1][i]));
+  }
+}
+
+/// Of what follows from sums over shards: a reduced loss, a product of a gradient and a vector.
+TEST(DataParallel, DerivativesOfSums) {
+  Tensor x = drawn({11, 3}, 1), w0 = drawn({3}, 2), v = drawn({3}, 3);
+  auto both = [&](const Tensor &x, const Variable &w, bool reduces) {
+    GradientTape outer({.persistent = true});
+    GradientTape inner;
+    Tensor loss = mean(square(sin(reduce_sum(x * w, {1})))) + 0.1 * reduce_sum(square(w.value()));
+    Tensor slope = inner.gradient(loss, w).value();
+    Tensor along = reduce_sum(slope * v);
+    Tensor whole = reduces ? dist::all_reduce(loss, dist::Reduction::mean) : loss;
+    return std::tuple(outer.gradient(along, w).value(), outer.gradient(whole, w).value(),
+                      outer.gradient(square(whole), w).value());
+  };
+  Variable w(w0, "w");
+  auto [hvp, slope, squared] = both(x, w, false);
+  for (int ranks : {1, 3}) {
+    std::vector<Tensor> got = onRanks(ranks, [&] {
+      Variable w(w0, "w"), a(w0, "a"), b(w0, "b"), c(w0, "c");
+      dist::data_parallel("step",
+                          [&](const Tensor &x) {
+                            auto [hvp, slope, squared] = both(x, w, true);
+                            a.assign(hvp), b.assign(slope), c.assign(squared);
+                          },
+                          {.shards = 4})(part(x, 4));
+      return std::vector<Tensor>{a.value(), b.value(), c.value()};
+    });
+    expectNear(got[0], hvp, 1e-12, "hvp");
+    expectNear(got[1], slope, 1e-13, "slope");
+    expectNear(got[2], squared, 1e-13, "slope of the square");
+  }
+}
+
+TEST(DataParallel, SumsOfLosses) {
+  Tensor x = drawn({11}, 1);
+  Variable w(Tensor(0.5), "w");
+  GradientTape tape;
+  Tensor loss = reduce_sum(sin(x * w));
+  Tensor slope = tape.gradient(loss, w).value();
+  std::vector<Tensor> got = onRanks(3, [&] {
+    Variable w(Tensor(0.5), "w");
+    auto step = dist::data_parallel("step",
+                                    [&](const Tensor &x) {
+                                      GradientTape tape;
+                                      Tensor loss = reduce_sum(sin(x * w));
+                                      w.assign(tape.gradient(loss, w).value());
+                                      return loss;
+                                    },
+                                    {.shards = 4, .loss = dist::Reduction::sum});
+    Tensor loss = step(part(x, 4));
+    return std::vector<Tensor>{loss, w.value()};
   });
-  EXPECT_NE(message.find("an example is out of range"), std::string::npos) << message;
+  expectNear(got[0], loss, 1e-14, "loss");
+  expectNear(got[1], slope, 1e-14, "slope");
+}
+
+/// Metrics, variables that are assigned twice, and a step that was refused before.
+TEST(DataParallel, StateInside) {
+  Tensor x = drawn({11, 3}, 1), y = random_integers(random::key(2), {11}, 0, 3);
+  metrics::Accuracy whole;
+  whole.update(x, y);
+  for (int ranks : {1, 3})
+    dist::run(ranks, [&] {
+      metrics::Accuracy inside, outside;
+      Variable scratch(Tensor(0.0), "scratch");
+      bool refused = true;
+      auto step = dist::data_parallel("step",
+                                      [&](const Tensor &x, const Tensor &y) {
+                                        inside.update(x, y);
+                                        scratch.assign(mean(x));
+                                        if (!refused)
+                                          scratch.assign(Tensor(2.0));
+                                      },
+                                      {.shards = 4});
+      Tensor ownX = part(x, 4), ownY = part(y, 4);
+      std::string message = messageOf([&] { step(ownX, ownY); });
+      EXPECT_NE(message.find("'scratch' is assigned what differs from shard to shard, the result of '"),
+                std::string::npos)
+          << message;
+      if (dist::size() > 1)
+        return; // whose ranks have failed
+      refused = false;
+      step(ownX, ownY);
+      outside.update(ownX, ownY);
+      outside.all_reduce();
+      EXPECT_EQ(inside.result(), whole.result());
+      EXPECT_EQ(outside.result(), whole.result());
+      EXPECT_EQ(scratch.item<double>(), 2);
+    });
+  dist::run(3, [&] {
+    metrics::Accuracy inside, outside;
+    dist::data_parallel("step", [&](const Tensor &x, const Tensor &y) { inside.update(x, y); },
+                        {.shards = 4})(part(x, 4), part(y, 4));
+    outside.update(part(x, 4), part(y, 4));
+    outside.all_reduce();
+    EXPECT_EQ(inside.result(), whole.result());
+    EXPECT_EQ(outside.result(), whole.result());
+  });
+}
+
+/// What a step reads in one part it assigns in another: calls of one process come one after the other.
+TEST(DataParallel, ThreadsOfOneRank) {
+  Variable count(Tensor(0.0), "count");
+  auto step = dist::data_parallel(
+      "step", [&](const Tensor &x) { count.assign_add(dist::all_reduce(reduce_sum(x)) - count.value() * 0.0); });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 25; ++k)
+        step(ones({8}, f64));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(count.item<double>(), 800);
+}
+
+TEST(DataParallel, WhatDiffersBetweenRanksIsSaid) {
+  auto says = [](const std::function<void()> &f, const std::string &text) {
+    std::string message = messageOf([&] { dist::run(2, f, {.timeout = 5}); });
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  auto sum = [](const Tensor &x) { return reduce_sum(x); };
+  says(
+      [&] {
+        auto step = dist::data_parallel(dist::rank() ? "one" : "other", sum);
+        step(part(ones({16}), 8));
+      },
+      "is at data parallel step");
+  says(
+      [&] {
+        if (dist::rank())
+          dist::all_reduce(ones({3}));
+        else
+          dist::data_parallel("step", sum)(part(ones({16}), 8));
+      },
+      "rank 1 is at all_reduce_sum of 3 f32, its call 1, and rank 0 is at data parallel step");
+  says(
+      [&] {
+        Tensor own = cast(Tensor(dist::rank()), f64);
+        dist::data_parallel("step", [&](const Tensor &x) { return mean(x * own); })(part(ones({16}, f64), 8));
+      },
+      "has traced another program than rank");
+  says(
+      [&] {
+        auto step = dist::data_parallel("step", sum);
+        step(dist::rank() ? Tensor(1.0f) : part(ones({16}), 8));
+      },
+      "no argument has rows");
+  auto shared = dist::data_parallel("step", sum);
+  says([&] { shared(part(ones({16}), 8)); }, "call one step");
 }
 
 TEST(DataParallel, ReportsWhatItSends) {
