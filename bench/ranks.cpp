@@ -1,5 +1,5 @@
 // What ranks cost.
-//   mpirun -n 2 ranks sums [SECONDS]   dist::all_reduce of 4 KiB to 64 MiB of f32, over the fixed tree and in any order,
+//   mpirun -n 2 ranks sums [SECONDS]   dist::all_reduce of 4 KiB to 64 MiB of f32, over the tree and in any order,
 //                                      beside plain MPI_Allreduce of the same bytes (goal, in any order: 1.1 times)
 //   mpirun -n 2 ranks steps [SECONDS]  data parallel steps of relu networks with Adam: over the fixed tree of 8 shards
 //                                      (goal: 1.1 times a shard a rank, summed in any order), and what is waited
