@@ -63,6 +63,8 @@ int train(const std::string &text, int64_t steps, const std::string &directory) 
     checkpoints.emplace(directory, items, wg::CheckpointOptions{.every_steps = 50});
     first = checkpoints->restore().value_or(0);
   }
+  if (wg::dist::rank() == 0)
+    std::cout << wg::dist::size() << " ranks, from step " << first << std::endl;
   for (int64_t i = first; i < steps; ++i) {
     auto [begin, end] = wg::dist::rows_of_rank(kBatch);
     std::vector<int64_t> x, y;

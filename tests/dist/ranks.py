@@ -121,7 +121,8 @@ def characters():
                 ranks = moments.choice((1, 2, 3, 4, 6, 8))
                 job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(ranks), program, *command], env=environment, text=True,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                time.sleep(moments.uniform(0.2, 3))
+                started = job.stdout.readline()  # an mpirun whose rank is killed while it launches others may wait for ever
+                time.sleep(moments.uniform(0, 3))
                 own = subprocess.run(["pgrep", "-P", str(job.pid)], text=True, stdout=subprocess.PIPE, check=False).stdout.split()
                 ask = moments.random() < 0.25
                 for pid in own if ask else moments.sample(own, 1) if own else []:
@@ -130,7 +131,11 @@ def characters():
                     except ProcessLookupError:
                         pass
                 begin = time.monotonic()
-                output, _ = job.communicate(timeout=600)
+                try:
+                    output = started + job.communicate(timeout=300)[0]
+                except subprocess.TimeoutExpired:
+                    job.kill()
+                    sys.exit(f"{ranks} ranks, of which {'all were asked to end' if ask else 'one was killed'}, have not ended after 300 s")
                 took = time.monotonic() - begin
                 if job.returncode == 0:
                     break
