@@ -153,11 +153,16 @@ Group Group::split(int color, int key, Where where) const {
 
 //===- What they do together --------------------------------------------------------------------------------------===//
 
-static Tensor together(const char *op, const Tensor &x, const char *kind, const Group &group, int root, bool counted,
-                       const Where &where) {
+/// A rank computes several shards, and the others as many or not.
+static void refuseShards(const char *op, const Where &where) {
   if (detail::inShard())
     raiseOp(op, "ranks meet inside of a data parallel step, in which each computes several shards",
             "sum over the shards: dist::all_reduce", {}, where, ErrorKind::unimplemented);
+}
+
+static Tensor together(const char *op, const Tensor &x, const char *kind, const Group &group, int root, bool counted,
+                       const Where &where) {
+  refuseShards(op, where);
   CommGroup &here = of(op, group, where);
   if (root < 0 || root >= here.size())
     raiseOp(op, "there is no rank " + std::to_string(root) + "; there are " + std::to_string(here.size()),
@@ -249,6 +254,7 @@ static const HostFunction &meeting() {
 }
 
 void barrier(const Group &group, Where where) {
+  refuseShards("barrier", where);
   of("barrier", group, where);
   meeting()({i64, {}}, {Tensor(group.number())}, where);
 }

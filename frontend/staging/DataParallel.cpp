@@ -1,71 +1,17 @@
 // A data parallel step: traced for one shard, run for each of this rank's, summed over all ranks'.
-#include "frontend/staging/Function.h"
-#include "frontend/staging/ShardScope.h"
-#include "runtime/comm/ShardSum.h"
-
-#include <wengert/Ops.h>
+#include "frontend/staging/ShardRun.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <set>
-
-using namespace mlir;
 
 namespace wg::detail {
 
 using runtime::Array;
 using runtime::CommGroup;
 using runtime::ShardPlan;
-using runtime::ShardSum;
 using Clock = std::chrono::steady_clock;
-
-//===- While it is traced -----------------------------------------------------------------------------------------===//
-
-static constinit thread_local ShardScope *current = nullptr;
-
-ShardScope *shardScope() {
-  if (!current)
-    return nullptr;
-  for (Trace *trace = level().trace; trace; trace = trace->outer())
-    if (trace == current->trace)
-      return current;
-  return nullptr;
-}
-
-bool inShard() { return shardScope() != nullptr; }
-bool normalizesOverShards() {
-  ShardScope *scope = shardScope();
-  return scope && scope->syncBatchNorm;
-}
-Tensor shardIndex(const Where &where) {
-  ShardScope *scope = shardScope();
-  return scope ? scope->index : Tensor(int64_t(0), where);
-}
-
-Tensor ShardScope::weighed(const Tensor &x, const Where &where) const {
-  DType dtype = x.dtype();
-  Tensor own = dtype == f64 ? share : cast(Located(share, where), dtype);
-  return mul(Located(x, where), Located(own, where));
-}
-Tensor ShardScope::unweighed(const Tensor &x, const Where &where) const {
-  DType dtype = x.dtype();
-  Tensor own = dtype == f64 ? share : cast(Located(share, where), dtype);
-  return div(Located(x, where), Located(own, where));
-}
-
-Tensor overShards(const Tensor &x, dist::Reduction reduction, const Where &where) {
-  ShardScope *scope = shardScope();
-  if (!scope)
-    return x;
-  Tensor own = reduction == dist::Reduction::mean ? scope->weighed(x, where) : x;
-  return applyOne(
-      runtime::OpId::collective,
-      runtime::CollectiveAttrs::make(reduction == dist::Reduction::max ? "all_reduce_max" : "all_reduce_sum",
-                                     runtime::kShardGroup, 0, 0),
-      {&own}, where);
-}
 
 //===- The step ---------------------------------------------------------------------------------------------------===//
 
@@ -95,13 +41,12 @@ public:
       throw;
     }
   }
-  /// One call at a time, of one rank: what is read in one part is assigned in another.
-  std::unique_lock<std::mutex> enter(const Where &where) {
+  /// One call at a time, of one rank: what is read in one part is assigned in another. False: another rank is in it.
+  bool enter() {
     const runtime::Ranks *here = &runtime::ranks();
-    std::unique_lock lock(entering);
+    std::lock_guard lock(entering);
     if (users > 0 && user != here)
-      raiseOp(name.c_str(), "several ranks, threads of one process, call one step", "let each rank make its own", {},
-              where, ErrorKind::runtime);
+      return false;
     if (user != here) { // ranks of another run
       agreed.clear();
       same.clear();
@@ -109,8 +54,7 @@ public:
     }
     user = here;
     ++users;
-    lock.unlock();
-    return std::unique_lock(calling);
+    return true;
   }
   void leave() {
     std::lock_guard lock(entering);
@@ -166,37 +110,6 @@ DataParallelState &stateOf(const std::shared_ptr<DataParallelState> &state, cons
   return *state;
 }
 
-InShard::InShard(const DataParallelState &state, Tensor index, Tensor share)
-    : scope_(new ShardScope{.trace = level().trace,
-                            .index = std::move(index),
-                            .share = std::move(share),
-                            .weighs = state.options.loss == dist::Reduction::mean,
-                            .syncBatchNorm = state.options.sync_batch_norm,
-                            .before = current}) {
-  for (const Tensor &own : {scope_->index, scope_->share})
-    cut(own);
-  current = scope_.get();
-}
-InShard::~InShard() { current = scope_->before; }
-
-void InShard::cut(const Tensor &tensor) {
-  ir::Working working;
-  mlir::Value value = scope_->trace->valueOf(tensor, "data_parallel", {});
-  scope_->known[value] = scope_->ofShards[value] = true;
-}
-
-Tensor InShard::returned(const Tensor &tensor, const Where &where) const {
-  const TensorType &type = tensor.body(where)->type;
-  ir::Working working;
-  if (type.shape.rank() != 0 || !scope_->differs(scope_->trace->valueOf(tensor, "return", where)))
-    return tensor;
-  if (type.dtype == boolean)
-    raiseOp("return", "a boolean without axes differs from shard to shard", "return a number, or give it an axis",
-            {type}, where, ErrorKind::type);
-  bool mean = scope_->weighs && runtime::isFloat(type.dtype);
-  return overShards(tensor, mean ? dist::Reduction::mean : dist::Reduction::sum, where);
-}
-
 //===- A call -----------------------------------------------------------------------------------------------------===//
 
 struct ShardedCall::Impl {
@@ -224,13 +137,7 @@ struct ShardedCall::Impl {
     fail("rank " + std::to_string(group->rank()) + " has failed: " + message);
     raiseOp(state.name.c_str(), message, remedy, std::move(operands), where);
   }
-  void check(runtime::Status status) {
-    if (status.ok())
-      return;
-    runtime::Failure failure = status.take();
-    failure.op = state.name;
-    raise(std::move(failure), where);
-  }
+  void check(runtime::Status status) { checkOf(state.name, std::move(status), where); }
 };
 
 ShardedCall::ShardedCall(DataParallelState &state, int arguments, const Where &where) {
@@ -244,17 +151,17 @@ ShardedCall::ShardedCall(DataParallelState &state, int arguments, const Where &w
     impl_->plan.shards = impl_->plan.ranks;
   for (int whole : state.options.whole)
     if (whole < 0 || whole >= arguments)
-      raiseOp(state.name.c_str(),
-              "DataParallelOptions::whole names argument " + std::to_string(whole) + ", and there are " +
-                  std::to_string(arguments),
-              "count them from 0", {}, where);
+      impl_->refuse("DataParallelOptions::whole names argument " + std::to_string(whole) + ", and there are " +
+                        std::to_string(arguments),
+                    "count them from 0");
   if (impl_->plan.ranks > impl_->plan.shards)
-    raiseOp(state.name.c_str(),
-            "there are " + std::to_string(impl_->plan.ranks) + " ranks, and a batch is cut into " +
-                std::to_string(impl_->plan.shards) + " shards",
-            "give as many shards, or more: DataParallelOptions::shards", {}, where);
-  impl_->calling = state.enter(where);
+    impl_->refuse("there are " + std::to_string(impl_->plan.ranks) + " ranks, and a batch is cut into " +
+                      std::to_string(impl_->plan.shards) + " shards",
+                  "give as many shards, or more: DataParallelOptions::shards");
+  if (!state.enter())
+    impl_->refuse("several ranks, threads of one process, call one step", "let each rank make its own");
   impl_->entered = true;
+  impl_->calling = std::unique_lock(state.calling);
 }
 
 /// Whatever went wrong before the end: the others are not to wait for this rank.
@@ -267,6 +174,8 @@ ShardedCall::~ShardedCall() {
   if (impl_->entered)
     impl_->state.leave();
 }
+
+const dist::DataParallelOptions &ShardedCall::options() const { return impl_->state.options; }
 
 bool ShardedCall::isCut(const Tensor &tensor, int argument) const {
   const std::vector<int> &whole = impl_->state.options.whole;
@@ -346,205 +255,6 @@ Tensor ShardedCall::share(size_t i) const {
                                   static_cast<double>(impl_->plan.rows)));
 }
 
-namespace {
-
-/// The shards of one call through the programs of their step.
-class ShardRun {
-public:
-  ShardRun(DataParallelState &state, CommGroup &group, const ShardPlan &plan, const runtime::CommOptions &options,
-           const Where &where)
-      : state_(state), group_(group), plan_(plan), options_(options), where_(where) {}
-
-  struct Shard {
-    std::span<const Arguments::Leaf> leaves;
-    std::shared_ptr<const ShardPrograms> programs;
-    std::vector<Tensor> slots = {};
-    std::vector<std::pair<uint32_t, Array>> outputs = {};
-  };
-
-  /// `pattern`: the programs that say what is summed, and what is computed once. `computed`: before the ranks know that
-  /// all have come to the end.
-  void run(const ShardPrograms &pattern, std::span<Shard> shards, const std::function<void()> &computed) {
-    common_.resize(pattern.slots);
-    int levels = 1;
-    auto reach = [&](const ShardPrograms &programs) {
-      if (!programs.stages.empty())
-        levels = std::max(levels, programs.stages.back().level + 1);
-    };
-    reach(pattern);
-    for (Shard &shard : shards) {
-      reach(*shard.programs);
-      shard.slots.resize(shard.programs->slots);
-    }
-    for (int level = 0; level < levels; ++level) {
-      sums_.clear();
-      for (const ShardPrograms::Stage &stage : pattern.stages)
-        if (stage.level == level && stage.bucket >= 0) {
-          prepare(stage, false);
-          prepare(stage, true);
-        }
-      int last = -1; // what fails in this rank's last part fails before the others have the last sum
-      for (const ShardPrograms::Stage &stage : pattern.stages)
-        if (stage.level == level)
-          last = std::max(last, stage.bucket);
-      for (size_t i = 0; i < shards.size(); ++i)
-        for (const ShardPrograms::Stage &stage : shards[i].programs->stages)
-          if (stage.level == level) {
-            compute(stage, shards[i]);
-            if (i + 1 == shards.size() && stage.bucket != last)
-              send(stage.bucket);
-          }
-      for (const ShardPrograms::Stage &stage : pattern.stages)
-        if (stage.level == level && shards.empty() && stage.bucket != last) // a rank without rows takes part
-          send(stage.bucket);
-      if (level + 1 == levels)
-        computed();
-      if (last >= 0)
-        send(last);
-      else if (level + 1 == levels)
-        meet();
-      receive();
-      for (Shard &shard : shards)
-        for (size_t slot = 0; slot < shard.slots.size(); ++slot)
-          if (shard.programs->lastLevel[slot] <= level)
-            shard.slots[slot] = Tensor();
-    }
-  }
-
-  /// What is computed once.
-  void finish(const ShardPrograms &pattern, std::span<const Arguments::Leaf> leaves, Inline<Tensor, 8> &results) {
-    std::vector<Arguments::Leaf> all = withSlots(leaves, common_);
-    callConcrete(*pattern.last, all, results, where_);
-  }
-
-private:
-  struct Sum {
-    int bucket;
-    size_t first; ///< of the stage's results
-    std::vector<uint32_t> slots;
-    ShardSum sum;
-    Clock::time_point sent = {};
-  };
-
-  /// One for each dtype.
-  void prepare(const ShardPrograms::Stage &stage, bool largest) {
-    const std::vector<uint32_t> &slots = largest ? stage.largest : stage.sums;
-    size_t first = largest ? stage.sums.size() : 0;
-    for (size_t i = 0; i < slots.size();) {
-      std::vector<TensorType> types;
-      size_t begin = i;
-      for (; i < slots.size(); ++i) {
-        const TensorType &type = stage.program->code->results()[first + i];
-        if (!types.empty() && type.dtype != types[0].dtype)
-          break;
-        types.push_back(type);
-      }
-      runtime::CollectiveCall call{largest ? runtime::Collective::max : runtime::Collective::sum, types[0].dtype};
-      sums_.push_back({stage.bucket, first + begin,
-                       std::vector<uint32_t>(slots.begin() + static_cast<std::ptrdiff_t>(begin),
-                                             slots.begin() + static_cast<std::ptrdiff_t>(i)),
-                       ShardSum(group_, options_, plan_, call, std::move(types))});
-    }
-  }
-
-  /// The leaves of a part: those of the step, then what has a slot.
-  std::vector<Arguments::Leaf> withSlots(std::span<const Arguments::Leaf> leaves, std::span<const Tensor> own) const {
-    std::vector<Arguments::Leaf> all(leaves.begin(), leaves.end());
-    for (size_t slot = 0; slot < own.size(); ++slot)
-      all.push_back({slot < common_.size() && common_[slot].defined() ? &common_[slot] : &own[slot], nullptr});
-    return all;
-  }
-
-  void compute(const ShardPrograms::Stage &stage, Shard &shard) {
-    Inline<Tensor, 8> results;
-    {
-      std::vector<Arguments::Leaf> leaves = withSlots(shard.leaves, shard.slots);
-      callConcrete(*stage.program, leaves, results, where_);
-    }
-    for (const ShardPrograms::Kept &kept : stage.kept)
-      shard.slots[kept.slot] = results[kept.result];
-    for (const ShardPrograms::Kept &output : stage.outputs)
-      shard.outputs.emplace_back(output.slot, arrayOf(results[output.result]));
-    for (Sum &sum : sums_) {
-      if (sum.bucket != stage.bucket)
-        continue;
-      std::vector<Array> arrays;
-      for (size_t i = 0; i < sum.slots.size(); ++i) {
-        arrays.push_back(arrayOf(results[sum.first + i]));
-        results[sum.first + i] = Tensor();
-      }
-      check(sum.sum.add(std::move(arrays)));
-    }
-  }
-
-  /// All ranks are here.
-  void meet() {
-    std::vector<char> all(static_cast<size_t>(group_.size()));
-    char own = 0;
-    if (group_.size() > 1)
-      check(group_.gather(&own, all.data(), 1, options_));
-  }
-
-  void send(int bucket) {
-    for (Sum &sum : sums_)
-      if (sum.bucket == bucket) {
-        if (pending_)
-          check(pending_->sum.gather());
-        sum.sent = Clock::now();
-        check(sum.sum.start());
-        pending_ = &sum;
-      }
-  }
-
-  void receive() {
-    if (pending_)
-      check(pending_->sum.gather());
-    pending_ = nullptr;
-    for (Sum &sum : sums_) {
-      std::vector<Array> arrays;
-      check(sum.sum.finish(arrays));
-      for (size_t i = 0; i < sum.slots.size(); ++i)
-        common_[sum.slots[i]] = makeTensor(std::move(arrays[i]));
-      note(sum);
-    }
-    sums_.clear();
-  }
-
-  void note(const Sum &sum) {
-    std::lock_guard lock(state_.mutex);
-    std::vector<dist::Communication::Bucket> &buckets = state_.communication.buckets;
-    size_t number = noted_++;
-    if (buckets.size() <= number)
-      buckets.resize(number + 1);
-    dist::Communication::Bucket &bucket = buckets[number];
-    bucket.what = std::to_string(sum.slots.size()) + (sum.slots.size() == 1 ? " tensor" : " tensors") + " of bucket " +
-                  std::to_string(sum.bucket);
-    bucket.bytes = sum.sum.bytes();
-    bucket.seconds += std::chrono::duration<double>(Clock::now() - sum.sent).count();
-    bucket.waited += sum.sum.waited();
-  }
-
-  void check(runtime::Status status) const {
-    if (status.ok())
-      return;
-    runtime::Failure failure = status.take();
-    failure.op = state_.name;
-    raise(std::move(failure), where_);
-  }
-
-  DataParallelState &state_;
-  CommGroup &group_;
-  const ShardPlan &plan_;
-  runtime::CommOptions options_;
-  const Where &where_;
-  std::vector<Tensor> common_; ///< by slot: what all shards have in common
-  std::deque<Sum> sums_;
-  Sum *pending_ = nullptr;
-  size_t noted_ = 0;
-};
-
-} // namespace
-
 /// The rows of each shard, one after the other.
 static Tensor joined(const std::string &name, const std::vector<Array> &parts, const TensorType &type,
                      const Where &where) {
@@ -601,7 +311,7 @@ void ShardedCall::run(std::span<const Shard> shards, Results &results) {
     std::vector<Tensor> outputs(steps[0]->numResults);
     Inline<Tensor, 8> last;
     // All that may fail comes before the variables change, here or elsewhere.
-    run.emplace(state, group, self.plan, self.comm(), self.where);
+    run.emplace(state.name, group, self.plan, self.where);
     run->run(pattern, own, [&] {
       handOver(*steps[0], results);
       results.tensors.reserve(outputs.size());
@@ -636,6 +346,7 @@ void ShardedCall::run(std::span<const Shard> shards, Results &results) {
   {
     std::lock_guard lock(state.mutex);
     calls = ++state.communication.calls;
+    run->addTo(state.communication.buckets);
     state.communication.step_seconds += std::chrono::duration<double>(Clock::now() - self.started).count();
   }
   if (group.size() > 1 && state.options.check_every && calls % state.options.check_every == 0)

@@ -504,7 +504,8 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
     bool differs = shard->differs(valueOf(targetTensors[i]));
     weighed |= differs && shard->weighs;
     if (!differs || shard->weighs)
-      seeds[i] = shard->weighed(seeds[i].defined() ? seeds[i] : ones_like(Located(targetTensors[i], where)), where);
+      seeds[i] = Located(seeds[i].defined() ? seeds[i] : ones_like(Located(targetTensors[i], where)), where) *
+                 shard->shareAs(targetTensors[i], where);
   }
   for (size_t i = 0; i < targetTensors.size(); ++i) {
     Value value = trace.valueOf(targetTensors[i], "gradient", where);
@@ -566,7 +567,7 @@ std::vector<Grad> Tape::gradientTraced(const std::vector<Tensor> &targetTensors,
       }
     }
     if (sum.defined() && shard && !common && weighed) {
-      sum = shard->unweighed(sum, where);
+      sum = Located(sum, where) / shard->shareAs(sum, where);
     } else if (sum.defined() && common) {
       sum = overShards(sum, dist::Reduction::sum, where);
     }

@@ -14,54 +14,6 @@ using namespace mlir;
 
 namespace wg::detail {
 
-static bool isOverShards(Operation *op) {
-  auto collective = dyn_cast_if_present<ir::CollectiveOp>(op);
-  return collective && static_cast<int64_t>(collective.getGroup()) == runtime::kShardGroup;
-}
-
-//===- While it is traced -----------------------------------------------------------------------------------------===//
-
-/// The operands that a value follows from: of a variable's version what was assigned, not what was there before.
-static OperandRange sourcesOf(Operation *op) {
-  OperandRange operands = op->getOperands();
-  return isa<ir::VersionOp>(op) ? operands.take_front(1) : operands;
-}
-
-/// Whether one of those that `value` follows from has the property; `known` has some, and ends are those that follow
-/// from nothing.
-static bool followsFrom(Value value, llvm::DenseMap<Value, bool> &known, function_ref<bool(Operation *)> ends) {
-  SmallVector<Value> path{value};
-  while (!path.empty()) {
-    Value at = path.back();
-    Operation *op = at.getDefiningOp();
-    if (known.contains(at) || !op || ends(op)) {
-      known.try_emplace(at, false);
-      path.pop_back();
-      continue;
-    }
-    bool any = false, all = true;
-    for (Value operand : sourcesOf(op))
-      if (auto found = known.find(operand); found == known.end()) {
-        all = false;
-        path.push_back(operand);
-      } else {
-        any |= found->second;
-      }
-    if (all) {
-      known[at] = any;
-      path.pop_back();
-    }
-  }
-  return known.lookup(value);
-}
-
-bool ShardScope::differs(Value value) { return followsFrom(value, known, isOverShards); }
-bool ShardScope::isOfShards(Value value) {
-  return followsFrom(value, ofShards, [](Operation *) { return false; });
-}
-
-//===- Cut --------------------------------------------------------------------------------------------------------===//
-
 namespace {
 
 class Cutter {
@@ -300,7 +252,6 @@ private:
   void finish(Part &part, size_t number, bool interpret) {
     ShardPrograms::Stage &stage = made_->stages.emplace_back();
     stage.level = part.level;
-    stage.bytes = part.bytes;
     if (!part.sums.empty() || !part.largest.empty())
       stage.bucket = buckets_++;
     SmallVector<Value> results;
@@ -336,36 +287,30 @@ private:
   std::shared_ptr<ConcreteState> program(const Part &part, ArrayRef<Value> results, size_t numResults,
                                          const std::vector<uint32_t> &assigned, const std::string &name,
                                          bool interpret) {
-    OwningOpRef<ModuleOp> module = cast<ModuleOp>(step_.code->module()->clone());
-    auto whole = module->lookupSymbol<func::FuncOp>(step_.code->entry());
-    std::vector<Operation *> ops;
-    for (Operation &op : whole.getBody().front())
-      ops.push_back(&op);
-    auto there = [&](Value value) -> Value {
-      if (auto argument = dyn_cast<BlockArgument>(value))
-        return whole.getArgument(argument.getArgNumber());
-      auto result = cast<OpResult>(value);
-      return ops[index_.lookup(result.getOwner())]->getResult(result.getResultNumber());
-    };
+    Location loc = function_.getLoc();
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    OpBuilder b(ir::context());
+    b.setInsertionPointToEnd(module->getBody());
+    for (auto other : step_.code->module().getOps<func::FuncOp>()) // bodies of ops, which ops name
+      if (other != function_)
+        b.clone(*other);
     auto concrete = std::make_shared<ConcreteState>();
     std::string entry = symbolOf(name);
     while (module->lookupSymbol(entry))
       entry += "_";
-    OpBuilder b(ir::context());
-    b.setInsertionPointToEnd(module->getBody());
-    auto function = func::FuncOp::create(b, whole.getLoc(), entry, b.getFunctionType({}, {}));
+    auto function = func::FuncOp::create(b, loc, entry, b.getFunctionType({}, {}));
     Block *body = function.addEntryBlock();
     IRMapping map;
     std::vector<unsigned> arguments(part.arguments.begin(), part.arguments.end());
     std::sort(arguments.begin(), arguments.end());
     std::vector<std::string> names;
     for (unsigned i : arguments) {
-      map.map(whole.getArgument(i), body->addArgument(whole.getArgument(i).getType(), whole.getLoc()));
+      map.map(function_.getArgument(i), body->addArgument(function_.getArgument(i).getType(), loc));
       concrete->inputs.push_back(step_.inputs[i]);
       names.push_back(step_.code->names()[i]);
     }
     for (Value value : part.slots) {
-      map.map(there(value), body->addArgument(value.getType(), whole.getLoc()));
+      map.map(value, body->addArgument(value.getType(), loc));
       concrete->inputs.push_back({.kind = TraceInput::argument,
                                   .captured = {},
                                   .state = nullptr,
@@ -375,15 +320,15 @@ private:
     b.setInsertionPointToStart(body);
     for (size_t i = 0; i < ops_.size(); ++i)
       if (part.ops.contains(i)) {
-        if (isa<ir::VersionOp>(ops[i])) // the derivatives have been taken
-          map.map(ops[i]->getResult(0), map.lookup(ops[i]->getOperand(0)));
+        if (isa<ir::VersionOp>(ops_[i])) // the derivatives have been taken
+          map.map(ops_[i]->getResult(0), map.lookup(ops_[i]->getOperand(0)));
         else
-          b.clone(*ops[i], map);
+          b.clone(*ops_[i], map);
       }
     SmallVector<Value> values;
     for (Value value : results)
-      values.push_back(map.lookup(there(value)));
-    func::ReturnOp::create(b, whole.getLoc(), values);
+      values.push_back(map.lookup(value));
+    func::ReturnOp::create(b, loc, values);
     function.setFunctionType(b.getFunctionType(body->getArgumentTypes(), ValueRange(values).getTypes()));
     for (size_t i = 0; i < assigned.size(); ++i) {
       auto at = static_cast<unsigned>(std::find(arguments.begin(), arguments.end(), assigned[i]) - arguments.begin());

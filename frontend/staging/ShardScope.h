@@ -14,18 +14,22 @@ struct ShardScope {
   bool weighs;         ///< the loss is a mean
   bool syncBatchNorm;
   ShardScope *before;
-  llvm::DenseMap<mlir::Value, bool> known{}, ofShards{}; ///< what has been found out, by value
+  llvm::DenseSet<mlir::Value> cut{}; ///< arguments that each shard has its own rows of
 
   /// Whether a value of the trace differs from shard to shard.
-  bool differs(mlir::Value value);
+  bool differs(mlir::Value value) const;
   /// Whether it follows from what does, if only by sums.
-  bool isOfShards(mlir::Value value);
-  /// x times the share of the rows, in x's dtype.
-  Tensor weighed(const Tensor &x, const Where &where) const;
-  Tensor unweighed(const Tensor &x, const Where &where) const;
+  bool isOfShards(mlir::Value value) const;
+  /// The share in x's dtype.
+  Tensor shareAs(const Tensor &x, const Where &where) const;
 };
 /// Of the trace that runs, or of one around it; null outside.
 ShardScope *shardScope();
+
+/// An op over shards.
+bool isOverShards(mlir::Operation *op);
+/// The operands that a value follows from: of a variable's version what was assigned, not what was there before.
+mlir::OperandRange sourcesOf(mlir::Operation *op);
 
 /// A trace for one shard as programs: each computes what the ranks then sum, or what is left.
 struct ShardPrograms {
@@ -40,7 +44,6 @@ struct ShardPrograms {
     std::vector<Kept> kept;              ///< what later stages read
     std::vector<Kept> outputs;           ///< of the step, by their number: they differ by shard
     std::string what;                    ///< the ops that it hands over
-    int64_t bytes = 0;
   };
   uint32_t leaves = 0;        ///< of the step: what comes after them are slots
   uint32_t slots = 0;         ///< of them the first are what the ranks sum

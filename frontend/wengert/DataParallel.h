@@ -72,7 +72,7 @@ class DataParallelState;
 /// A step is traced for one shard while this lives.
 class WENGERT_API InShard {
 public:
-  InShard(const DataParallelState &state, Tensor index, Tensor share);
+  InShard(const dist::DataParallelOptions &options, Tensor index, Tensor share);
   InShard(const InShard &) = delete;
   ~InShard();
   /// An argument's tensor differs from shard to shard.
@@ -89,6 +89,7 @@ class WENGERT_API ShardedCall {
 public:
   ShardedCall(DataParallelState &state, int arguments, const Where &where);
   ~ShardedCall();
+  const dist::DataParallelOptions &options() const;
   /// Whether a tensor in an argument is cut.
   bool isCut(const Tensor &tensor, int argument) const;
   /// A tensor that is.
@@ -120,11 +121,10 @@ WENGERT_API DataParallelState &stateOf(const std::shared_ptr<DataParallelState> 
 /// The arguments of one shard, and its trace.
 template <class R, class... A> struct ShardArguments {
   using F = FunctionRef<R(A &...)>;
-  ShardArguments(ShardedCall &call, size_t i, const DataParallelState &state, F f, const Where &where,
-                 const A &...whole)
+  ShardArguments(ShardedCall &call, size_t i, F f, const Where &where, const A &...whole)
       : values(call.index(i), call.share(i), whole...), arguments(where),
-        traced([this, &state, &call, f, where](Tensor &index, Tensor &share, A &...args) -> R {
-          InShard scope(state, index, share);
+        traced([&call, f, where](Tensor &index, Tensor &share, A &...args) -> R {
+          InShard scope(call.options(), index, share);
           auto note = [&](int argument, auto &tree) {
             visit(tree, [&](auto &leaf) {
               if constexpr (std::same_as<std::decay_t<decltype(leaf)>, Tensor>)
@@ -191,19 +191,11 @@ R callSharded(DataParallelState &state, std::type_identity_t<FunctionRef<R(A &..
   std::deque<ShardArguments<R, A...>> made;
   std::vector<ShardedCall::Shard> shards;
   for (size_t i = 0; i < call.count(); ++i) {
-    auto &shard = made.emplace_back(call, i, state, f, where, args...);
+    auto &shard = made.emplace_back(call, i, f, where, args...);
     shards.push_back({&shard.arguments, Body{&*shard.tracer, &ShardArguments<R, A...>::Traced::run}, shard.isCut});
   }
-  Results results;
-  [[maybe_unused]] std::conditional_t<std::is_void_v<R>, char, std::optional<R>> structure{};
-  if constexpr (!std::is_void_v<R> && !std::same_as<R, Tensor>) {
-    results.structure = &structure;
-    results.copy = [](void *to, const void *prototype) {
-      static_cast<std::optional<R> *>(to)->emplace(*static_cast<const R *>(prototype));
-    };
-  }
-  call.run(shards, results);
-  return unpack<R>(results);
+  auto run = [&](Body, Results &results) { call.run(shards, results); };
+  return trace<R, A...>(f, run, args...);
 }
 
 } // namespace wg::detail

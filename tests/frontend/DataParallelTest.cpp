@@ -376,7 +376,9 @@ TEST(DataParallel, WhatIsWrongIsSaid) {
       },
       "is called inside of a traced function");
   says([&] { dist::data_parallel("step", [](const Tensor &x) { return dist::all_gather(x); })(x); },
-       "ranks meet inside of a data parallel step");
+       "all_gather: ranks meet inside of a data parallel step");
+  says([&] { dist::data_parallel("step", [](const Tensor &x) { return dist::barrier(), x; })(x); },
+       "barrier: ranks meet inside of a data parallel step");
   says(
       [&] {
         dist::data_parallel("step", [](const Tensor &x) {
@@ -602,7 +604,7 @@ TEST(DataParallel, WhatDiffersBetweenRanksIsSaid) {
         auto step = dist::data_parallel(dist::rank() ? "one" : "other", sum);
         step(part(ones({16}), 8));
       },
-      "is at data parallel step");
+      "is at a data parallel step");
   says(
       [&] {
         if (dist::rank())
@@ -610,7 +612,7 @@ TEST(DataParallel, WhatDiffersBetweenRanksIsSaid) {
         else
           dist::data_parallel("step", sum)(part(ones({16}), 8));
       },
-      "rank 1 is at all_reduce_sum of 3 f32, its call 1, and rank 0 is at data parallel step");
+      "rank 1 is at all_reduce_sum of 3 f32, its call 1, and rank 0 is at a data parallel step");
   says(
       [&] {
         Tensor own = cast(Tensor(dist::rank()), f64);
@@ -625,6 +627,28 @@ TEST(DataParallel, WhatDiffersBetweenRanksIsSaid) {
       "no argument has rows");
   auto shared = dist::data_parallel("step", sum);
   says([&] { shared(part(ones({16}), 8)); }, "call one step");
+}
+
+/// Variables begin as on rank 0; who has them differ is told.
+TEST(DataParallel, VariablesAreTheSame) {
+  auto train = [](const dist::DataParallelOptions &options) {
+    Variable w(cast(Tensor(dist::rank()), f64), "w"), own(cast(Tensor(dist::rank()), f64), "own");
+    auto step = dist::data_parallel(
+        "step", [&](const Tensor &x) { w.assign_add(dist::all_reduce(mean(x)) * own.value() * 0.0 + 1.0); }, options);
+    for (int i = 0; i < 3; ++i) {
+      step(part(ones({8}, f64), 8));
+      if (i == 0)
+        own.assign(cast(Tensor(dist::rank()), f64));
+    }
+    return w.item<double>();
+  };
+  dist::run(2, [&] { EXPECT_EQ(train({}), 3); });
+  dist::run(2, [&] { EXPECT_EQ(train({.broadcast = false}), 3 + dist::rank()); });
+  for (bool broadcast : {false, true}) // at the start, and between steps
+    EXPECT_NE(messageOf([&] {
+                dist::run(2, [&] { train({.broadcast = broadcast, .check_every = 2}); });
+              }).find(std::string("ranks 1 have other values than rank 0 in variable '") + (broadcast ? "own'" : "")),
+              std::string::npos);
 }
 
 TEST(DataParallel, ReportsWhatItSends) {
@@ -644,6 +668,7 @@ TEST(DataParallel, ReportsWhatItSends) {
     EXPECT_EQ(sent.buckets[0].bytes, 4 * 3001);
     EXPECT_GT(sent.buckets[0].seconds, 0);
     EXPECT_GE(sent.overlapped(), 0);
+    EXPECT_NE(sent.buckets[0].what.find("2 tensors, from DataParallelTest.cpp:"), std::string::npos);
     EXPECT_NE(step.report().find("stage 0, for each shard"), std::string::npos) << step.report();
   });
 }
