@@ -18,7 +18,7 @@
 namespace wg::runtime {
 
 static constexpr size_t kAlignment = 64, kHeader = 64;
-static constexpr size_t kSmallest = 64, kSmall = 4096, kMedium = 64 << 10, kHuge = 4 << 20, kHugePage = 2 << 20;
+static constexpr size_t kSmallest = 64, kSmall = 4096, kMedium = 64 << 10, kHuge = 2 << 20, kHugePage = 2 << 20;
 static constexpr size_t kKeptBytes = size_t(1) << 30, kKeptBlocks = 256;
 static constexpr int kClasses = std::countr_zero(kSmall) - std::countr_zero(kSmallest) + 1;
 #if defined(__has_feature)
@@ -125,9 +125,12 @@ static LargeBlocks &large() {
   return blocks;
 }
 
-/// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks.
+/// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks. Whole huge pages where
+/// there are some.
 static size_t largeCapacity(size_t bytes) {
-  size_t step = bytes >= kHuge ? std::max(std::bit_floor(bytes) / 8, kHugePage) : std::bit_floor(bytes) / 8;
+  size_t step = std::bit_floor(bytes) / 8;
+  if (bytes >= 2 * kHuge)
+    step = std::max(step, kHugePage);
   return (bytes + step - 1) / step * step;
 }
 

@@ -16,29 +16,44 @@ inline constexpr double kExpm1_64[] = {0.49999999999999999985,     0.16666666666
                                        0.0083333333333215700685,   0.0013888888888866636705, 0.00019841269886286418596,
                                        0.000024801587360908364944, 2.7557244042275528782e-6, 2.7557242484735593201e-7,
                                        2.5109097041578879417e-8,   2.0924522677636064103e-9};
-// The same on |r| <= ln 2 / 16, for exp by a table, and with less of an error near 0 for tanh; errors 3e-18, 4e-19 r.
-inline constexpr double kExpStep64[] = {0.50000000000002780775,   0.1666666666666369366,    0.041666666572875031952,
-                                        0.0083333333720641101919, 0.0013889770604868222329, 0.00019840521790000862124};
-inline constexpr double kTanhStep64[] = {0.49999999999999999986,    0.16666666666666989448,   0.04166666666666772642,
-                                         0.0083333333227050129952,  0.0013888888869822038012, 0.00019842256805351983755,
-                                         0.000024802841372789129684};
-// 2^(j/8) rounded, and what is left of it, by what was rounded.
-inline constexpr double kRoot8[] = {0x1p0,
-                                    0x1.172b83c7d517bp0,
-                                    0x1.306fe0a31b715p0,
-                                    0x1.4bfdad5362a27p0,
-                                    0x1.6a09e667f3bcdp0,
-                                    0x1.8ace5422aa0dbp0,
-                                    0x1.ae89f995ad3adp0,
-                                    0x1.d5818dcfba487p0};
-inline constexpr double kRoot8Rest[] = {0,
-                                        -0x1.01b15eaa59348p-55,
-                                        0x1.34d754db0abb6p-55,
-                                        0x1.690cebb7aafb0p-56,
-                                        -0x1.3b3efbf5e2228p-54,
-                                        0x1.db72fc1f0eab4p-55,
-                                        0x1.c1a7792cb3387p-55,
-                                        0x1.4a385a63d07a7p-56};
+// The same on |r| <= ln 2 / 32, for exp by a table, and with less of an error near 0 for tanh; errors 1e-17, 9e-19 r.
+inline constexpr double kExpStep64[] = {0.50000000000000056629, 0.16666666664416962603, 0.041666666659648855467,
+                                        0.0083334719511515360883, 0.0013889129108644152909};
+inline constexpr double kTanhStep64[] = {0.50000000000000028008,   0.16666666666666675648,   0.041666666661889211178,
+                                         0.0083333333324136594383, 0.0013889092545453819401, 0.00019841554356876246045};
+// 2^(j/16) rounded, and what is left of it, by what was rounded.
+inline constexpr double kRoot16[] = {0x1p0,
+                                     0x1.0b5586cf9890fp0,
+                                     0x1.172b83c7d517bp0,
+                                     0x1.2387a6e756238p0,
+                                     0x1.306fe0a31b715p0,
+                                     0x1.3dea64c123422p0,
+                                     0x1.4bfdad5362a27p0,
+                                     0x1.5ab07dd485429p0,
+                                     0x1.6a09e667f3bcdp0,
+                                     0x1.7a11473eb0187p0,
+                                     0x1.8ace5422aa0dbp0,
+                                     0x1.9c49182a3f090p0,
+                                     0x1.ae89f995ad3adp0,
+                                     0x1.c199bdd85529cp0,
+                                     0x1.d5818dcfba487p0,
+                                     0x1.ea4afa2a490dap0};
+inline constexpr double kRoot16Rest[] = {0,
+                                         0x1.79aa65d837b6dp-54,
+                                         -0x1.01b15eaa59348p-55,
+                                         0x1.68efde3a8a894p-54,
+                                         0x1.34d754db0abb6p-55,
+                                         0x1.59f48a72a4c6dp-55,
+                                         0x1.690cebb7aafb0p-56,
+                                         0x1.063e1e21c5409p-54,
+                                         -0x1.3b3efbf5e2228p-54,
+                                         -0x1.b32dcb94da51dp-56,
+                                         0x1.db72fc1f0eab4p-55,
+                                         0x1.1affc2b91ce27p-56,
+                                         0x1.c1a7792cb3387p-55,
+                                         0x1.36eae30af0cb3p-56,
+                                         0x1.4a385a63d07a7p-56,
+                                         -0x1.ff7128fd391f0p-55};
 // (log(1 + f) - f + f^2/2) / f^3 on [sqrt 1/2 - 1, sqrt 2 - 1]; error 6e-9 f^2.
 inline constexpr double kLog32[] = {0.33333316722138446,  -0.25000810310445857, 0.20002286387464342,
                                     -0.16624555437283465, 0.1418119003703304,   -0.13128750693456525,

@@ -28,8 +28,8 @@ namespace vectors {
 
 // ---- exp, expm1 -----------------------------------------------------------------------------------------------------
 
-// With AVX-512, exp and tanh of f64 take 2^(n/8) from a table, which is one register: a fourth of the operations less.
-// Fewer than 8 lanes, and scalars, are computed as 8, so that they have the same bits.
+// With AVX-512, exp, sigmoid and tanh of f64 take 2^(n/16) from a table of two registers: a third of the operations
+// less. Fewer than 8 lanes, and scalars, are computed as 8, so that they have the same bits.
 
 bool hasTables(Type type, const Target &target) {
   auto vector = dyn_cast<VectorType>(type);
@@ -57,46 +57,75 @@ F inEightLanes(F x, F (*f)(F)) {
   return {&e, vector::ShuffleOp::create(e.b, e.loc, y, y, from)};
 }
 
-/// Entry i of a table of 8, by the low bits of i.
+/// Entry i of a table of 16, by the low bits of i.
 F lookUp(I i, ArrayRef<double> table) {
   Emitter &e = *i.e;
-  auto values = DenseElementsAttr::get(cast<ShapedType>(e.type), table);
-  Value known = e.constant(e.type, values);
-  auto name = e.b.getStringAttr("llvm.x86.avx512.permvar.df.512");
-  return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, name, ValueRange{known, i.v}).getResult(0)};
+  auto half = [&](ArrayRef<double> values) {
+    return e.constant(e.type, DenseElementsAttr::get(cast<ShapedType>(e.type), values));
+  };
+  auto name = e.b.getStringAttr("llvm.x86.avx512.vpermi2var.pd.512");
+  ValueRange operands{half(table.take_front(8)), i.v, half(table.drop_front(8))};
+  return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, name, operands).getResult(0)};
 }
 
-/// x / step to the next eighth.
-Rounded divideByEighths(F x, double step) {
-  double magic = std::ldexp(1.5, x.e->format.mantissa - 3);
+/// x / step to the next sixteenth.
+Rounded divideBySixteenths(F x, double step) {
+  double magic = std::ldexp(1.5, x.e->format.mantissa - 4);
   F shifted = fma(x, 1 / step, x.e->number(magic));
   return {shifted - magic, shifted};
 }
 
-/// x = (n + j/8) ln 2 + r: 2^n 2^(j/8) (1 + r + r^2 P(r)).
-F expByTable(F x) {
-  Rounded n = divideByEighths(x, M_LN2);
-  F r = remainder(x, n.n), root = lookUp(bits(n.shifted), kRoot8), rest = lookUp(bits(n.shifted), kRoot8Rest);
-  F q = fma(polynomial(r, kExpStep64), r * r, r + rest);
-  return instruction(x, "scalef", {fma(root, q, root).v, n.n.v, x.v});
+/// x within [-bound, bound] in one operation, which gives a bound for a NaN: for expSteps.
+F withinBound(F x, double bound) {
+  Value smallerMagnitude = x.e->constant(x.e->b.getI32Type(), x.e->b.getI32IntegerAttr(2));
+  return instruction(x, "range", {x.v, x.e->number(bound).v, smallerMagnitude, x.v});
 }
 
-/// u / (u + 2) with u = e^2a - 1 = s q + (s - 1), where s = 2^(n + j/8), a = (n + j/8) ln 2 / 2 + r, 1 + q = e^2r. With
-/// the rest of s, nothing is lost where s - 1 is small.
-F tanhByTable(F a) {
-  Rounded n = divideByEighths(a, M_LN2 / 2);
-  F r = fma(n.n, -M_LN2 / 2, a);
-  SmallVector<double> scaled; // (e^2r - 1 - 2r) / r^2
-  for (double c : kTanhStep64)
-    scaled.push_back(std::ldexp(c, static_cast<int>(scaled.size()) + 2));
-  // The table less j/8 in its exponents: n and j/8 are added together.
+/// 1 / d, to an ulp, for d whose reciprocal is a normal number: 14 bits of it and two steps of Newton's. (Five
+/// operations; a division keeps its unit as long as sixteen.)
+F reciprocal(F d) {
+  Emitter &e = *d.e;
+  auto name = e.b.getStringAttr("llvm.x86.avx512.rcp14.pd.512");
+  Type mask = e.b.getIntegerType(8);
+  ValueRange operands{d.v, d.v, e.constant(mask, e.b.getIntegerAttr(mask, -1))};
+  F r = {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, name, operands).getResult(0)};
+  for (int step = 0; step < 2; ++step)
+    r = fma(r, fma(negative(d), r, 1), r);
+  return r;
+}
+
+/// e^x factor, where n is x / ln 2 to the next sixteenth, x = n ln 2 + r: 2^n root (1 + r + r^2 P(r)). NaN where `from`
+/// is. The roots' last bits, half an ulp, are not made good.
+F expSteps(F x, Rounded n, double factor, F from) {
   SmallVector<double> roots;
-  for (int64_t j = 0; j < 8; ++j)
-    roots.push_back(std::bit_cast<double>(std::bit_cast<int64_t>(kRoot8[j]) - (j << (a.e->format.mantissa - 3))));
-  I eighths = bits(n.shifted);
-  F s = fromBits(bits(lookUp(eighths, roots)) + (eighths << (a.e->format.mantissa - 3)));
-  F q = fma(polynomial(r, scaled), r * r, fma(r, 2.0, lookUp(eighths, kRoot8Rest)));
-  F u = fma(s, q, s - 1);
+  for (double root : kRoot16)
+    roots.push_back(root * factor);
+  F r = remainder(x, n.n), root = lookUp(bits(n.shifted), roots);
+  F y = fma(root * r, fma(polynomial(r, kExpStep64), r, 1), root);
+  Emitter &e = *x.e;
+  B number = compare(arith::CmpFPredicate::ORD, from, from);
+  Value mask = LLVM::BitcastOp::create(e.b, e.loc, e.b.getIntegerType(8), number.v);
+  return instruction(x, "scalef", {y.v, n.n.v, from.v}, mask);
+}
+
+F expByTable(F x) {
+  F c = withinBound(x, -x.e->format.expMin);
+  return expSteps(c, divideBySixteenths(c, M_LN2), 1, x);
+}
+
+/// u / (u + 2) with u = e^2a - 1 = s q + (s - 1), where s = 2^(n + j/16), a = (n + j/16) ln 2 / 2 + r, 1 + q = e^2r.
+/// With the rest of s, nothing is lost where s - 1 is small.
+F tanhByTable(F a) {
+  Rounded n = divideBySixteenths(a, M_LN2 / 2);
+  // The table less j/16 in its exponents: n and j/16 are added together.
+  const int64_t shift = a.e->format.mantissa - 4;
+  SmallVector<double> roots;
+  for (int64_t j = 0; j < 16; ++j)
+    roots.push_back(std::bit_cast<double>(std::bit_cast<int64_t>(kRoot16[j]) - (j << shift)));
+  I sixteenths = bits(n.shifted);
+  F s = fromBits(bits(lookUp(sixteenths, roots)) + (sixteenths << shift));
+  F r = fma(n.n, -M_LN2 / 2, a), twice = fma(r, 2.0, lookUp(sixteenths, kRoot16Rest));
+  F u = fma(s * twice, fma(polynomial(twice, kTanhStep64), twice, 1), s - 1);
   return u / (u + 2);
 }
 
@@ -106,29 +135,22 @@ bool isNegative(F x) {
   return negated && negated.getOperand().getDefiningOp<math::AbsFOp>();
 }
 
-/// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), where nothing overflows, or is 0 before the quotient is.
+/// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), where nothing overflows, or is 0 before the quotient is. It is 0
+/// below -746 and 1 above 746.
 F sigmoidByTable(F x) {
-  constexpr int kDown = 64;
-  Rounded n = divideByEighths(x, -M_LN2);
-  SmallVector<double> roots;
-  for (double root : kRoot8)
-    roots.push_back(std::ldexp(root, -kDown));
-  F negated = {x.e, arith::NegFOp::create(x.e->b, x.e->loc, x.v)};
-  F r = remainder(negated, n.n), root = lookUp(bits(n.shifted), roots), rest = lookUp(bits(n.shifted), kRoot8Rest);
-  F q = fma(polynomial(r, kExpStep64), r * r, r + rest);
-  F power = instruction(x, "scalef", {fma(root, q, root).v, n.n.v, x.v});
-  double one = std::ldexp(1.0, -kDown);
-  return one / (power + one);
+  const double down = std::ldexp(1.0, -64);
+  F c = withinBound(x, -x.e->format.expMin);
+  return reciprocal(expSteps(negative(c), divideBySixteenths(c, -M_LN2), down, x) + down) * down;
 }
 
-/// Where there are tables. It is 0 below -746 and 1 above 746.
-static F sigmoid(F x) { return inEightLanes(clamp(x, x.e->format.expMin, -x.e->format.expMin), sigmoidByTable); }
+/// Where there are tables.
+static F sigmoid(F x) { return inEightLanes(x, sigmoidByTable); }
 
 F exp(F x) {
   const Format &format = x.e->format;
-  F c = clampBelow(isNegative(x) ? x : clampAbove(x, format.expMax), format.expMin);
   if (hasTables(x))
-    return inEightLanes(c, expByTable);
+    return inEightLanes(x, expByTable);
+  F c = clampBelow(isNegative(x) ? x : clampAbove(x, format.expMax), format.expMin);
   Rounded n = divideAndRound(c, M_LN2, 2 * format.bias);
   F r = remainder(c, n.n);
   return scale(fma(polynomial(r, format.exp), r * r, r + 1), n);

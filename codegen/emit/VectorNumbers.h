@@ -133,6 +133,7 @@ inline F select(B c, F x, F y) { return {c.e, arith::SelectOp::create(c.e->b, c.
 inline I bits(F x) { return {x.e, arith::BitcastOp::create(x.e->b, x.e->loc, x.e->intType, x.v)}; }
 inline F fromBits(I x) { return {x.e, arith::BitcastOp::create(x.e->b, x.e->loc, x.e->type, x.v)}; }
 inline F toNumber(I x) { return {x.e, arith::SIToFPOp::create(x.e->b, x.e->loc, x.e->type, x.v)}; }
+inline F negative(F x) { return {x.e, arith::NegFOp::create(x.e->b, x.e->loc, x.v)}; }
 inline F abs(F x) { return {x.e, math::AbsFOp::create(x.e->b, x.e->loc, x.v)}; }
 inline F sqrt(F x) { return {x.e, math::SqrtOp::create(x.e->b, x.e->loc, x.v)}; }
 inline F copysign(F x, F sign) { return {x.e, math::CopySignOp::create(x.e->b, x.e->loc, x.v, sign.v)}; }
@@ -171,11 +172,11 @@ inline bool fillsRegister(F x) {
   return x.e->target.hasAvx512 && vector && vector.getDimSize(0) * x.e->format.bits == 512;
 }
 
-/// That instruction, on all lanes, rounding as the control register says.
-inline F instruction(F x, StringRef name, SmallVector<Value> operands) {
+/// That instruction, on all lanes or on those of the mask, rounding as the control register says.
+inline F instruction(F x, StringRef name, SmallVector<Value> operands, Value mask = {}) {
   Emitter &e = *x.e;
-  Type mask = e.b.getIntegerType(512 / e.format.bits);
-  operands.push_back(e.constant(mask, e.b.getIntegerAttr(mask, -1)));
+  Type all = e.b.getIntegerType(512 / e.format.bits);
+  operands.push_back(mask ? mask : e.constant(all, e.b.getIntegerAttr(all, -1)));
   operands.push_back(e.constant(e.b.getI32Type(), e.b.getI32IntegerAttr(4)));
   auto full = e.b.getStringAttr("llvm.x86.avx512.mask." + name + (e.format.bits == 32 ? ".ps.512" : ".pd.512"));
   return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, full, operands).getResult(0)};
