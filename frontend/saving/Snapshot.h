@@ -16,6 +16,7 @@ public:
   std::vector<Tensor> variables, constants;
   std::string tapes; ///< the program of the tapes
   uint64_t maxShardBytes = 0;
+  bool overRanks = false;
 };
 
 /// What several tapes hold, as one: each op once.

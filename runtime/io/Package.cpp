@@ -65,6 +65,23 @@ static Status check(const Directory &directory, const std::vector<std::string> &
   return {};
 }
 
+/// Those that are not there yet.
+static Status writeMissing(const Directory &directory, std::span<const PackagePart> parts) {
+  std::vector<FileContents> files;
+  for (const PackagePart &part : parts)
+    if (part.there) {
+      if (Result<InputFile> file = directory.file(part.name); !file.ok() || file->size() != *part.there)
+        return fileError(directory.pathOf(part.name), "was to be written by another process, and is not there",
+                         "name a directory that all processes see");
+    } else if (!isThere(directory, part)) {
+      files.push_back({directory.pathOf(part.name), part.pieces});
+    }
+  Status status;
+  for (size_t at = 0; at < files.size() && status.ok(); at += kOpen)
+    status = writeFiles(std::span(files).subspan(at, std::min(kOpen, files.size() - at)));
+  return status;
+}
+
 static Status writeInto(const Directory &directory, std::span<const PackagePart> parts, std::string_view manifest) {
   Result<std::vector<std::string>> before = directory.names();
   if (!before.ok())
@@ -77,15 +94,9 @@ static Status writeInto(const Directory &directory, std::span<const PackagePart>
       if (Result<InputFile> file = directory.file(name); !file.ok())
         return file.take();
   std::set<std::string> kept;
-  std::vector<FileContents> files;
-  for (const PackagePart &part : parts) {
+  for (const PackagePart &part : parts)
     kept.insert(part.name);
-    if (!isThere(directory, part))
-      files.push_back({directory.pathOf(part.name), part.pieces});
-  }
-  Status status;
-  for (size_t at = 0; at < files.size() && status.ok(); at += kOpen)
-    status = writeFiles(std::span(files).subspan(at, std::min(kOpen, files.size() - at)));
+  Status status = writeMissing(directory, parts);
   if (status.ok())
     status = writeFile(directory.pathOf(kManifest), manifest);
   if (!status.ok()) {
@@ -100,21 +111,41 @@ static Status writeInto(const Directory &directory, std::span<const PackagePart>
   return {};
 }
 
-static Status writeDirectory(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest) {
-  Result<bool> made = makeDirectory(path);
-  if (!made.ok())
-    return made.take();
+/// The directory of a package; `made`: it was not there.
+static Result<Directory> directoryAt(const std::string &path, bool &made) {
+  Result<bool> fresh = makeDirectory(path);
+  if (!fresh.ok())
+    return fresh.take();
+  made = *fresh;
   if (isRegularFile(path))
     return fileError(path, "is a file, and a package is a directory or a file whose name ends in .wg",
                      "name an empty or new directory");
-  Result<Directory> directory = Directory::open(path);
+  return Directory::open(path);
+}
+
+static Status writeDirectory(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest) {
+  bool made = false;
+  Result<Directory> directory = directoryAt(path, made);
   if (!directory.ok())
     return directory.take();
   directory->lock();
   Status status = writeInto(*directory, parts, manifest);
-  if (!status.ok() && *made)
+  if (!status.ok() && made)
     removeDirectory(path); // unless another process has filled it meanwhile
   return status;
+}
+
+Status writeParts(const std::string &path, std::span<const PackagePart> parts) {
+  bool made = false;
+  Result<Directory> directory = directoryAt(path, made);
+  if (!directory.ok())
+    return directory.take();
+  Result<std::vector<std::string>> before = directory->names();
+  if (!before.ok())
+    return before.take();
+  if (Status status = check(*directory, *before); !status.ok())
+    return status;
+  return writeMissing(*directory, parts);
 }
 
 Status writePackage(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest) {

@@ -14,6 +14,8 @@ namespace wg::runtime {
 struct PackagePart {
   std::string name;
   std::vector<std::span<const std::byte>> pieces;
+  /// Of one that another process has written with writeParts: how long it is.
+  std::optional<uint64_t> there = {};
 };
 
 /// Writes the parts and the manifest: one file where `path` ends in `.wg`, else a directory, which is made if need be.
@@ -24,6 +26,9 @@ struct PackagePart {
 /// manifest are left alone. Writers of one directory wait for each other. A directory of other files, two parts of one
 /// name and names of another form are a Failure.
 Status writePackage(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest);
+
+/// Writes parts alone, beside other processes that do: one of them then calls writePackage with the parts of all.
+Status writeParts(const std::string &path, std::span<const PackagePart> parts);
 
 /// A package as it was when it was opened: what is saved in its place afterwards changes nothing of it.
 class Package {

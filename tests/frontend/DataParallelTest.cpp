@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <unistd.h>
 
 using namespace wg;
 using wg::tests::messageOf;
@@ -693,4 +695,66 @@ TEST(DataParallel, OneShardForEachRank) {
   Tensor whole = slope(x, 1);
   for (int ranks : {2, 3})
     expectNear(onRanks(ranks, [&] { return std::vector<Tensor>{slope(x, 0)}; })[0], whole, 1e-14, "slope");
+}
+
+/// Each rank writes its part of the arrays; what is there is one saved computation, for any number of ranks.
+TEST(DataParallel, SavedOverRanks) {
+  namespace fs = std::filesystem;
+  fs::path directory = fs::path(testing::TempDir()) / ("over_ranks_" + std::to_string(::getpid()));
+  auto makeModel = [](int64_t salt) {
+    nn::Sequential model(nn::Dense(7, 5, relu), nn::Dense(5, 4, relu), nn::Dense(4, 3));
+    int64_t i = salt;
+    for (const Variable &each : model.variables())
+      each.assign(drawn(each.shape(), ++i, f32));
+    return model;
+  };
+  for (int ranks : {1, 3, 2}) { // over what is there
+    dist::run(ranks, [&] {
+      nn::Sequential model = makeModel(10 * ranks);
+      auto predict = function("predict", [&](const Tensor &x) { return model(x); });
+      predict(ones({2, 7}));
+      save(directory.string(), {{"model", model}, {"predict", predict}}, {.over_ranks = true});
+    });
+    int files = 0, programs = 0;
+    for (const auto &entry : fs::directory_iterator(directory)) {
+      files += entry.path().extension() == ".safetensors";
+      programs += entry.path().extension() == ".mlir";
+    }
+    EXPECT_GE(files, ranks);
+    EXPECT_EQ(programs, 1);
+    for (int readers : {1, 4})
+      dist::run(readers, [&] {
+        nn::Sequential model = makeModel(1000), expected = makeModel(10 * ranks);
+        load(directory.string(), {{"model", model}});
+        for (size_t i = 0; i < model.variables().size(); ++i)
+          EXPECT_TRUE(sameBits(model.variables()[i].value(), expected.variables()[i].value()));
+        auto predict = load(directory.string()).get<Function<Tensor(const Tensor &)>>("predict");
+        EXPECT_TRUE(sameBits(predict(ones({2, 7})), expected(ones({2, 7}))));
+      });
+  }
+  std::atomic<int> errors = 0;
+  std::string message = messageOf([&] {
+    dist::run(2, [&] {
+      nn::Sequential model = makeModel(1);
+      fs::path path = directory; // of one rank no directory
+      if (dist::rank() == 1)
+        path = path / "manifest.json" / "no";
+      try {
+        save(path.string(), {{"model", model}}, {.over_ranks = true});
+      } catch (const Error &) {
+        ++errors;
+        throw;
+      }
+    });
+  });
+  EXPECT_EQ(errors, 2) << message;
+  auto kept = load(directory.string()).get<Function<Tensor(const Tensor &)>>("predict"); // as before
+  EXPECT_NE(messageOf([&] {
+              dist::run(2, [&] {
+                nn::Sequential model = makeModel(1);
+                save(directory.string() + ".wg", {{"model", model}}, {.over_ranks = true});
+              });
+            }).find("several ranks cannot write one file together"),
+            std::string::npos);
+  fs::remove_all(directory);
 }
