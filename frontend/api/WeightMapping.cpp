@@ -73,7 +73,35 @@ std::optional<std::string> fillName(std::string_view pattern, const std::vector<
 
 // ---- Conversions ----------------------------------------------------------------------------------------------------
 
+void WeightConversion::want_rows(const TensorType &theirs) const {
+  if (!rows_ || (theirs.shape.rank() > 0 && rows_->second <= theirs.shape[0]))
+    return;
+  detail::raise({.op = "weights::rows",
+                 .message = to_string(theirs) + " has no rows " + std::to_string(rows_->first) + " to " +
+                            std::to_string(rows_->second),
+                 .remedy = "name rows that are there, the last one not included"});
+}
+
+std::vector<Tensor> WeightConversion::slices(const std::vector<Tensor> &theirs) const {
+  std::vector<Tensor> some;
+  for (const Tensor &x : theirs) {
+    want_rows(x.body()->type);
+    some.push_back(slice(x, {rows_->first}, {rows_->second}));
+  }
+  return some;
+}
+
 namespace weights {
+
+WeightConversion rows(int64_t begin, int64_t end) {
+  if (begin < 0 || end < begin)
+    detail::raise({.op = "weights::rows",
+                   .message = "rows " + std::to_string(begin) + " to " + std::to_string(end),
+                   .remedy = "give the first one, and the one behind the last"});
+  WeightConversion some;
+  some.rows_ = {begin, end};
+  return some;
+}
 
 using Theirs = std::vector<Tensor>;
 

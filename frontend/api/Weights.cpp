@@ -5,6 +5,7 @@
 #include "frontend/ops/Operands.h"
 #include "runtime/io/Shards.h"
 
+#include <limits>
 #include <map>
 #include <ostream>
 #include <set>
@@ -33,9 +34,21 @@ static void write(const char *op, const std::string &path, const runtime::NamedA
                    .message = "max_shard_bytes is " + std::to_string(options.max_shard_bytes),
                    .remedy = "give a number of bytes, or 0 for one file"},
                   where);
-  runtime::Status status = options.max_shard_bytes == 0
-                               ? runtime::writeSafetensors(path, contents)
-                               : runtime::writeShards(path, contents, static_cast<uint64_t>(options.max_shard_bytes));
+  runtime::Together together;
+  if (options.over_ranks)
+    together = runtime::Together(runtime::ranks().groups.front(), runtime::ranks().options);
+  std::string all;
+  if (together.size() > 1)
+    for (const auto &[name, array] : contents.arrays)
+      all += name + '\0' + toString(array.type) + '\0';
+  runtime::Status status = together.compare(all, "saves other names or types");
+  if (status.ok())
+    status = options.max_shard_bytes == 0 && !options.over_ranks
+                 ? runtime::writeSafetensors(path, contents)
+                 : runtime::writeShards(path, contents,
+                                        options.max_shard_bytes ? static_cast<uint64_t>(options.max_shard_bytes)
+                                                                : std::numeric_limits<uint64_t>::max(),
+                                        together);
   if (!status.ok())
     detail::raise(status.take(), where);
 }
@@ -82,9 +95,13 @@ static StoredTensors open(const char *op, const std::string &path, const Where &
   return std::move(*stored);
 }
 
-static Tensor read(const char *op, const StoredTensors &stored, const StoredTensor &tensor, const Where &where) {
-  runtime::Result<Array> array = detail::orOutOfMemory(op, "`" + tensor.name + "` of " + stored.path(), where,
-                                                       [&] { return stored.read(tensor); });
+using Rows = std::optional<std::pair<int64_t, int64_t>>;
+
+static Tensor read(const char *op, const StoredTensors &stored, const StoredTensor &tensor, const Where &where,
+                   const Rows &rows = {}) {
+  runtime::Result<Array> array = detail::orOutOfMemory(op, "`" + tensor.name + "` of " + stored.path(), where, [&] {
+    return rows ? stored.readRows(tensor, rows->first, rows->second) : stored.read(tensor);
+  });
   if (!array.ok())
     detail::raise(array.take(), where);
   return detail::makeTensor(std::move(*array));
@@ -119,36 +136,43 @@ struct Plan {
   std::string lacks = {}; ///< a name that the file has not
 };
 
-/// Reads what plans ask for; a tensor that several of them do once.
+/// A tensor, or some of its rows.
+using Wanted = std::pair<const StoredTensor *, Rows>;
+
+/// Reads what plans ask for; what several of them do once.
 class Reader {
 public:
   Reader(const StoredTensors &stored, const std::vector<Plan> &plans, const Where &where)
       : stored_(stored), where_(where) {
     for (const Plan &plan : plans)
       for (const StoredTensor *tensor : plan.theirs)
-        ++uses_[tensor];
+        ++uses_[of(plan, tensor)];
   }
-  Tensor take(const StoredTensor *tensor) {
-    auto held = held_.find(tensor);
-    Tensor x = held != held_.end() ? held->second : read(kLoad, stored_, *tensor, where_);
-    if (--uses_[tensor] > 0)
-      held_.emplace(tensor, x);
+  Tensor take(const Plan &plan, const StoredTensor *tensor) {
+    Wanted wanted = of(plan, tensor);
+    auto held = held_.find(wanted);
+    Tensor x = held != held_.end() ? held->second : read(kLoad, stored_, *tensor, where_, wanted.second);
+    if (--uses_[wanted] > 0)
+      held_.emplace(wanted, x);
     else
-      held_.erase(tensor);
+      held_.erase(wanted);
     return x;
   }
   /// It is not asked for after all.
   void skip(const Plan &plan) {
     for (const StoredTensor *tensor : plan.theirs)
-      if (--uses_[tensor] <= 0)
-        held_.erase(tensor);
+      if (Wanted wanted = of(plan, tensor); --uses_[wanted] <= 0)
+        held_.erase(wanted);
   }
 
 private:
+  static Wanted of(const Plan &plan, const StoredTensor *tensor) {
+    return {tensor, plan.how ? plan.how->rows() : Rows()};
+  }
   const StoredTensors &stored_;
   const Where &where_;
-  std::map<const StoredTensor *, int> uses_;
-  std::map<const StoredTensor *, Tensor> held_;
+  std::map<Wanted, int> uses_;
+  std::map<Wanted, Tensor> held_;
 };
 
 using ByName = std::map<std::string_view, const StoredTensor *>;
@@ -222,20 +246,31 @@ Tensor converted(const Tensor &x, DType dtype) {
 
 /// What the plan's conversion makes of its tensors; undefined, and the problem in words, where it makes nothing.
 Tensor make(const Plan &plan, Reader &reader, bool castIt, std::string &problem, const Where &where) {
-  std::vector<Tensor> theirs;
-  for (const StoredTensor *tensor : plan.theirs) {
-    Tensor x = reader.take(tensor);
-    theirs.push_back(castIt ? converted(x, plan.wanted.dtype) : x);
-  }
-  try {
-    Tensor made = plan.how ? (*plan.how)(theirs, plan.wanted) : theirs[0];
-    made.body(where);
-    return detail::makeTensor(detail::arrayOf(made)); // of its own, also where it is another variable's
-  } catch (const Error &error) {
+  auto fails = [&](const Error &error) {
     problem = error.message();
     for (const StoredTensor *tensor : plan.theirs)
       problem += std::string(tensor == plan.theirs[0] ? ", of `" : ", `") + tensor->name + "` " + toString(*tensor);
-    return {};
+    return Tensor();
+  };
+  try {
+    for (const StoredTensor *tensor : plan.theirs)
+      if (plan.how)
+        plan.how->want_rows(tensor->type);
+  } catch (const Error &error) {
+    reader.skip(plan);
+    return fails(error);
+  }
+  std::vector<Tensor> theirs;
+  for (const StoredTensor *tensor : plan.theirs) {
+    Tensor x = reader.take(plan, tensor);
+    theirs.push_back(castIt ? converted(x, plan.wanted.dtype) : x);
+  }
+  try {
+    Tensor made = plan.how ? plan.how->of_rows(theirs, plan.wanted) : theirs[0];
+    made.body(where);
+    return detail::makeTensor(detail::arrayOf(made)); // of its own, also where it is another variable's
+  } catch (const Error &error) {
+    return fails(error);
   }
 }
 

@@ -3,7 +3,7 @@
 #include "frontend/ops/Operands.h"
 #include "frontend/saving/Program.h"
 #include "frontend/saving/Snapshot.h"
-#include "runtime/comm/Collectives.h"
+#include "runtime/comm/Together.h"
 #include "runtime/io/Digest.h"
 #include "runtime/io/Package.h"
 #include "runtime/io/Safetensors.h"
@@ -21,7 +21,8 @@ namespace {
 /// The files of a package while they are made.
 class Files {
 public:
-  Files(const std::string &path, const Where &where) : path_(path), where_(where) {}
+  Files(const std::string &path, const runtime::Together &together, const Where &where)
+      : path_(path), together_(together), where_(where) {}
 
   /// A text, under its digest.
   ManifestPart text(const char *kind, std::string text) {
@@ -31,73 +32,66 @@ public:
   /// Arrays in files of at most `most` bytes, or in one; of several ranks in one file a rank at least, of which each
   /// has the bytes of its own.
   std::vector<ManifestPart> arrays(const char *kind, const runtime::NamedArrays &all, uint64_t most) {
-    std::vector<runtime::NamedArrays> files(1);
-    uint64_t bytes = 0, total = 0;
+    uint64_t total = 0;
     for (const auto &named : all.arrays)
       total += named.second.numBytes();
-    if (uint64_t share = total / ranks() + 1; ranks() > 1 && (!most || share < most))
+    if (uint64_t share = total / together_.size() + 1; together_.size() > 1 && (!most || share < most))
       most = share;
+    std::vector<runtime::NamedArrays> files;
+    uint64_t bytes = 0;
     for (const auto &named : all.arrays) {
-      if (uint64_t next = named.second.numBytes(); most && bytes && bytes + next > most) {
+      uint64_t next = named.second.numBytes();
+      if (files.empty() || (most && bytes + next > most)) {
         files.emplace_back();
         bytes = 0;
       }
-      bytes += named.second.numBytes();
+      bytes += next;
       files.back().arrays.push_back(named);
     }
-    std::vector<ManifestPart> parts;
-    for (size_t i = 0; i < files.size() && !files[i].arrays.empty(); ++i) {
-      if (i % ranks() != rank()) {
-        parts.emplace_back();
+    std::vector<ManifestPart> parts(files.size());
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!together_.isMine(i))
         continue;
-      }
       runtime::Result<runtime::SafetensorsImage> image = runtime::safetensorsImage(path_, files[i]);
       if (!image.ok())
         raise(image.take(), where_);
-      parts.push_back(add(kind, ".safetensors", images_.emplace_back(std::move(*image)).pieces()));
+      parts[i] = add(kind, ".safetensors", images_.emplace_back(std::move(*image)).pieces());
     }
-    if (ranks() > 1)
-      exchange(kind, parts);
+    exchange(kind, parts);
     return parts;
   }
   /// Each rank writes what it has; the first of them then the manifest, when all have.
   void write(const std::string &manifest) {
-    if (ranks() == 1) {
-      if (runtime::Status status = runtime::writePackage(path_, parts_, manifest); !status.ok())
-        raise(status.take(), where_);
-      return;
-    }
-    if (rank() != 0) // all have the same programs
-      std::erase_if(parts_, [](const runtime::PackagePart &part) { return part.name.ends_with(".mlir"); });
-    agree(runtime::writeParts(path_, parts_));
+    runtime::WrittenParts written;
     runtime::Status status;
-    if (rank() == 0) {
-      parts_.insert(parts_.end(), others_.begin(), others_.end());
-      status = runtime::writePackage(path_, parts_, manifest);
-    }
-    agree(std::move(status));
-  }
-  void overRanks() { group_ = &runtime::ranks().groups.front(); }
-
-private:
-  size_t ranks() const { return group_ ? static_cast<size_t>(group_->size()) : 1; }
-  size_t rank() const { return group_ ? static_cast<size_t>(group_->rank()) : 0; }
-  void gather(const void *mine, void *all, size_t bytes) {
-    if (runtime::Status status = group_->gather(mine, all, static_cast<int64_t>(bytes), runtime::ranks().options);
-        !status.ok())
+    auto agree = [&] {
+      status = together_.agree(std::move(status), "write its part of " + path_);
+      if (status.ok())
+        return;
+      runtime::remove(written);
       raise(status.take(), where_);
+    };
+    if (together_.size() > 1) {
+      if (together_.rank() != 0) // the first writes the programs, which all have
+        std::erase_if(parts_, [](const runtime::PackagePart &part) { return part.name.ends_with(".mlir"); });
+      runtime::Result<runtime::WrittenParts> own = runtime::writeParts(path_, parts_);
+      if (own.ok())
+        written = std::move(*own);
+      else
+        status = own.take();
+      agree();
+      parts_.insert(parts_.end(), others_.begin(), others_.end());
+    }
+    if (together_.rank() == 0)
+      status = runtime::writePackage(path_, parts_, manifest);
+    agree();
   }
-  /// An error on all ranks if one has failed.
-  void agree(runtime::Status own) {
-    char mine = own.ok() ? 0 : 1;
-    std::vector<char> all(ranks());
-    gather(&mine, all.data(), 1);
-    if (!own.ok())
-      raise(own.take(), where_);
-    for (size_t i = 0; i < all.size(); ++i)
-      if (all[i])
-        raiseOp("save", "rank " + std::to_string(i) + " could not write its part of " + path_, "see what it says", {},
-                where_, ErrorKind::io);
+private:
+  template <class T> std::vector<T> gather(const std::vector<T> &mine) const {
+    runtime::Result<std::vector<T>> all = together_.gather(mine);
+    if (!all.ok())
+      raise(all.take(), where_);
+    return std::move(*all);
   }
   /// What the files of the others are.
   void exchange(const char *kind, std::vector<ManifestPart> &parts) {
@@ -105,17 +99,17 @@ private:
       char digest[64];
       uint64_t bytes;
     };
-    std::vector<Known> mine(parts.size()), all(parts.size() * ranks());
+    std::vector<Known> mine(parts.size());
     for (size_t i = 0; i < parts.size(); ++i)
-      if (i % ranks() == rank()) {
+      if (together_.isMine(i)) {
         std::memcpy(mine[i].digest, parts[i].digest.data(), sizeof mine[i].digest);
         mine[i].bytes = parts[i].bytes;
       }
-    gather(mine.data(), all.data(), mine.size() * sizeof(Known));
+    std::vector<Known> all = gather(mine);
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (i % ranks() == rank())
+      if (together_.isMine(i))
         continue;
-      const Known &known = all[(i % ranks()) * parts.size() + i];
+      const Known &known = all[together_.rankOf(i) * parts.size() + i];
       std::string digest(known.digest, sizeof known.digest);
       parts[i] = {std::string(kind) + "-" + digest + ".safetensors", digest, known.bytes};
       if (known_.insert(parts[i].name).second)
@@ -137,12 +131,12 @@ private:
   }
 
   const std::string &path_;
+  const runtime::Together &together_;
   const Where &where_;
   std::deque<std::string> texts_; // pieces point into them
   std::deque<runtime::SafetensorsImage> images_;
   std::vector<runtime::PackagePart> parts_, others_; ///< of this rank, of other ranks
-  runtime::CommGroup *group_ = nullptr;
-  std::set<std::string> known_; ///< their names
+  std::set<std::string> known_;                      ///< their names
 };
 
 } // namespace
@@ -151,13 +145,18 @@ void writeSnapshot(const std::string &path, const Snapshot &snapshot, const Wher
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive("save", where, [&] { writeSnapshot(path, snapshot, where); });
   Manifest manifest = snapshot.manifest;
-  Files files(path, where);
-  if (snapshot.overRanks && runtime::ranks().groups.front().size() > 1) {
-    if (path.ends_with(".wg"))
-      raiseOp("save", "several ranks cannot write one file together: " + path,
-              "name a directory, or save on one rank without over_ranks", {}, where);
-    files.overRanks();
-  }
+  runtime::Together together;
+  if (snapshot.overRanks)
+    together = runtime::Together(runtime::ranks().groups.front(), runtime::ranks().options);
+  if (together.size() > 1 && path.ends_with(".wg"))
+    raiseOp("save", "several ranks cannot write one file together: " + path,
+            "name a directory, or save on one rank without over_ranks", {}, where);
+  Files files(path, together, where);
+  auto compare = [&](const std::string &text, const char *what) {
+    if (runtime::Status status = together.compare(text, what); !status.ok())
+      raise(status.take(), where);
+  };
+  compare(textOf(manifest), "saves other items");
   runtime::NamedArrays variables, constants;
   for (size_t i = 0; i < snapshot.variables.size(); ++i)
     variables.arrays.emplace_back(manifest.variables[i].name, arrayOf(snapshot.variables[i]));
@@ -179,6 +178,10 @@ void writeSnapshot(const std::string &path, const Snapshot &snapshot, const Wher
             "save them in several files", {}, where);
   manifest.hostFunctions.assign(needed.hostFunctions.begin(), needed.hostFunctions.end());
   manifest.cFunctions.assign(needed.cFunctions.begin(), needed.cFunctions.end());
+  std::string programs;
+  for (const ManifestFunction &function : manifest.functions)
+    programs += function.program.digest;
+  compare(programs + (manifest.tapes ? manifest.tapes->program.digest : ""), "saves other programs");
   files.write(textOf(manifest));
 }
 

@@ -12,11 +12,17 @@
 #include <concepts>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace wg {
+
+class WeightConversion;
+namespace weights {
+WENGERT_API WeightConversion rows(int64_t begin, int64_t end);
+}
 
 /// How a variable's value is made of a file's tensors: by a callable on the tensor, on all of them, or on these and the
 /// variable's type; by default it is the one tensor as it is.
@@ -37,20 +43,33 @@ public:
       f_ = [f = std::move(f)](const std::vector<Tensor> &theirs, const TensorType &) { return f(theirs); };
   }
   /// False: as it is.
-  explicit operator bool() const { return static_cast<bool>(f_); }
+  explicit operator bool() const { return f_ || rows_; }
   Tensor operator()(const std::vector<Tensor> &theirs, const TensorType &wanted) const {
-    return f_ ? f_(theirs, wanted) : theirs.at(0);
+    return of_rows(rows_ ? slices(theirs) : theirs, wanted);
   }
   /// `next` of what this gives.
   WeightConversion then(WeightConversion next) const {
-    return Function(
-        [first = *this, next = std::move(next)](const std::vector<Tensor> &theirs, const TensorType &wanted) {
-          return next({first(theirs, wanted)}, wanted);
+    WeightConversion both =
+        Function([first = *this, next = std::move(next)](const std::vector<Tensor> &theirs, const TensorType &wanted) {
+          return next({first.of_rows(theirs, wanted)}, wanted);
         });
+    both.rows_ = rows_;
+    return both;
+  }
+  /// What it reads of each tensor: rows [first, second) of axis 0; all of it where there are none (weights::rows).
+  const std::optional<std::pair<int64_t, int64_t>> &rows() const { return rows_; }
+  /// An error unless a tensor of that type has these rows.
+  WENGERT_API void want_rows(const TensorType &theirs) const;
+  /// What it makes of these rows.
+  Tensor of_rows(const std::vector<Tensor> &theirs, const TensorType &wanted) const {
+    return f_ ? f_(theirs, wanted) : theirs.at(0);
   }
 
 private:
+  friend WeightConversion weights::rows(int64_t begin, int64_t end);
+  WENGERT_API std::vector<Tensor> slices(const std::vector<Tensor> &theirs) const;
   Function f_;
+  std::optional<std::pair<int64_t, int64_t>> rows_;
 };
 
 /// Conversions. Each is an error, which names the variable, where a tensor has not the axes that it is about.
@@ -72,6 +91,9 @@ WENGERT_API WeightConversion part(int64_t index, int64_t count, int64_t axis = 0
 WENGERT_API WeightConversion reordered(std::vector<int64_t> order, int64_t axis = -1);
 /// The sum of all tensors: the two biases of PyTorch's LSTM.
 WENGERT_API WeightConversion sum();
+/// Rows [begin, end) of axis 0: of the file, their bytes alone are read. A rank reads its part of a large table,
+/// `rows(begin, begin + count)`, or what another conversion makes of it: `rows(0, 64).then(transposed())`.
+WENGERT_API WeightConversion rows(int64_t begin, int64_t end);
 } // namespace weights
 
 /// Names of tensors in a file, one or several.

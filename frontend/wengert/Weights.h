@@ -21,6 +21,9 @@ struct SaveWeightsOptions {
   /// Hugging Face's libraries write them; what an earlier save of the same path leaves over is removed. 0: one file.
   int64_t max_shard_bytes = 0;
   std::map<std::string, std::string> metadata = {}; ///< free text: `{"format", "pt"}`
+  /// All ranks of a program call it, with the same variables or tensors in the same state, in a directory that all see:
+  /// each writes shards of its own, and the first the index. Who reads them needs no ranks, or may have any number.
+  bool over_ranks = false;
 };
 
 /// Writes the variables under their names. Errors: the file cannot be written; two equal names; a negative size.

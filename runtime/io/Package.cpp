@@ -135,9 +135,10 @@ static Status writeDirectory(const std::string &path, std::span<const PackagePar
   return status;
 }
 
-Status writeParts(const std::string &path, std::span<const PackagePart> parts) {
-  bool made = false;
-  Result<Directory> directory = directoryAt(path, made);
+Result<WrittenParts> writeParts(const std::string &path, std::span<const PackagePart> parts) {
+  WrittenParts written;
+  written.path = path;
+  Result<Directory> directory = directoryAt(path, written.madeDirectory);
   if (!directory.ok())
     return directory.take();
   Result<std::vector<std::string>> before = directory->names();
@@ -145,7 +146,22 @@ Status writeParts(const std::string &path, std::span<const PackagePart> parts) {
     return before.take();
   if (Status status = check(*directory, *before); !status.ok())
     return status;
-  return writeMissing(*directory, parts);
+  for (const PackagePart &part : parts)
+    if (!std::ranges::binary_search(*before, part.name))
+      written.names.push_back(part.name);
+  if (Status status = writeMissing(*directory, parts); !status.ok()) {
+    remove(written);
+    return status;
+  }
+  return written;
+}
+
+void remove(const WrittenParts &written) {
+  if (Result<Directory> directory = Directory::open(written.path); directory.ok())
+    for (const std::string &name : written.names)
+      directory->remove(name);
+  if (written.madeDirectory)
+    removeDirectory(written.path); // unless another has written into it
 }
 
 Status writePackage(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest) {

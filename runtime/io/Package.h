@@ -27,8 +27,17 @@ struct PackagePart {
 /// name and names of another form are a Failure.
 Status writePackage(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest);
 
-/// Writes parts alone, beside other processes that do: one of them then calls writePackage with the parts of all.
-Status writeParts(const std::string &path, std::span<const PackagePart> parts);
+/// Parts that writeParts has written.
+struct WrittenParts {
+  std::string path;
+  std::vector<std::string> names; ///< that were not there before
+  bool madeDirectory = false;
+};
+/// Writes parts alone into a directory, beside other processes that do: one of them calls writePackage then, with the
+/// parts of all.
+Result<WrittenParts> writeParts(const std::string &path, std::span<const PackagePart> parts);
+/// As if they had not been written.
+void remove(const WrittenParts &written);
 
 /// A package as it was when it was opened: what is saved in its place afterwards changes nothing of it.
 class Package {

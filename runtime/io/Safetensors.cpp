@@ -292,6 +292,15 @@ Result<Array> readStored(const InputFile &file, const StoredTensor &tensor) {
   return array;
 }
 
+StoredTensor rowsOf(const StoredTensor &tensor, int64_t begin, int64_t end) {
+  StoredTensor some = tensor;
+  const uint64_t row = tensor.type.shape[0] ? tensor.size / static_cast<uint64_t>(tensor.type.shape[0]) : 0;
+  some.type.shape[0] = end - begin;
+  some.at += static_cast<uint64_t>(begin) * row;
+  some.size = static_cast<uint64_t>(end - begin) * row;
+  return some;
+}
+
 Result<NamedArrays> readSafetensors(const std::string &path) {
   Result<InputFile> file = InputFile::open(path);
   if (!file.ok())

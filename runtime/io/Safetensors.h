@@ -38,6 +38,8 @@ struct SafetensorsHeader {
 Result<SafetensorsHeader> readHeader(const InputFile &file);
 /// The elements of a tensor whose dtype is ours, read where they stay. Bool bytes become 0 or 1.
 Result<Array> readStored(const InputFile &file, const StoredTensor &tensor);
+/// Rows [begin, end) of its first axis, which has them.
+StoredTensor rowsOf(const StoredTensor &tensor, int64_t begin, int64_t end);
 /// All arrays, in the order of their bytes. Those of a dtype that is not ours are `unread`.
 Result<NamedArrays> readSafetensors(const std::string &path);
 /// The same of a file that is open, or of a part of one.

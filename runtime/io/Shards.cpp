@@ -247,11 +247,8 @@ static std::string indexText(std::span<const NamedArrays> parts, std::span<const
   return text + "\n  }\n}\n";
 }
 
-Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most) {
-  std::string whole = path.ends_with(kIndexSuffix) ? path.substr(0, path.size() - kIndexSuffix.size()) : path;
-  std::string base = nameOf(whole), index = whole + std::string(kIndexSuffix);
-  if (base.ends_with(kSuffix))
-    base.resize(base.size() - kSuffix.size());
+/// Arrays of at most so many bytes together, or one.
+static std::vector<NamedArrays> cut(const NamedArrays &contents, uint64_t most) {
   std::vector<NamedArrays> parts(1);
   uint64_t size = 0;
   for (const auto &named : contents.arrays) {
@@ -263,56 +260,134 @@ Status writeShards(const std::string &path, const NamedArrays &contents, uint64_
     parts.back().arrays.push_back(named);
     size += bytes;
   }
-  // Names are checked together: two shards may not have the same one.
-  if (Result<SafetensorsImage> all = safetensorsImage(path, contents); !all.ok())
-    return all.take();
-  Result<Directory> directory = Directory::open(directoryOf(whole));
-  if (!directory.ok())
-    return directory.take();
-  directory->lock();
-  Result<std::vector<std::string>> before = directory->names();
-  if (!before.ok())
-    return before.take();
-  auto isThere = [&](const std::string &name) { return std::ranges::binary_search(*before, name); };
-  auto removeShards = [&] {
-    for (const std::string &name : *before)
-      if (isShard(name, base))
-        directory->remove(name);
-  };
-  if (parts.size() == 1) {
-    if (Status status = writeSafetensors(whole, contents); !status.ok())
-      return status;
-    directory->remove(nameOf(index));
-    removeShards();
-    return {};
+  for (NamedArrays &part : parts)
+    part.metadata = contents.metadata;
+  return parts;
+}
+
+namespace {
+
+/// Weights that are being written to a path.
+class ShardWriter {
+public:
+  ShardWriter(const std::string &path, const NamedArrays &contents)
+      : path_(path), contents_(contents),
+        whole_(path.ends_with(kIndexSuffix) ? path.substr(0, path.size() - kIndexSuffix.size()) : path),
+        base_(nameOf(whole_)), index_(whole_ + std::string(kIndexSuffix)) {
+    if (base_.ends_with(kSuffix))
+      base_.resize(base_.size() - kSuffix.size());
   }
 
-  // Of a number that no file has, so that the shards of the old index stay what they are.
-  std::vector<std::string> names(parts.size());
-  for (int turn = 1; names[0].empty() || std::ranges::any_of(names, isThere); ++turn)
-    for (size_t i = 0; i < parts.size(); ++i)
-      names[i] = base + (turn == 1 ? "" : "-" + std::to_string(turn)) + tailOf(i + 1, parts.size());
-  std::deque<SafetensorsImage> images;
-  std::vector<FileContents> files;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i].metadata = contents.metadata;
-    Result<SafetensorsImage> image = safetensorsImage(path, parts[i]);
-    if (!image.ok())
-      return image.take();
-    images.push_back(std::move(*image));
-    files.push_back({directory->pathOf(names[i]), images.back().pieces()});
+  Status open(bool first) {
+    // Names are checked together: two shards may not have the same one.
+    if (Result<SafetensorsImage> all = safetensorsImage(path_, contents_); !all.ok())
+      return all.take();
+    Result<Directory> directory = Directory::open(directoryOf(whole_));
+    if (!directory.ok())
+      return directory.take();
+    directory_.emplace(std::move(*directory));
+    if (first)
+      directory_->lock();
+    Result<std::vector<std::string>> before = directory_->names();
+    if (!before.ok())
+      return before.take();
+    before_ = std::move(*before);
+    return {};
   }
-  if (Status status = writeFiles(files); !status.ok())
-    return status;
-  if (Status status = writeFile(index, indexText(parts, names)); !status.ok()) {
-    for (const std::string &name : names)
-      directory->remove(name);
-    return status;
+  /// In one file.
+  Status writeWhole() {
+    if (Status status = writeSafetensors(whole_, contents_); !status.ok())
+      return status;
+    directory_->remove(nameOf(index_));
+    removeOld();
+    return {};
   }
-  if (isRegularFile(whole))
-    directory->remove(nameOf(whole));
-  removeShards();
-  return {};
+  /// A number that no file has, so that the shards of the old index stay what they are.
+  int freeTurn(size_t count) {
+    for (int turn = 1;; ++turn) {
+      name(turn, count);
+      if (std::ranges::none_of(names_, [&](const std::string &name) { return isThere(name); }))
+        return turn;
+    }
+  }
+  void name(int turn, size_t count) {
+    names_.resize(count);
+    for (size_t i = 0; i < count; ++i)
+      names_[i] = base_ + (turn == 1 ? "" : "-" + std::to_string(turn)) + tailOf(i + 1, count);
+  }
+  /// Those of a rank.
+  Status write(std::span<const NamedArrays> parts, const Together &together) {
+    std::deque<SafetensorsImage> images;
+    std::vector<FileContents> files;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!together.isMine(i))
+        continue;
+      Result<SafetensorsImage> image = safetensorsImage(path_, parts[i]);
+      if (!image.ok())
+        return image.take();
+      images.push_back(std::move(*image));
+      files.push_back({directory_->pathOf(names_[i]), images.back().pieces()});
+    }
+    return writeFiles(files);
+  }
+  /// The index names them: they are the weights.
+  Status finish(std::span<const NamedArrays> parts) {
+    if (Status status = writeFile(index_, indexText(parts, names_)); !status.ok())
+      return status;
+    if (isRegularFile(whole_))
+      directory_->remove(nameOf(whole_));
+    removeOld();
+    return {};
+  }
+  void undo(const Together &together) {
+    for (size_t i = 0; i < names_.size(); ++i)
+      if (together.isMine(i))
+        directory_->remove(names_[i]);
+  }
+
+private:
+  bool isThere(const std::string &name) const { return std::ranges::binary_search(before_, name); }
+  void removeOld() {
+    for (const std::string &name : before_)
+      if (isShard(name, base_))
+        directory_->remove(name);
+  }
+  const std::string &path_;
+  const NamedArrays &contents_;
+  const std::string whole_;
+  std::string base_;
+  const std::string index_;
+  std::optional<Directory> directory_;
+  std::vector<std::string> before_, names_; ///< what was there; of the shards
+};
+
+} // namespace
+
+Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most, const Together &together) {
+  const bool first = together.rank() == 0;
+  const std::string what = "write its part of " + path;
+  if (together.size() > 1) {
+    uint64_t total = 0;
+    for (const auto &named : contents.arrays)
+      total += named.second.numBytes();
+    most = std::min(most, total / together.size() + 1);
+  }
+  std::vector<NamedArrays> parts = cut(contents, most);
+  ShardWriter writer(path, contents);
+  if (Status status = together.agree(writer.open(first), what); !status.ok())
+    return status;
+  if (parts.size() == 1)
+    return together.agree(first ? writer.writeWhole() : Status(), what);
+  Result<std::vector<int>> turns = together.gather(std::vector<int>{first ? writer.freeTurn(parts.size()) : 0});
+  if (!turns.ok())
+    return turns.take();
+  writer.name(turns->front(), parts.size());
+  Status status = together.agree(writer.write(parts, together), what);
+  if (status.ok())
+    status = together.agree(first ? writer.finish(parts) : Status(), what);
+  if (!status.ok())
+    writer.undo(together);
+  return status;
 }
 
 } // namespace wg::runtime

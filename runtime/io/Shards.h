@@ -2,6 +2,7 @@
 // `model.safetensors.index.json` holds {"metadata": {"total_size": bytes}, "weight_map": {name: file}}.
 #pragma once
 
+#include "runtime/comm/Together.h"
 #include "runtime/io/Safetensors.h"
 
 namespace wg::runtime {
@@ -19,6 +20,10 @@ public:
   const std::vector<StoredTensor> &tensors() const { return tensors_; }
   const std::map<std::string, std::string> &metadata() const { return metadata_; }
   Result<Array> read(const StoredTensor &tensor) const { return readStored(files_[tensor.file], tensor); }
+  /// Rows [begin, end) of its first axis, which has them.
+  Result<Array> readRows(const StoredTensor &tensor, int64_t begin, int64_t end) const {
+    return readStored(files_[tensor.file], rowsOf(tensor, begin, end));
+  }
 
 private:
   explicit StoredTensors(std::string path) : path_(std::move(path)) {}
@@ -34,7 +39,9 @@ private:
 /// that alone has more, and the index `NAME.safetensors.index.json` that names them, which is renamed last: the weights
 /// are the old ones or the new ones whenever the process is killed. Shards are named `NAME-00001-of-00002.safetensors`,
 /// or `NAME-2-00001-of-00002.safetensors` where there are such. What an earlier call has written for the same path and
-/// the new weights do not need is removed then.
-Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most);
+/// the new weights do not need is removed then. Of ranks, which have the same arrays, each writes a shard at least, if
+/// there are as many arrays, and the first the index; all see the directory.
+Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most,
+                   const Together &together = Together());
 
 } // namespace wg::runtime

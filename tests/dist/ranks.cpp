@@ -3,6 +3,7 @@
 //
 //   ranks programs SEED COUNT [--threads N]
 //   ranks steps SEED COUNT [--threads N]        the digest is the same for any number of ranks
+//   ranks save DIR, ranks load DIR              what any number of ranks wrote is read by any number
 //   ranks fault KIND        what goes wrong on rank 1
 #include <wengert/wengert.h>
 
@@ -178,7 +179,77 @@ void steps(uint64_t seed, int64_t count) {
     std::cout << count << " steps from " << seed << ": " << std::hash<std::string>()(all) << std::endl;
 }
 
+/// A model in the state `salt`, and what it predicts.
+struct Model {
+  explicit Model(int64_t salt)
+      : layers(nn::Dense(6, 40, wg::tanh), nn::Dense(40, 30, relu), nn::Dense(30, 3)),
+        predict("predict", [layers = layers](const Tensor &x) { return layers(x); }) {
+    for (const Variable &each : layers.variables())
+      each.assign(random_uniform(random::key(++salt), each.shape(), -1, 1));
+  }
+  nn::Sequential layers;
+  Function<Tensor(const Tensor &)> predict;
+};
+Tensor inputs() { return random_uniform(random::key(3), {5, 6}, -1, 1); }
+
+/// All ranks write one computation and one set of weights.
+void saveAll(const std::string &directory) {
+  Model model(10);
+  model.predict(inputs());
+  wg::save(directory + "/computation", {{"model", model.layers}, {"predict", model.predict}}, {.over_ranks = true});
+  save_weights(directory + "/model.safetensors", model.layers, {.over_ranks = true});
+}
+
+void loadAll(const std::string &directory) {
+  Model restored(100), weights(200), expected(10);
+  wg::load(directory + "/computation", {{"model", restored.layers}});
+  load_weights(directory + "/model.safetensors", weights.layers);
+  Tensor y = wg::load(directory + "/computation").function<Tensor(const Tensor &)>("predict")(inputs());
+  auto digest = [](const nn::Sequential &layers, const Tensor &y) {
+    std::vector<Variable> all = layers.variables();
+    all.emplace_back(y);
+    return dist::digest(all);
+  };
+  std::string whole = digest(expected.layers, expected.predict(inputs()));
+  for (const nn::Sequential &layers : {restored.layers, weights.layers})
+    if (digest(layers, y) != whole)
+      throw std::runtime_error("rank " + std::to_string(dist::rank()) + " has read something else");
+  dist::barrier();
+  if (dist::rank() == 0)
+    std::cout << "read " << whole << std::endl;
+}
+
+/// Steps of data parallel training, of which rank 1 does the twentieth in a way of its own.
+void stepFault(const std::string &kind) {
+  Model model(10);
+  optim::SGD sgd(0.01);
+  bool here = dist::rank() == 1, other = false;
+  auto makeStep = [&](float factor) {
+    return dist::data_parallel("step", [&, factor](const Tensor &x) {
+      GradientTape tape;
+      Tensor loss = mean(square(model.layers(x))) * factor;
+      sgd.apply(tape.gradient(loss, model.layers.variables()), model.layers.variables());
+      return loss;
+    });
+  };
+  auto step = makeStep(1), another = makeStep(2);
+  for (int i = 0;; ++i) {
+    if (here && i == 20) {
+      if (kind == "step-data")
+        load_weights("no/such/file", model.layers);
+      if (kind == "step-late")
+        sleep(60);
+      other = kind == "step-program";
+    }
+    auto [begin, end] = dist::rows_of_rank(48, 8);
+    Tensor x = ones({end - begin, kind == "step-shape" && here && i == 20 ? 7 : 6});
+    (other ? another : step)(x);
+  }
+}
+
 void fault(const std::string &kind) {
+  if (kind.starts_with("step-"))
+    return stepFault(kind);
   bool here = dist::rank() == 1;
   for (int step = 0;; ++step) {
     if (here && step == 20) {
@@ -213,10 +284,15 @@ int main(int argc, char **argv) {
     run(seed, count);
     return 0;
   }
+  if (args.size() == 2 && (args[0] == "save" || args[0] == "load")) {
+    dist::init();
+    (args[0] == "save" ? saveAll : loadAll)(args[1]);
+    return 0;
+  }
   if (args.size() == 2 && args[0] == "fault") {
     dist::init({.timeout = 3});
     fault(args[1]);
   }
-  std::cerr << "usage: ranks programs|steps SEED COUNT [--threads N] | ranks fault KIND\n";
+  std::cerr << "usage: ranks programs|steps SEED COUNT [--threads N] | ranks save|load DIR | ranks fault KIND\n";
   return 2;
 }

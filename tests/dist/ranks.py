@@ -1,6 +1,6 @@
 """Ranks that mpirun has started compute the same bits as ranks that are threads; what goes wrong on one ends all, and names it.
 
-usage: ranks.py PROGRAM LIBRARY programs|faults|train|characters [DATA]      exit status 77 where there is no MPI
+usage: ranks.py PROGRAM LIBRARY programs|saved|faults|train|characters [DATA]      exit status 77 where there is no MPI
 """
 import os
 import random
@@ -48,13 +48,32 @@ def programs():
     print(f"1 to 4 ranks: {said.pop()}", end="")
 
 
+def saved():
+    with tempfile.TemporaryDirectory() as directory:
+        said = set()
+        for writers in (3, 1, 4, 2):  # over what others have written
+            output, status, _ = run(writers, "save", directory)
+            if status != 0:
+                sys.exit(f"{writers} ranks cannot save:\n{output}")
+            files = [name for name in os.listdir(directory + "/computation") if name.startswith("variables")]
+            print(f"{writers} ranks wrote {len(files)} files of variables and {len(os.listdir(directory)) - 1} of weights")
+            if len(files) < min(writers, 3):  # one of the arrays is most of the bytes
+                sys.exit(f"{writers} ranks wrote {files}")
+            for readers in (1, 2, 4):
+                output, status, _ = run(readers, "load", directory)
+                said.add(output)
+                if status != 0 or len(said) != 1:
+                    sys.exit(f"{readers} ranks read what {writers} wrote, status {status}:\n{output}{said}")
+
+
 def faults():
     # In 3 s a rank is late; 10 s is the most that a job may go on.
     says = {"killed": "rank 1", "exits": "", "throws": "rank 1 has no data", "late": "rank 1 has not come",
-            "shape": "rank 1 is at all_reduce_sum of 4 f32", "order": "rank 1 is at all_gather of 5 f32"}
+            "shape": "rank 1 is at all_reduce_sum of 4 f32", "order": "rank 1 is at all_gather of 5 f32",
+            "step-data": "no/such/file", "step-late": "rank 1 has not come", "step-shape": "rank 1", "step-program": "rank 1"}
     for kind, text in says.items():
         output, status, seconds = run(3, "fault", kind)
-        print(f"{kind}: status {status}")
+        print(f"{kind}: status {status} after {seconds:.1f} s")
         if status == 0 or (kind == "exits" and status != 3) or text not in output or seconds > 30:
             sys.exit(f"{kind}: status {status} after {seconds:.1f} s, without '{text}':\n{output}")
 
@@ -153,4 +172,4 @@ def characters():
     print(f"a rank was killed {killed} times, all were asked to end {asked} times: the weights are the same; a job ended {latest:.1f} s after a kill at most")
 
 
-{"characters": characters, "train": train, "programs": programs, "faults": faults}[what]()
+{"characters": characters, "train": train, "programs": programs, "saved": saved, "faults": faults}[what]()

@@ -728,33 +728,108 @@ TEST(DataParallel, SavedOverRanks) {
         load(directory.string(), {{"model", model}});
         for (size_t i = 0; i < model.variables().size(); ++i)
           EXPECT_TRUE(sameBits(model.variables()[i].value(), expected.variables()[i].value()));
-        auto predict = load(directory.string()).get<Function<Tensor(const Tensor &)>>("predict");
+        auto predict = load(directory.string()).function<Tensor(const Tensor &)>("predict");
         EXPECT_TRUE(sameBits(predict(ones({2, 7})), expected(ones({2, 7}))));
       });
   }
-  std::atomic<int> errors = 0;
-  std::string message = messageOf([&] {
-    dist::run(2, [&] {
-      nn::Sequential model = makeModel(1);
-      fs::path path = directory; // of one rank no directory
-      if (dist::rank() == 1)
-        path = path / "manifest.json" / "no";
-      try {
-        save(path.string(), {{"model", model}}, {.over_ranks = true});
-      } catch (const Error &) {
-        ++errors;
-        throw;
-      }
+  // What fails on one rank is an error on all, and what was there stays.
+  auto failing = [&](auto saves) {
+    std::atomic<int> errors = 0;
+    std::string message = messageOf([&] {
+      dist::run(2, [&] {
+        nn::Sequential model = makeModel(1);
+        try {
+          saves(model, dist::rank());
+        } catch (const Error &) {
+          ++errors;
+          throw;
+        }
+      });
     });
-  });
-  EXPECT_EQ(errors, 2) << message;
-  auto kept = load(directory.string()).get<Function<Tensor(const Tensor &)>>("predict"); // as before
-  EXPECT_NE(messageOf([&] {
-              dist::run(2, [&] {
-                nn::Sequential model = makeModel(1);
-                save(directory.string() + ".wg", {{"model", model}}, {.over_ranks = true});
-              });
+    EXPECT_EQ(errors, 2) << message;
+    auto kept = load(directory.string()).function<Tensor(const Tensor &)>("predict");
+    EXPECT_TRUE(sameBits(kept(ones({2, 7})), makeModel(20)(ones({2, 7}))));
+    return message;
+  };
+  EXPECT_NE(failing([&](const nn::Sequential &model, int rank) {
+              fs::path path = directory;
+              if (rank == 1)
+                path = path / "manifest.json" / "no"; // not a directory
+              save(path.string(), {{"model", model}}, {.over_ranks = true});
+            }).find("rank 1"),
+            std::string::npos);
+  EXPECT_NE(failing([&](const nn::Sequential &model, int rank) {
+              save(directory.string(), {{rank ? "model" : "layers", model}}, {.over_ranks = true});
+            }).find("rank 1 saves other items than rank 0"),
+            std::string::npos);
+  EXPECT_NE(failing([&](const nn::Sequential &model, int rank) {
+              auto predict = function("predict", [&](const Tensor &x) { return model(x) * (rank ? 2.0f : 3.0f); });
+              predict(ones({2, 7}));
+              save(directory.string(), {{"predict", predict}}, {.over_ranks = true});
+            }).find("rank 1 saves other programs than rank 0"),
+            std::string::npos);
+  EXPECT_NE(failing([&](const nn::Sequential &model, int) {
+              save(directory.string() + ".wg", {{"model", model}}, {.over_ranks = true});
             }).find("several ranks cannot write one file together"),
             std::string::npos);
+  fs::remove_all(directory);
+}
+
+/// Plain shards with an index: any number of ranks wrote them, and any number reads them, or no ranks at all.
+TEST(DataParallel, WeightsOverRanks) {
+  namespace fs = std::filesystem;
+  fs::path directory = fs::path(testing::TempDir()) / ("weights_over_ranks_" + std::to_string(::getpid()));
+  fs::create_directories(directory);
+  std::string path = (directory / "model.safetensors").string();
+  auto makeModel = [](int64_t salt) {
+    nn::Sequential model(nn::Dense(7, 5), nn::Dense(5, 4), nn::Dense(4, 3));
+    int64_t i = salt;
+    for (const Variable &each : model.variables())
+      each.assign(drawn(each.shape(), ++i, f32));
+    return model;
+  };
+  auto holds = [&](int64_t salt) {
+    nn::Sequential model = makeModel(1000), expected = makeModel(salt);
+    load_weights(path, model);
+    for (size_t i = 0; i < model.variables().size(); ++i)
+      EXPECT_TRUE(sameBits(model.variables()[i].value(), expected.variables()[i].value()));
+  };
+  for (int ranks : {1, 3, 2, 1, 8}) {
+    dist::run(ranks, [&] { save_weights(path, makeModel(10 * ranks), {.over_ranks = true}); });
+    int files = 0;
+    for (const auto &entry : fs::directory_iterator(directory))
+      files += entry.path().extension() == ".safetensors";
+    EXPECT_GE(files, std::min(ranks, 3));
+    EXPECT_LE(files, 6);
+    EXPECT_EQ(fs::exists(path + ".index.json"), ranks > 1);
+    holds(10 * ranks);
+    dist::run(3, [&] { holds(10 * ranks); });
+  }
+  auto names = [&] {
+    std::set<std::string> all;
+    for (const auto &entry : fs::directory_iterator(directory))
+      all.insert(entry.path().filename().string());
+    return all;
+  };
+  std::set<std::string> before = names();
+  std::string message = messageOf([&] {
+    dist::run(2, [&] {
+      std::string mine = dist::rank() ? (directory / "none" / "model.safetensors").string() : path;
+      save_weights(mine, makeModel(1), {.over_ranks = true});
+    });
+  });
+  EXPECT_TRUE(message.find("rank 1 could not write its part") != std::string::npos ||
+              message.find("none") != std::string::npos) // of rank 0, or of rank 1
+      << message;
+  holds(80);
+  message = messageOf([&] {
+    dist::run(2, [&] {
+      nn::Dense model(3, dist::rank() + 1);
+      save_weights(path, model, {.over_ranks = true});
+    });
+  });
+  EXPECT_NE(message.find("rank 1 saves other names or types than rank 0"), std::string::npos) << message;
+  holds(80);
+  EXPECT_EQ(names(), before);
   fs::remove_all(directory);
 }

@@ -1,4 +1,5 @@
 // Weights in files: all or nothing or what is there, in one file or in shards, ours or those of other libraries.
+#include "tests/frontend/Files.h"
 #include "tests/frontend/Support.h"
 
 #include <filesystem>
@@ -456,6 +457,48 @@ TEST_F(WeightsTest, NothingIsAssignedWhereAConversionFails) {
                      })();
                    }),
                    "a traced function cannot read or write files"));
+}
+
+/// Bytes that this process has read from files.
+static int64_t bytesRead() {
+  std::ifstream io("/proc/self/io");
+  for (std::string word; io >> word;)
+    if (int64_t bytes = 0; word == "rchar:" && io >> bytes)
+      return bytes;
+  return 0;
+}
+
+TEST_F(WeightsTest, RowsAreReadAlone) {
+  const int64_t rows = 1 << 16, columns = 64; // 16 MiB
+  Tensor table = reshape(cast(arange(rows * columns), f32), {rows, columns});
+  write_safetensors(path, {{"table", table}, {"bias", arange(3)}, {"empty", zeros({0, 4})}});
+  Variable part(zeros({100, columns}), "part"), same(zeros({100, columns}), "same"),
+      turned(zeros({columns, 2}), "turned"), none(zeros({0, 4}), "none");
+  const int64_t before = bytesRead();
+  load_weights(path, Named{{"part", part}, {"same", same}, {"turned", turned}, {"none", none}},
+               {.mapping = {{{"part", "table", weights::rows(500, 600)},
+                             {"same", "table", weights::rows(500, 600)},
+                             {"turned", "table", weights::rows(rows - 2, rows).then(weights::transposed())},
+                             {"none", "empty", weights::rows(0, 0)}}}});
+  if (const int64_t read = bytesRead() - before; before > 0) { // the header, and these rows once
+    EXPECT_GE(read, 102 * columns * 4);
+    EXPECT_LT(read, 102 * columns * 4 + 4096);
+  }
+  EXPECT_TRUE(sameBits(part.value(), slice(table, {500}, {600})));
+  EXPECT_TRUE(sameBits(same.value(), part.value()));
+  EXPECT_TRUE(sameBits(turned.value(), transpose(slice(table, {rows - 2}, {rows}))));
+  // As a function of tensors, and behind another conversion, it takes the same rows.
+  TensorType any{f32, {2, columns}};
+  EXPECT_TRUE(sameBits(weights::rows(3, 5)({table}, any), slice(table, {3}, {5})));
+  EXPECT_TRUE(
+      sameBits(weights::transposed().then(weights::rows(3, 5))({table}, any), slice(transpose(table), {3}, {5})));
+  auto refused = [&](const WeightRule &rule) {
+    return messageOf([&] { load_weights(path, Named{{"part", part}}, {.mapping = {{rule}}}); });
+  };
+  EXPECT_TRUE(says(refused({"part", "table", weights::rows(rows - 50, rows + 50)}), "has no rows 65486 to 65586"));
+  EXPECT_TRUE(says(refused({"part", "table", weights::rows(0, 99)}), "f32[99,64]"));
+  EXPECT_TRUE(says(messageOf([] { weights::rows(3, 2); }), "rows 3 to 2"));
+  EXPECT_TRUE(says(messageOf([] { weights::rows(-1, 2); }), "rows -1 to 2"));
 }
 
 } // namespace
