@@ -86,6 +86,7 @@ public:
       status = runtime::writePackage(path_, parts_, manifest);
     agree();
   }
+
 private:
   template <class T> std::vector<T> gather(const std::vector<T> &mine) const {
     runtime::Result<std::vector<T>> all = together_.gather(mine);

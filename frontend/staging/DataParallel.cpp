@@ -74,6 +74,7 @@ public:
   std::map<const ConcreteState *, Traced> programs;
   uint64_t clock = 0;
   std::mutex calling, entering;
+  int64_t meetings = 0;                 ///< with the other ranks; for who has `calling`
   const runtime::Ranks *user = nullptr; ///< that calls it, or did last
   int users = 0;                        ///< calls that are running or wait
   std::set<std::string> agreed;         ///< digests that all ranks have
@@ -205,8 +206,8 @@ void ShardedCall::meet() {
     self.refuse("no argument has rows to be cut into shards",
                 "give the batch as tensors whose first axis counts the examples");
   std::vector<int64_t> all;
-  self.check(self.group->meet(self.state.name, runtime::terminationAsked, self.rows, all, runtime::ranks().terminating,
-                              self.comm()));
+  self.check(self.group->meet(self.state.name, ++self.state.meetings, runtime::terminationAsked, self.rows, all,
+                              runtime::ranks().terminating, self.comm()));
   for (int64_t rows : all)
     self.plan.rows += rows;
   if (self.plan.rows == 0)

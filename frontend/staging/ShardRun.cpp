@@ -162,6 +162,9 @@ void checkOf(const std::string &name, runtime::Status status, const Where &where
     return;
   runtime::Failure failure = status.take();
   failure.op = name;
+  if (failure.remedy.empty()) // a transport that met another message than it waits for
+    failure.remedy = "see whether that rank traces another program: arguments, and what the step reads of C++, are the "
+                     "same on all ranks";
   raise(std::move(failure), where);
 }
 

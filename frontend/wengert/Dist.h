@@ -22,7 +22,7 @@ namespace wg::dist {
 
 struct Options {
   double timeout = 60; ///< seconds for which a rank waits for others; then an error names those that did not come
-  bool check = true;   ///< whether ranks tell each other first what they are at: a message of 40 bytes for each call
+  bool check = true;   ///< whether ranks tell each other first what they are at: a message of 48 bytes for each call
   /// Whether sums may be taken in any order that MPI likes, which is faster for large tensors: their bits may then
   /// differ from run to run.
   bool any_order = false;

@@ -100,8 +100,9 @@ struct SaveOptions {
   /// Arrays are cut into files of at most so many bytes, one array at least in each; 0: not at all.
   uint64_t max_shard_bytes = 0;
   std::map<std::string, std::string> metadata = {}; ///< free text
-  /// All ranks of a program call it, with the same items in the same state, and each writes a part of the arrays into
-  /// the one directory, which all see. What is there then is what one rank would write, for any number of ranks to load.
+  /// All ranks of a program call it, with the same items in the same state: each writes a part of the arrays into one
+  /// directory, which all see. It is what one rank would save, for any number of ranks to load. What fails on one rank
+  /// is an error on all, and what was there before stays.
   bool over_ranks = false;
 };
 

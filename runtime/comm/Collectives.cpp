@@ -150,7 +150,7 @@ Status CommGroup::gather(const void *mine, void *all, int64_t bytes, const CommO
 /// What a rank is at.
 struct CommGroup::Place {
   uint64_t calls;
-  int64_t kind, dtype, count, root;
+  int64_t kind, dtype, count, root, times = 0; ///< `times`: of a step
   friend auto operator<=>(const Place &, const Place &) = default;
 };
 
@@ -158,8 +158,8 @@ template <class Place> static std::string describe(const Place &place) {
   if (place.kind < 0 || place.kind >= std::ssize(kCollectives) || place.dtype < 0 || place.dtype >= kNumDTypes)
     return "something else"; // one that does not tell what it is at
   if (place.kind == int64_t(Collective::step))
-    return "a data parallel step whose name hashes to " + std::to_string(static_cast<uint64_t>(place.root) % 10000) +
-           ", its call " + std::to_string(place.calls);
+    return "call " + std::to_string(place.times) + " of a data parallel step whose name hashes to " +
+           std::to_string(static_cast<uint64_t>(place.root) % 10000) + ", its call " + std::to_string(place.calls);
   return std::string(kCollectives[static_cast<size_t>(place.kind)]) + " of " + std::to_string(place.count) + " " +
          std::string(nameOf(static_cast<DType>(place.dtype))) +
          (place.kind == int64_t(Collective::broadcast) || place.kind == int64_t(Collective::reduce)
@@ -202,13 +202,13 @@ Status CommGroup::refuse(const std::vector<Place> &all) {
                  .remedy = "run the same program with the same shapes on all ranks"};
 }
 
-Status CommGroup::meet(std::string_view step, bool asked, int64_t rows, std::vector<int64_t> &all, bool &anyAsked,
-                       const CommOptions &options) {
+Status CommGroup::meet(std::string_view step, int64_t times, bool asked, int64_t rows, std::vector<int64_t> &all,
+                       bool &anyAsked, const CommOptions &options) {
   ++calls_;
   uint64_t name = 0xcbf29ce484222325u; // FNV-1a
   for (char letter : step)
     name = (name ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-  Place mine{calls_, int64_t(Collective::step), asked, rows, static_cast<int64_t>(name)};
+  Place mine{calls_, int64_t(Collective::step), asked, rows, static_cast<int64_t>(name), times};
   std::vector<Place> places(static_cast<size_t>(size()), mine);
   if (size() > 1)
     if (Status status = gather(&mine, places.data(), sizeof mine, options); !status.ok())

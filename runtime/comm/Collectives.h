@@ -54,8 +54,8 @@ public:
   wg_comm *comm() const { return comm_; }
   /// x and y do not overlap; all_gather's y and reduce_scatter's x have size() times `count` elements.
   Status run(const CollectiveCall &call, const void *x, void *y, const CommOptions &options);
-  /// The rows that each rank has for a step of this name, and whether one of them was asked to end.
-  Status meet(std::string_view step, bool asked, int64_t rows, std::vector<int64_t> &all, bool &anyAsked,
+  /// The rows that each rank has for call `times` of a step of this name, and whether one of them was asked to end.
+  Status meet(std::string_view step, int64_t times, bool asked, int64_t rows, std::vector<int64_t> &all, bool &anyAsked,
               const CommOptions &options);
   /// `bytes` of each rank, one after the other.
   Status gather(const void *mine, void *all, int64_t bytes, const CommOptions &options);
