@@ -158,8 +158,8 @@ template <class Place> static std::string describe(const Place &place) {
   if (place.kind < 0 || place.kind >= std::ssize(kCollectives) || place.dtype < 0 || place.dtype >= kNumDTypes)
     return "something else"; // one that does not tell what it is at
   if (place.kind == int64_t(Collective::step))
-    return "call " + std::to_string(place.times) + " of a data parallel step whose name hashes to " +
-           std::to_string(static_cast<uint64_t>(place.root) % 10000) + ", its call " + std::to_string(place.calls);
+    return "a data parallel step whose name hashes to " + std::to_string(static_cast<uint64_t>(place.root) % 10000) +
+           " (call " + std::to_string(place.times) + " of it), its call " + std::to_string(place.calls);
   return std::string(kCollectives[static_cast<size_t>(place.kind)]) + " of " + std::to_string(place.count) + " " +
          std::string(nameOf(static_cast<DType>(place.dtype))) +
          (place.kind == int64_t(Collective::broadcast) || place.kind == int64_t(Collective::reduce)
