@@ -1,7 +1,7 @@
 // Three kinds of block, by capacity:
 //   small   up to 4 KiB      header and data in one piece, from a free list of the thread: no lock
 //   medium  up to 64 KiB     header and data in one piece, from malloc
-//   large   above            data from the system, 2 MiB-aligned on huge pages from 4 MiB on,
+//   large   above            data from the system, 2 MiB-aligned on huge pages from 2 MiB on,
 //           kept when freed (LRU, bounded)
 // Under AddressSanitizer every block is a fresh malloc of exactly the bytes asked for, so that it sees each overrun.
 #include "runtime/Buffer.h"
@@ -125,8 +125,8 @@ static LargeBlocks &large() {
   return blocks;
 }
 
-/// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks. Whole huge pages where
-/// there are some.
+/// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks. From twice kHuge on they
+/// are whole huge pages.
 static size_t largeCapacity(size_t bytes) {
   size_t step = std::bit_floor(bytes) / 8;
   if (bytes >= 2 * kHuge)

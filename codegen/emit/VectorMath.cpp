@@ -94,14 +94,14 @@ F reciprocal(F d) {
   return r;
 }
 
-/// e^x factor, where n is x / ln 2 to the next sixteenth, x = n ln 2 + r: 2^n root (1 + r + r^2 P(r)). NaN where `from`
-/// is. The roots' last bits, half an ulp, are not made good.
+/// e^x factor, where n is x / ln 2 to the next sixteenth, x = n ln 2 + r: 2^n root (1 + rest + r + r^2 P(r)). NaN where
+/// `from` is.
 F expSteps(F x, Rounded n, double factor, F from) {
   SmallVector<double> roots;
   for (double root : kRoot16)
     roots.push_back(root * factor);
-  F r = remainder(x, n.n), root = lookUp(bits(n.shifted), roots);
-  F y = fma(root * r, fma(polynomial(r, kExpStep64), r, 1), root);
+  F r = remainder(x, n.n), root = lookUp(bits(n.shifted), roots), rest = lookUp(bits(n.shifted), kRoot16Rest);
+  F y = fma(root, fma(fma(polynomial(r, kExpStep64), r, 1), r, rest), root);
   Emitter &e = *x.e;
   B number = compare(arith::CmpFPredicate::ORD, from, from);
   Value mask = LLVM::BitcastOp::create(e.b, e.loc, e.b.getIntegerType(8), number.v);

@@ -82,6 +82,14 @@ void WeightConversion::want_rows(const TensorType &theirs) const {
                  .remedy = "name rows that are there, the last one not included"});
 }
 
+Tensor WeightConversion::only(const std::vector<Tensor> &theirs) {
+  if (theirs.size() != 1)
+    detail::raise({.op = "load_weights",
+                   .message = "a variable is made of one tensor, and the rule names " + std::to_string(theirs.size()),
+                   .remedy = "name one, or say how they become one: weights::sum()"});
+  return theirs[0];
+}
+
 std::vector<Tensor> WeightConversion::slices(const std::vector<Tensor> &theirs) const {
   std::vector<Tensor> some;
   for (const Tensor &x : theirs) {

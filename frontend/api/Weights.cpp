@@ -37,11 +37,15 @@ static void write(const char *op, const std::string &path, const runtime::NamedA
   runtime::Together together;
   if (options.over_ranks)
     together = runtime::Together(runtime::ranks().groups.front(), runtime::ranks().options);
-  std::string all;
-  if (together.size() > 1)
+  runtime::Status status;
+  if (together.size() > 1) {
+    std::string all = std::to_string(options.max_shard_bytes) + '\0' + path.substr(path.rfind('/') + 1) + '\0';
+    for (const auto &[key, value] : options.metadata)
+      all += key + '\0' + value + '\0';
     for (const auto &[name, array] : contents.arrays)
       all += name + '\0' + toString(array.type) + '\0';
-  runtime::Status status = together.compare(all, "saves other names or types");
+    status = together.begin(all, "saves other names, types, metadata or shards");
+  }
   if (status.ok())
     status = options.max_shard_bytes == 0 && !options.over_ranks
                  ? runtime::writeSafetensors(path, contents)

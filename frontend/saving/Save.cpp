@@ -10,7 +10,9 @@
 
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <set>
+#include <utility>
 
 namespace wg {
 
@@ -29,65 +31,60 @@ public:
     const std::string &kept = texts_.emplace_back(std::move(text));
     return add(kind, ".mlir", {std::as_bytes(std::span(kept))});
   }
-  /// Arrays in files of at most `most` bytes, or in one; of several ranks in one file a rank at least, of which each
-  /// has the bytes of its own.
+  /// Arrays in files of at most `most` bytes, or of one array that has more; of several ranks each has some.
   std::vector<ManifestPart> arrays(const char *kind, const runtime::NamedArrays &all, uint64_t most) {
-    uint64_t total = 0;
-    for (const auto &named : all.arrays)
-      total += named.second.numBytes();
-    if (uint64_t share = total / together_.size() + 1; together_.size() > 1 && (!most || share < most))
-      most = share;
-    std::vector<runtime::NamedArrays> files;
-    uint64_t bytes = 0;
-    for (const auto &named : all.arrays) {
-      uint64_t next = named.second.numBytes();
-      if (files.empty() || (most && bytes + next > most)) {
-        files.emplace_back();
-        bytes = 0;
-      }
-      bytes += next;
-      files.back().arrays.push_back(named);
-    }
+    std::vector<runtime::NamedArrays> files =
+        runtime::cutArrays(all, most ? most : std::numeric_limits<uint64_t>::max(), together_.size());
     std::vector<ManifestPart> parts(files.size());
-    for (size_t i = 0; i < files.size(); ++i) {
+    runtime::Status status;
+    for (size_t i = 0; i < files.size() && status.ok(); ++i) {
       if (!together_.isMine(i))
         continue;
       runtime::Result<runtime::SafetensorsImage> image = runtime::safetensorsImage(path_, files[i]);
-      if (!image.ok())
-        raise(image.take(), where_);
-      parts[i] = add(kind, ".safetensors", images_.emplace_back(std::move(*image)).pieces());
+      if (image.ok())
+        parts[i] = add(kind, ".safetensors", images_.emplace_back(std::move(*image)).pieces());
+      else
+        status = image.take();
     }
+    agree(std::move(status));
     exchange(kind, parts);
     return parts;
   }
   /// Each rank writes what it has; the first of them then the manifest, when all have.
   void write(const std::string &manifest) {
     runtime::WrittenParts written;
-    runtime::Status status;
-    auto agree = [&] {
-      status = together_.agree(std::move(status), "write its part of " + path_);
-      if (status.ok())
-        return;
-      runtime::remove(written);
-      raise(status.take(), where_);
-    };
     if (together_.size() > 1) {
       if (together_.rank() != 0) // the first writes the programs, which all have
         std::erase_if(parts_, [](const runtime::PackagePart &part) { return part.name.ends_with(".mlir"); });
       runtime::Result<runtime::WrittenParts> own = runtime::writeParts(path_, parts_);
       if (own.ok())
         written = std::move(*own);
-      else
-        status = own.take();
-      agree();
+      agree(own.ok() ? runtime::Status() : own.take(), &written);
+      for (runtime::PackagePart &part : parts_) {
+        part.there = 0;
+        for (std::span<const std::byte> piece : std::exchange(part.pieces, {}))
+          *part.there += piece.size();
+      }
       parts_.insert(parts_.end(), others_.begin(), others_.end());
     }
-    if (together_.rank() == 0)
-      status = runtime::writePackage(path_, parts_, manifest);
-    agree();
+    agree(together_.rank() == 0 ? runtime::writePackage(path_, parts_, manifest) : runtime::Status(), &written);
   }
 
 private:
+  /// An error on all ranks if one has failed, and what they have written is removed. Not so where the transport fails:
+  /// the first may have written the manifest that names it. A later save removes what is not named.
+  void agree(runtime::Status status, const runtime::WrittenParts *written = nullptr) {
+    bool allKnow = true;
+    status = together_.agree(std::move(status), "write its part of " + path_, &allKnow);
+    if (status.ok())
+      return;
+    if (written && allKnow && together_.size() > 1) {
+      runtime::remove(*written);
+      if (together_.gather(std::vector<char>{0}).ok())
+        runtime::remove({.path = path_, .names = {}, .madeDirectory = written->madeDirectory}); // it may be empty now
+    }
+    raise(status.take(), where_);
+  }
   template <class T> std::vector<T> gather(const std::vector<T> &mine) const {
     runtime::Result<std::vector<T>> all = together_.gather(mine);
     if (!all.ok())
@@ -146,18 +143,17 @@ void writeSnapshot(const std::string &path, const Snapshot &snapshot, const Wher
   if (ir::threadEnds()) [[unlikely]]
     return whereMlirIsAlive("save", where, [&] { writeSnapshot(path, snapshot, where); });
   Manifest manifest = snapshot.manifest;
-  runtime::Together together;
-  if (snapshot.overRanks)
-    together = runtime::Together(runtime::ranks().groups.front(), runtime::ranks().options);
+  const runtime::Together &together = snapshot.together;
   if (together.size() > 1 && path.ends_with(".wg"))
     raiseOp("save", "several ranks cannot write one file together: " + path,
             "name a directory, or save on one rank without over_ranks", {}, where);
   Files files(path, together, where);
-  auto compare = [&](const std::string &text, const char *what) {
-    if (runtime::Status status = together.compare(text, what); !status.ok())
+  auto check = [&](runtime::Status status) {
+    if (!status.ok())
       raise(status.take(), where);
   };
-  compare(textOf(manifest), "saves other items");
+  check(together.begin(std::to_string(snapshot.maxShardBytes) + textOf(manifest),
+                       "saves other items, or with other options,"));
   runtime::NamedArrays variables, constants;
   for (size_t i = 0; i < snapshot.variables.size(); ++i)
     variables.arrays.emplace_back(manifest.variables[i].name, arrayOf(snapshot.variables[i]));
@@ -182,7 +178,7 @@ void writeSnapshot(const std::string &path, const Snapshot &snapshot, const Wher
   std::string programs;
   for (const ManifestFunction &function : manifest.functions)
     programs += function.program.digest;
-  compare(programs + (manifest.tapes ? manifest.tapes->program.digest : ""), "saves other programs");
+  check(together.compare(programs + (manifest.tapes ? manifest.tapes->program.digest : ""), "saves other programs"));
   files.write(textOf(manifest));
 }
 

@@ -66,7 +66,8 @@ private:
 Collector::Collector(const SaveItems &items, const SaveOptions &options, const Where &where)
     : items_(items), where_(where) {
   snapshot_->maxShardBytes = options.max_shard_bytes;
-  snapshot_->overRanks = options.over_ranks;
+  if (options.over_ranks)
+    snapshot_->together = runtime::Together(runtime::ranks().groups.front(), runtime::ranks().options);
   manifest_.library = WENGERT_VERSION_STRING;
   manifest_.metadata = options.metadata;
   for (const auto &[key, value] : options.metadata)

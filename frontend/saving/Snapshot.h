@@ -4,6 +4,7 @@
 
 #include "frontend/saving/Manifest.h"
 #include "frontend/staging/Function.h"
+#include "runtime/comm/Together.h"
 
 #include <wengert/Save.h>
 
@@ -16,7 +17,7 @@ public:
   std::vector<Tensor> variables, constants;
   std::string tapes; ///< the program of the tapes
   uint64_t maxShardBytes = 0;
-  bool overRanks = false;
+  runtime::Together together; ///< who writes it
 };
 
 /// What several tapes hold, as one: each op once.

@@ -100,9 +100,11 @@ struct SaveOptions {
   /// Arrays are cut into files of at most so many bytes, one array at least in each; 0: not at all.
   uint64_t max_shard_bytes = 0;
   std::map<std::string, std::string> metadata = {}; ///< free text
-  /// All ranks of a program call it, with the same items in the same state: each writes a part of the arrays into one
-  /// directory, which all see. It is what one rank would save, for any number of ranks to load. What fails on one rank
-  /// is an error on all, and what was there before stays.
+  /// All ranks of a program call it, with the same items in the same state, and the same options: each writes a part of
+  /// the arrays into one directory, which all see (not a `.wg`). It is what one rank would save, in more files, for any
+  /// number of ranks to load. That items, options and programs are the same is checked, that values are is not
+  /// (`dist::check_same`). What fails on one rank is an error on all, and what was there before stays. Ranks wait for
+  /// what others write for `dist::Options::timeout` seconds at most.
   bool over_ranks = false;
 };
 

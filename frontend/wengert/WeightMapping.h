@@ -50,8 +50,8 @@ public:
   /// `next` of what this gives.
   WeightConversion then(WeightConversion next) const {
     WeightConversion both =
-        Function([first = *this, next = std::move(next)](const std::vector<Tensor> &theirs, const TensorType &wanted) {
-          return next({first.of_rows(theirs, wanted)}, wanted);
+        Function([first = f_, next = std::move(next)](const std::vector<Tensor> &theirs, const TensorType &wanted) {
+          return next(first ? std::vector<Tensor>{first(theirs, wanted)} : theirs, wanted);
         });
     both.rows_ = rows_;
     return both;
@@ -62,12 +62,13 @@ public:
   WENGERT_API void want_rows(const TensorType &theirs) const;
   /// What it makes of these rows.
   Tensor of_rows(const std::vector<Tensor> &theirs, const TensorType &wanted) const {
-    return f_ ? f_(theirs, wanted) : theirs.at(0);
+    return f_ ? f_(theirs, wanted) : only(theirs);
   }
 
 private:
   friend WeightConversion weights::rows(int64_t begin, int64_t end);
   WENGERT_API std::vector<Tensor> slices(const std::vector<Tensor> &theirs) const;
+  WENGERT_API static Tensor only(const std::vector<Tensor> &theirs);
   Function f_;
   std::optional<std::pair<int64_t, int64_t>> rows_;
 };
@@ -92,7 +93,8 @@ WENGERT_API WeightConversion reordered(std::vector<int64_t> order, int64_t axis 
 /// The sum of all tensors: the two biases of PyTorch's LSTM.
 WENGERT_API WeightConversion sum();
 /// Rows [begin, end) of axis 0: of the file, their bytes alone are read. A rank reads its part of a large table,
-/// `rows(begin, begin + count)`, or what another conversion makes of it: `rows(0, 64).then(transposed())`.
+/// `rows(begin, begin + count)`, or what another conversion makes of it: `rows(0, 64).then(transposed())`. Of several
+/// names, these rows of each.
 WENGERT_API WeightConversion rows(int64_t begin, int64_t end);
 } // namespace weights
 

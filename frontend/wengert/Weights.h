@@ -21,8 +21,10 @@ struct SaveWeightsOptions {
   /// Hugging Face's libraries write them; what an earlier save of the same path leaves over is removed. 0: one file.
   int64_t max_shard_bytes = 0;
   std::map<std::string, std::string> metadata = {}; ///< free text: `{"format", "pt"}`
-  /// All ranks of a program call it, with the same variables or tensors in the same state, in a directory that all see:
-  /// each writes shards of its own, and the first the index. Who reads them needs no ranks, or may have any number.
+  /// All ranks of a program call it, with the same variables or tensors in the same state, the same options, and a path
+  /// in a directory that all see: each writes shards of its own, also where max_shard_bytes is 0, and the first the
+  /// index. Who reads them needs no ranks, or may have any number. As of SaveOptions::over_ranks, values are not
+  /// compared, and after an error what was there before is there.
   bool over_ranks = false;
 };
 

@@ -159,7 +159,9 @@ template <class Place> static std::string describe(const Place &place) {
     return "something else"; // one that does not tell what it is at
   if (place.kind == int64_t(Collective::step))
     return "a data parallel step whose name hashes to " + std::to_string(static_cast<uint64_t>(place.root) % 10000) +
-           " (call " + std::to_string(place.times) + " of it), its call " + std::to_string(place.calls);
+           " (call " + std::to_string(place.times) + " of that step), its call " + std::to_string(place.calls);
+  if (place.kind == int64_t(Collective::together))
+    return std::string(kCollectives[static_cast<size_t>(place.kind)]) + ", its call " + std::to_string(place.calls);
   return std::string(kCollectives[static_cast<size_t>(place.kind)]) + " of " + std::to_string(place.count) + " " +
          std::string(nameOf(static_cast<DType>(place.dtype))) +
          (place.kind == int64_t(Collective::broadcast) || place.kind == int64_t(Collective::reduce)
@@ -177,6 +179,13 @@ Status CommGroup::agree(const CollectiveCall &call, const CommOptions &options) 
   if (Status status = gather(&mine, all.data(), sizeof mine, options); !status.ok())
     return status;
   return refuse(all);
+}
+
+Status CommGroup::begin(const CommOptions &options) {
+  CollectiveCall call{.kind = Collective::together};
+  CommOptions checked = options;
+  checked.check = true; // once for much
+  return agree(call, checked);
 }
 
 /// An error unless all are at one place.
@@ -331,7 +340,8 @@ Status CommGroup::run(const CollectiveCall &call, const void *x, void *y, const 
     char mine = 0;
     return gather(&mine, all.data(), 1, options);
   }
-  case Collective::step: break; // is met by meet()
+  case Collective::step:
+  case Collective::together: break; // are met by meet() and begin()
   }
   return {};
 }

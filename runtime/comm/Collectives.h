@@ -17,10 +17,21 @@
 
 namespace wg::runtime {
 
-enum class Collective : int64_t { sum, mean, max, all_gather, reduce_scatter, broadcast, reduce, barrier, step };
-inline constexpr std::string_view kCollectives[] = {"all_reduce_sum", "all_reduce_mean", "all_reduce_max",
-                                                    "all_gather",     "reduce_scatter",  "broadcast",
-                                                    "reduce",         "barrier",         "a data parallel step"};
+enum class Collective : int64_t {
+  sum,
+  mean,
+  max,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  barrier,
+  step,
+  together
+};
+inline constexpr std::string_view kCollectives[] = {
+    "all_reduce_sum", "all_reduce_mean", "all_reduce_max", "all_gather",           "reduce_scatter",
+    "broadcast",      "reduce",          "barrier",        "a data parallel step", "what ranks save together"};
 
 /// One call: y of one rank's x. `count`: elements of x; of reduce_scatter of y.
 struct CollectiveCall {
@@ -57,6 +68,8 @@ public:
   /// The rows that each rank has for call `times` of a step of this name, and whether one of them was asked to end.
   Status meet(std::string_view step, int64_t times, bool asked, int64_t rows, std::vector<int64_t> &all, bool &anyAsked,
               const CommOptions &options);
+  /// Are all about to do the same together (Together)?
+  Status begin(const CommOptions &options);
   /// `bytes` of each rank, one after the other.
   Status gather(const void *mine, void *all, int64_t bytes, const CommOptions &options);
   /// parts[i] goes to rank i.

@@ -3,12 +3,12 @@
 
 #include "runtime/comm/Collectives.h"
 
-#include <cstring>
 #include <type_traits>
 
 namespace wg::runtime {
 
-/// The ranks of a group, or one alone. All of them call the same, in the same order.
+/// The ranks of a group, or one alone. All of them call the same, in the same order. A Failure of the transport, as of a
+/// rank that does not come in time, says nothing of what the others have done.
 class Together {
 public:
   Together() = default;
@@ -20,23 +20,25 @@ public:
   size_t rankOf(size_t i) const { return i % size(); }
   bool isMine(size_t i) const { return rankOf(i) == rank(); }
 
+  /// Comes first: a Failure on all ranks unless all are here, with this text: `rank 1 saves other weights than rank 0`
+  /// with `saves other weights`.
+  Status begin(std::string_view text, const std::string &what) const;
+  /// The same, later on.
+  Status compare(std::string_view text, const std::string &what) const;
   /// What each rank has, in their order; as many on each.
   template <class T> Result<std::vector<T>> gather(const std::vector<T> &mine) const {
     static_assert(std::is_trivially_copyable_v<T>);
     if (!group_)
       return mine;
     std::vector<T> all(mine.size() * size());
-    if (Status status =
-            group_->gather(mine.data(), all.data(), static_cast<int64_t>(mine.size() * sizeof(T)), options_);
-        !status.ok())
+    auto bytes = static_cast<int64_t>(mine.size() * sizeof(T));
+    if (Status status = group_->gather(mine.data(), all.data(), bytes, options_); !status.ok())
       return status;
     return all;
   }
-  /// A Failure on all ranks unless all have this text: `rank 1 saves other weights than rank 0` with `saves other
-  /// weights`.
-  Status compare(std::string_view text, const std::string &what) const;
-  /// A Failure on all ranks if one of them has failed: its own, or one that names the ranks, `rank 1 could not WHAT`.
-  Status agree(Status own, const std::string &what) const;
+  /// Whether a rank has failed, and then a Failure on all: its own, or one that says `rank 1 could not WHAT` and what
+  /// that rank says. `allKnow` is false where the transport failed.
+  Status agree(Status own, const std::string &what, bool *allKnow = nullptr) const;
 
 private:
   CommGroup *group_ = nullptr;

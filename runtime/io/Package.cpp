@@ -56,6 +56,11 @@ static bool isThere(const Directory &directory, const PackagePart &part) {
 /// A directory of other files is not filled with parts. What a writer has left that was killed before there was a
 /// manifest is ours.
 static Status check(const Directory &directory, const std::vector<std::string> &names) {
+  // A link would have its target replaced, which is somewhere else.
+  for (const std::string &name : names)
+    if (name == kManifest || !digestIn(name).empty())
+      if (Result<InputFile> file = directory.file(name); !file.ok())
+        return file.take();
   if (std::ranges::find(names, kManifest) != names.end())
     return {};
   for (const std::string &name : names)
@@ -71,8 +76,8 @@ static Status writeMissing(const Directory &directory, std::span<const PackagePa
   for (const PackagePart &part : parts)
     if (part.there) {
       if (Result<InputFile> file = directory.file(part.name); !file.ok() || file->size() != *part.there)
-        return fileError(directory.pathOf(part.name), "was to be written by another process, and is not there",
-                         "name a directory that all processes see");
+        return fileError(directory.pathOf(part.name), "was to be written by another rank, and is not there",
+                         "name a directory that all ranks see");
     } else if (!isThere(directory, part)) {
       files.push_back({directory.pathOf(part.name), part.pieces});
     }
@@ -88,11 +93,6 @@ static Status writeInto(const Directory &directory, std::span<const PackagePart>
     return before.take();
   if (Status status = check(directory, *before); !status.ok())
     return status;
-  // A link would have its target replaced, which is somewhere else.
-  for (const std::string &name : *before)
-    if (name == kManifest || !digestIn(name).empty())
-      if (Result<InputFile> file = directory.file(name); !file.ok())
-        return file.take();
   std::set<std::string> kept;
   for (const PackagePart &part : parts)
     kept.insert(part.name);
@@ -161,7 +161,7 @@ void remove(const WrittenParts &written) {
     for (const std::string &name : written.names)
       directory->remove(name);
   if (written.madeDirectory)
-    removeDirectory(written.path); // unless another has written into it
+    removeDirectory(written.path); // unless there is something in it
 }
 
 Status writePackage(const std::string &path, std::span<const PackagePart> parts, std::string_view manifest) {

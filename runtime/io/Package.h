@@ -14,7 +14,7 @@ namespace wg::runtime {
 struct PackagePart {
   std::string name;
   std::vector<std::span<const std::byte>> pieces;
-  /// Of one that another process has written with writeParts: how long it is.
+  /// Of one that writeParts has written, here or on another rank: how long it is.
   std::optional<uint64_t> there = {};
 };
 

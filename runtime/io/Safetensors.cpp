@@ -328,6 +328,34 @@ Result<NamedArrays> readSafetensors(const InputFile &file) {
   return contents;
 }
 
+std::vector<NamedArrays> cutArrays(const NamedArrays &contents, uint64_t most, size_t least) {
+  std::vector<NamedArrays> parts;
+  uint64_t total = 0, before = 0, size = 0;
+  for (const auto &named : contents.arrays)
+    total += named.second.numBytes();
+  size_t shares = 0; // of the `least` that have begun
+  for (size_t i = 0; i < contents.arrays.size(); ++i) {
+    uint64_t bytes = contents.arrays[i].second.numBytes();
+    bool isFull = parts.empty() || (size > 0 && (bytes > most || size > most - bytes));
+    // A share ends where what is before it is nearer to its part of all than with this array, or where each array that
+    // is left is needed for a share of its own.
+    bool ends =
+        shares < least && (shares == 0 || contents.arrays.size() - i <= least - shares ||
+                           static_cast<double>(before) + static_cast<double>(bytes) / 2 >=
+                               static_cast<double>(total) / static_cast<double>(least) * static_cast<double>(shares));
+    if (isFull || ends) {
+      parts.emplace_back();
+      parts.back().metadata = contents.metadata;
+      size = 0;
+      shares += ends;
+    }
+    parts.back().arrays.push_back(contents.arrays[i]);
+    size += bytes;
+    before += bytes;
+  }
+  return parts;
+}
+
 std::vector<std::span<const std::byte>> SafetensorsImage::pieces() const {
   std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(start))};
   pieces.insert(pieces.end(), elements.begin(), elements.end());

@@ -55,6 +55,9 @@ struct SafetensorsImage {
 /// Widest dtypes first, so that each array is aligned to its elements. Names are distinct, valid UTF-8, and not
 /// `__metadata__`; else a Failure, which names the path.
 Result<SafetensorsImage> safetensorsImage(const std::string &path, const NamedArrays &contents);
+/// The arrays in their order, in parts of at most `most` bytes, or of one array that has more; in `least` parts or more
+/// if there are as many arrays, and of about equally many bytes.
+std::vector<NamedArrays> cutArrays(const NamedArrays &contents, uint64_t most, size_t least = 1);
 /// Writes it, all or nothing (writeFiles).
 Status writeSafetensors(const std::string &path, const NamedArrays &contents);
 

@@ -247,24 +247,6 @@ static std::string indexText(std::span<const NamedArrays> parts, std::span<const
   return text + "\n  }\n}\n";
 }
 
-/// Arrays of at most so many bytes together, or one.
-static std::vector<NamedArrays> cut(const NamedArrays &contents, uint64_t most) {
-  std::vector<NamedArrays> parts(1);
-  uint64_t size = 0;
-  for (const auto &named : contents.arrays) {
-    uint64_t bytes = named.second.numBytes();
-    if (!parts.back().arrays.empty() && (bytes > most || size > most - bytes)) {
-      parts.emplace_back();
-      size = 0;
-    }
-    parts.back().arrays.push_back(named);
-    size += bytes;
-  }
-  for (NamedArrays &part : parts)
-    part.metadata = contents.metadata;
-  return parts;
-}
-
 namespace {
 
 /// Weights that are being written to a path.
@@ -339,6 +321,23 @@ public:
     removeOld();
     return {};
   }
+  /// Are the shards of the other ranks where this one is?
+  Status lookFor(std::span<const NamedArrays> parts, const Together &together) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (together.isMine(i))
+        continue;
+      Result<SafetensorsImage> image = safetensorsImage(path_, parts[i]);
+      if (!image.ok())
+        return image.take();
+      uint64_t size = 0;
+      for (std::span<const std::byte> piece : image->pieces())
+        size += piece.size();
+      if (Result<InputFile> file = directory_->file(names_[i]); !file.ok() || file->size() != size)
+        return fileError(directory_->pathOf(names_[i]), "was to be written by another rank, and is not there",
+                         "name a directory that all ranks see");
+    }
+    return {};
+  }
   void undo(const Together &together) {
     for (size_t i = 0; i < names_.size(); ++i)
       if (together.isMine(i))
@@ -366,26 +365,26 @@ private:
 Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most, const Together &together) {
   const bool first = together.rank() == 0;
   const std::string what = "write its part of " + path;
-  if (together.size() > 1) {
-    uint64_t total = 0;
-    for (const auto &named : contents.arrays)
-      total += named.second.numBytes();
-    most = std::min(most, total / together.size() + 1);
-  }
-  std::vector<NamedArrays> parts = cut(contents, most);
+  std::vector<NamedArrays> parts = cutArrays(contents, most, together.size());
   ShardWriter writer(path, contents);
   if (Status status = together.agree(writer.open(first), what); !status.ok())
     return status;
-  if (parts.size() == 1)
+  if (parts.size() <= 1)
     return together.agree(first ? writer.writeWhole() : Status(), what);
   Result<std::vector<int>> turns = together.gather(std::vector<int>{first ? writer.freeTurn(parts.size()) : 0});
   if (!turns.ok())
     return turns.take();
   writer.name(turns->front(), parts.size());
-  Status status = together.agree(writer.write(parts, together), what);
-  if (status.ok())
-    status = together.agree(first ? writer.finish(parts) : Status(), what);
-  if (!status.ok())
+  // Where the transport has failed, the first may have written the index that names these shards: they stay.
+  bool allKnow = true;
+  Status status = together.agree(writer.write(parts, together), what, &allKnow);
+  if (status.ok()) {
+    Status own = first ? writer.lookFor(parts, together) : Status();
+    if (first && own.ok())
+      own = writer.finish(parts);
+    status = together.agree(std::move(own), what, &allKnow);
+  }
+  if (!status.ok() && allKnow)
     writer.undo(together);
   return status;
 }

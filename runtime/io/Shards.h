@@ -39,8 +39,8 @@ private:
 /// that alone has more, and the index `NAME.safetensors.index.json` that names them, which is renamed last: the weights
 /// are the old ones or the new ones whenever the process is killed. Shards are named `NAME-00001-of-00002.safetensors`,
 /// or `NAME-2-00001-of-00002.safetensors` where there are such. What an earlier call has written for the same path and
-/// the new weights do not need is removed then. Of ranks, which have the same arrays, each writes a shard at least, if
-/// there are as many arrays, and the first the index; all see the directory.
+/// the new weights do not need is removed then. Of ranks, which have the same arrays and have begun together,
+/// each writes a shard at least, if there are as many arrays, and the first the index; all see the directory.
 Status writeShards(const std::string &path, const NamedArrays &contents, uint64_t most,
                    const Together &together = Together());
 

@@ -70,7 +70,7 @@ def faults():
     # In 3 s a rank is late; 10 s is the most that a job may go on.
     says = {"killed": "rank 1", "exits": "", "throws": "rank 1 has no data", "late": "rank 1 has not come",
             "shape": "rank 1 is at all_reduce_sum of 4 f32", "order": "rank 1 is at all_gather of 5 f32",
-            "step-data": "no/such/file", "step-late": "rank 1 has not come", "step-shape": "rank 1", "step-program": "(call 1 of it)"}
+            "step-data": "no/such/file", "step-late": "rank 1 has not come", "step-shape": "rank 1", "step-program": "(call 1 of that step)"}
     for kind, text in says.items():
         output, status, seconds = run(3, "fault", kind)
         print(f"{kind}: status {status} after {seconds:.1f} s")

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <sys/file.h>
 #include <thread>
 #include <unistd.h>
 
@@ -760,7 +761,7 @@ TEST(DataParallel, SavedOverRanks) {
             std::string::npos);
   EXPECT_NE(failing([&](const nn::Sequential &model, int rank) {
               save(directory.string(), {{rank ? "model" : "layers", model}}, {.over_ranks = true});
-            }).find("rank 1 saves other items than rank 0"),
+            }).find("rank 1 saves other items, or with other options, than rank 0"),
             std::string::npos);
   EXPECT_NE(failing([&](const nn::Sequential &model, int rank) {
               auto predict = function("predict", [&](const Tensor &x) { return model(x) * (rank ? 2.0f : 3.0f); });
@@ -828,8 +829,88 @@ TEST(DataParallel, WeightsOverRanks) {
       save_weights(path, model, {.over_ranks = true});
     });
   });
-  EXPECT_NE(message.find("rank 1 saves other names or types than rank 0"), std::string::npos) << message;
+  EXPECT_NE(message.find("rank 1 saves other names, types, metadata or shards than rank 0"), std::string::npos)
+      << message;
   holds(80);
   EXPECT_EQ(names(), before);
+  fs::remove_all(directory);
+}
+
+/// A rank that gives up waiting does not know what the others have done: nothing of theirs, or of its own, is removed.
+TEST(DataParallel, SavedWhileARankGivesUp) {
+  namespace fs = std::filesystem;
+  fs::path directory = fs::path(testing::TempDir()) / ("given_up_" + std::to_string(::getpid()));
+  auto saveBoth = [&](float a, float b) {
+    dist::run(2,
+              [&] {
+                Variable x(full({100}, a)), y(full({100}, b));
+                save(directory.string(), {{"x", x}, {"y", y}}, {.over_ranks = true});
+              },
+              {.timeout = 0.2});
+  };
+  saveBoth(1, 2);
+  int lock = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY);
+  ::flock(lock, LOCK_EX); // rank 0 waits for it, and rank 1 for rank 0
+  std::thread holder([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ::close(lock);
+  });
+  EXPECT_NE(messageOf([&] { saveBoth(3, 2); }).find("has not come"), std::string::npos);
+  holder.join();
+  Variable x(zeros({100})), y(zeros({100}));
+  load(directory.string(), {{"x", x}, {"y", y}});
+  float first = x.value().to_vector<float>()[0];
+  EXPECT_TRUE(first == 1 || first == 3) << first;
+  EXPECT_EQ(y.value().to_vector<float>()[0], 2);
+  fs::remove_all(directory);
+}
+
+TEST(DataParallel, SavedWhereNotAllSee) {
+  namespace fs = std::filesystem;
+  fs::path directory = fs::path(testing::TempDir()) / ("not_all_see_" + std::to_string(::getpid()));
+  for (const char *place : {"0", "1"})
+    fs::create_directories(directory / place);
+  std::vector<nn::Module::Named> old{{"a", Variable(full({10}, 1.0f))}, {"b", Variable(full({10}, 2.0f))}};
+  auto path = [&](int rank) { return (directory / std::to_string(rank) / "model.safetensors").string(); };
+  save_weights(path(0), old);
+  auto refused = [&](const std::function<void(int rank)> &saves, const std::string &text) {
+    std::string message = messageOf([&] { dist::run(2, [&] { saves(dist::rank()); }, {.timeout = 5}); });
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+    std::vector<nn::Module::Named> read{{"a", Variable(zeros({10}))}, {"b", Variable(zeros({10}))}};
+    load_weights(path(0), read);
+    EXPECT_EQ(read[0].second.value().to_vector<float>()[0], 1);
+    EXPECT_EQ(read[1].second.value().to_vector<float>()[0], 2);
+  };
+  std::vector<nn::Module::Named> now{{"a", Variable(full({10}, 3.0f))}, {"b", Variable(full({10}, 4.0f))}};
+  refused([&](int rank) { save_weights(path(rank), now, {.over_ranks = true}); },
+          "was to be written by another rank, and is not there");
+  refused([&](int rank) { save_weights(path(0), now, {.max_shard_bytes = rank ? 40 : 0, .over_ranks = true}); },
+          "rank 1 saves other names, types, metadata or shards than rank 0");
+  refused(
+      [&](int rank) {
+        if (rank)
+          dist::all_reduce(ones({3}));
+        else
+          save_weights(path(0), now, {.over_ranks = true});
+      },
+      "is at what ranks save together");
+  // Links are not followed.
+  fs::path computation = directory / "computation";
+  auto saveBoth = [&] {
+    dist::run(2,
+              [&] { save(computation.string(), {{"a", now[0].second}, {"b", now[1].second}}, {.over_ranks = true}); });
+  };
+  saveBoth();
+  std::string precious = (directory / "precious").string();
+  for (const auto &entry : fs::directory_iterator(computation))
+    if (entry.path().extension() == ".safetensors") {
+      fs::copy_file(entry.path(), precious, fs::copy_options::overwrite_existing);
+      fs::remove(entry.path());
+      fs::create_symlink(precious, entry.path());
+      break;
+    }
+  fs::resize_file(precious, 10);
+  EXPECT_NE(messageOf(saveBoth), "");
+  EXPECT_EQ(fs::file_size(precious), 10u);
   fs::remove_all(directory);
 }

@@ -492,11 +492,20 @@ TEST_F(WeightsTest, RowsAreReadAlone) {
   EXPECT_TRUE(sameBits(weights::rows(3, 5)({table}, any), slice(table, {3}, {5})));
   EXPECT_TRUE(
       sameBits(weights::transposed().then(weights::rows(3, 5))({table}, any), slice(transpose(table), {3}, {5})));
+  Tensor ten = table * 10.0f;
+  EXPECT_TRUE(sameBits(weights::rows(3, 5).then(weights::sum())({table, ten}, any), slice(table * 11.0f, {3}, {5})));
+  EXPECT_TRUE(sameBits(weights::rows(3, 9).then(weights::rows(0, 2))({table}, any), slice(table, {3}, {5})));
   auto refused = [&](const WeightRule &rule) {
     return messageOf([&] { load_weights(path, Named{{"part", part}}, {.mapping = {{rule}}}); });
   };
   EXPECT_TRUE(says(refused({"part", "table", weights::rows(rows - 50, rows + 50)}), "has no rows 65486 to 65586"));
   EXPECT_TRUE(says(refused({"part", "table", weights::rows(0, 99)}), "f32[99,64]"));
+  EXPECT_TRUE(says(refused({"part", {"table", "table"}, weights::rows(0, 100)}), "the rule names 2"));
+  EXPECT_TRUE(says(messageOf([&] {
+                     load_weights(path, Named{{"bias", Variable(arange(3))}},
+                                  {.mapping = {{{"bias", {"bias", "bias"}}}}});
+                   }),
+                   "the rule names 2"));
   EXPECT_TRUE(says(messageOf([] { weights::rows(3, 2); }), "rows 3 to 2"));
   EXPECT_TRUE(says(messageOf([] { weights::rows(-1, 2); }), "rows -1 to 2"));
 }
