@@ -7,8 +7,8 @@
 
 namespace wg::runtime {
 
-/// The ranks of a group, or one alone. All of them call the same, in the same order. A Failure of the transport, as of a
-/// rank that does not come in time, says nothing of what the others have done.
+/// The ranks of a group, or one alone. All of them call the same, in the same order. A Failure of the transport, a rank
+/// that does not come in time, says nothing of what the others have done.
 class Together {
 public:
   Together() = default;
