@@ -425,6 +425,10 @@ std::string DataParallelBase::report() const {
   const Communication &sent = state.communication;
   std::string text =
       fmt::format("{}: {} shards, {} ranks, {} calls\n", state.name, state.options.shards, size(), sent.calls);
+  if (state.options.shards == 0)
+    text += "one shard for each rank: results depend on the number of ranks\n";
+  if (runtime::ranks().options.any_order)
+    text += "sums in any order: results depend on the number of ranks, and may differ from run to run\n";
   for (const auto &[step, traced] : state.programs) {
     text += "\n" + step->signature + "\n";
     for (size_t i = 0; i < traced.programs->stages.size(); ++i) {

@@ -673,6 +673,40 @@ TEST(DataParallel, ReportsWhatItSends) {
     EXPECT_GE(sent.overlapped(), 0);
     EXPECT_NE(sent.buckets[0].what.find("2 tensors, from DataParallelTest.cpp:"), std::string::npos);
     EXPECT_NE(step.report().find("stage 0, for each shard"), std::string::npos) << step.report();
+    EXPECT_EQ(step.report().find("results depend on the number of ranks"), std::string::npos);
+    // Who gives the promise up is told.
+    auto own = dist::data_parallel("own", [](const Tensor &x) { return mean(x); }, {.shards = 0});
+    EXPECT_NE(own.report().find("one shard for each rank: results depend on the number of ranks"), std::string::npos);
+    dist::init({.any_order = true});
+    EXPECT_NE(step.report().find("sums in any order: results depend on the number of ranks"), std::string::npos);
+  });
+}
+
+/// Ranks see their own rows, and stop after the same epoch with the same weights.
+TEST(DataParallel, EarlyStoppingAgrees) {
+  dist::run(3, [&] {
+    Variable w(zeros({2}, f64), "w");
+    auto step = dist::data_parallel("step", [&](const Tensor &x) {
+      GradientTape tape;
+      Tensor loss = mean(square(reduce_sum(x * w, {1}) - 1.0));
+      w.assign_sub(3.5 * tape.gradient(loss, w).value()); // too far: after some epochs it gets worse
+      return loss;
+    });
+    metrics::Mean mean;
+    optim::EarlyStopping early(std::vector<Variable>{w}, {.patience = 2});
+    int64_t epochs = 0;
+    for (bool ends = false; !ends && epochs < 50; ++epochs) {
+      for (uint64_t batch = 0; batch < 3; ++batch)
+        step(part(random_uniform(random::key(10 * batch + 1), {12, 2}, 0, 1, f64), 8));
+      mean.reset();
+      mean.update(random_uniform(random::key(static_cast<uint64_t>(dist::rank())), {4}, 0, 1, f64) *
+                  reduce_sum(square(w - 0.7)));
+      mean.all_reduce();
+      ends = early.update(mean.result());
+    }
+    early.restore_best_weights();
+    EXPECT_LT(epochs, 50);
+    dist::check_same({w, Variable(Tensor(epochs)), Variable(Tensor(early.best()))});
   });
 }
 
