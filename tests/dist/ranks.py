@@ -138,9 +138,13 @@ def characters():
             command = [*data, "--steps", str(steps), "--checkpoints", directory]
             while True:  # until a job comes to the end
                 ranks = moments.choice((1, 2, 3, 4, 6, 8))
-                job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(ranks), program, *command], env=environment, text=True,
+                job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(ranks), program, *command], env=environment, bufsize=0,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                started = job.stdout.readline()  # an mpirun whose rank is killed while it launches others may wait for ever
+                # An mpirun whose rank is killed while it launches others may wait for ever. (Byte by byte: communicate() does not know what a
+                # reader has read ahead.)
+                started = b""
+                while not started.endswith(b"\n") and (byte := os.read(job.stdout.fileno(), 1)):
+                    started += byte
                 time.sleep(moments.uniform(0, 3))
                 own = subprocess.run(["pgrep", "-P", str(job.pid)], text=True, stdout=subprocess.PIPE, check=False).stdout.split()
                 ask = moments.random() < 0.25
@@ -151,7 +155,7 @@ def characters():
                         pass
                 begin = time.monotonic()
                 try:
-                    output = started + job.communicate(timeout=300)[0]
+                    output = (started + job.communicate(timeout=300)[0]).decode()
                 except subprocess.TimeoutExpired:
                     job.kill()
                     sys.exit(f"{ranks} ranks, of which {'all were asked to end' if ask else 'one was killed'}, have not ended after 300 s")
