@@ -12,22 +12,17 @@ STEPS = {"784-128-10": (0.031, 0.00295, 407_084), "784-1024-1024-10": (2.5, 0.06
 SUMS = 8e9  # bytes/s of adding what came to what is there: reads two, writes one
 
 
-def communication(ranks, size, alpha, beta):
-    """Seconds: each rank sends every other one its piece, sums its own, and all gather the sums by doubling; for each bucket."""
-    buckets = math.ceil(size / BUCKET)
-    messages = buckets * (ranks - 1 + math.ceil(math.log2(ranks)))
+def communication(ranks, size, alpha, beta, halving=False):
+    """Seconds: for each bucket each rank sends every other one its piece, sums its own, and all gather the sums by doubling. By recursive halving, which
+    has the same bits for powers of two and is not built, the first are log2(ranks) messages as well."""
+    rounds = math.ceil(math.log2(ranks))
+    messages = math.ceil(size / BUCKET) * ((rounds if halving else ranks - 1) + rounds)
     return messages * alpha + 2 * (ranks - 1) / ranks * size / beta + size / SUMS
 
 
-def halved(ranks, size, alpha, beta):
-    """The same bits by recursive halving, which is not built: log2(ranks) messages instead of ranks - 1."""
-    buckets = math.ceil(size / BUCKET)
-    return buckets * 2 * math.ceil(math.log2(ranks)) * alpha + 2 * (ranks - 1) / ranks * size / beta + size / SUMS
-
-
-def step(name, rows, ranks, alpha, beta, how=communication):
+def step(name, rows, ranks, alpha, beta, halving=False):
     own, row, size = STEPS[name]
-    wait = (1 - OVERLAPPED[name]) * how(ranks, size, alpha, beta) + math.ceil(math.log2(ranks)) * alpha if ranks > 1 else 0
+    wait = (1 - OVERLAPPED[name]) * communication(ranks, size, alpha, beta, halving) + math.ceil(math.log2(ranks)) * alpha if ranks > 1 else 0
     return own * 1e-3 + rows * row * 1e-3 + wait
 
 
@@ -38,6 +33,6 @@ for alpha, beta in networks:
     print("|---|--:|" + "--:|" * 6)
     for name, rows in [("784-128-10", 64), ("784-128-10", 512), ("784-1024-1024-10", 128), ("784-1024-1024-10", 1024)]:
         one = step(name, rows, 1, alpha, beta)
-        cells = [step(name, rows, 2**k, alpha, beta) for k in (0, 3, 5, 7, 10)] + [step(name, rows, 1024, alpha, beta, halved)]
+        cells = [step(name, rows, 2**k, alpha, beta) for k in (0, 3, 5, 7, 10)] + [step(name, rows, 1024, alpha, beta, True)]
         print(f"| {name} | {rows} | " + " | ".join(f"{t * 1e3:.2f} ms" + (f" ({one / t:.0%})" if t != one else "") for t in cells) + " |")
     print()
