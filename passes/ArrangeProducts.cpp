@@ -21,11 +21,13 @@
 // by side. Whichever order of the result is asked for, the list is the same, so that none is estimated to cost more
 // than the cheapest kernel and a transpose behind it. The cheapest by ProductCosts is written, with transposes to it
 // and from it. They are explicit: one of an operand is a copy in blocks, one of the result a view to an elementwise
-// reader. Legal because a sum of products is the same in any order of its letters, but for rounding. Simplification
-// folds transposes into products and so leaves the choice to this pass, which ends what simplification began. Cost: at
-// most some hundred estimates a product, of a few microseconds each.
+// reader. Of what a loop's turns do not change there is one copy, before the loop (wg-hoist-invariants), which costs a
+// turn its part of that. Legal because a sum of products is the same in any order of its letters, but for rounding.
+// Simplification folds transposes into products and so leaves the choice to this pass, which ends what simplification
+// began. Cost: at most some hundred estimates a product, of a few microseconds each.
 #include "ir/Build.h"
 #include "ir/Dialect.h"
+#include "passes/Invariants.h"
 #include "passes/Passes.h"
 #include "passes/ProductCosts.h"
 
@@ -217,7 +219,8 @@ struct Form {
   bool isSum;
 };
 
-Form cheapest(ir::ContractOp op, const ProductCosts &costs) {
+/// `turnsA`, `turnsB`: in how many turns a copy of the operand is read.
+Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB) {
   Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
               costs.withoutUnits(op.lettersOfC())};
   Letters letters = op.letters();
@@ -237,19 +240,21 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs) {
   };
   for (const std::string &c : ordersOfResult(start, batch, m, n)) {
     double moved = costs.transpose(c, start.c);
+    if (c != start.c && std::max(turnsA, turnsB) > 1) // a copy before the loop costs for sure what it is estimated to
+      moved += 0.03 * before;
     if (moved + least >= best)
       continue;
-    if (k.empty()) { // elementwise, and any order of the result can be walked
+    if (k.empty() || isThin) { // any order of the result can be walked
       Order other{start.a, start.b, c};
       consider(other, true, moved + costs.sum(other));
     }
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
-      double movedA = moved + costs.transpose(start.a, a);
+      double movedA = moved + costs.transpose(start.a, a) / turnsA;
       if (movedA + least >= best)
         continue;
       for (const std::string &b : ordersB) {
-        double all = movedA + costs.transpose(start.b, b);
+        double all = movedA + costs.transpose(start.b, b) / turnsB;
         Order other{a, b, c};
         if (all + least >= best || other == start)
           continue;
@@ -260,16 +265,20 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs) {
   return form;
 }
 
-struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
-  using Base::Base;
+/// The products of one function; of one that `loop` runs in its turns, if there is one.
+class Arrange {
+public:
+  Arrange(func::FuncOp function, ir::LoopOp loop) : function(function), loop(loop) {}
 
-  void runOnOperation() override {
-    if (getOperation().isExternal())
-      return;
-    for (Block &block : getOperation().getBody()) {
+  void run() {
+    for (Block &block : function.getBody()) {
       copies.clear();
       for (auto sum : llvm::make_early_inc_range(block.getOps<ir::ReduceSumOp>()))
         sumBefore(sum);
+      if (loop) {
+        turns = static_cast<double>(std::max<int64_t>(1, turnsOf(loop)));
+        invariants = invariantsOf(block, loop.getInvariants().size());
+      }
       for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>()))
         if (!op.isRelated() && op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape())
           arrange(op);
@@ -277,7 +286,11 @@ struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
   }
 
 private:
+  /// Of a loop, in which there is one copy of a value; else 1.
+  double turnsOfCopy(Value x) const { return invariants.contains(x) ? turns : 1; }
+
   void arrange(ir::ContractOp op) {
+    invariants.erase(op.getC()); // it may go
     Letters letters = op.letters();
     for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
       dropUnits(*group);
@@ -286,7 +299,8 @@ private:
                 costs.withoutUnits(op.lettersOfC())};
     bool isThin = letters.m.empty() || letters.n.empty(),
          isEmpty = costs.elements(start.a) == 0 || costs.elements(start.b) == 0;
-    auto [order, isSum] = isEmpty ? Form{start, isThin} : cheapest(op, costs);
+    auto [order, isSum] =
+        isEmpty ? Form{start, isThin} : cheapest(op, costs, turnsOfCopy(op.getA()), turnsOfCopy(op.getB()));
     if (order == start)
       return isSum ? writeAsSum(op) : void();
     OpBuilder b(op);
@@ -329,8 +343,35 @@ private:
     return copy;
   }
 
+  func::FuncOp function;
+  ir::LoopOp loop;
+  DenseSet<Value> invariants;                                 ///< of the loop
+  double turns = 1;                                           ///< of it
   llvm::DenseMap<Value, SmallVector<ir::TransposeOp>> copies; ///< of operands, each before all that read it
 };
 
+struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    DenseMap<StringAttr, int64_t> users;
+    DenseMap<StringAttr, ir::LoopOp> loops;
+    getOperation().walk([&](ir::WithBodies op) {
+      for (FlatSymbolRefAttr name : op.bodyNames())
+        ++users[name.getAttr()];
+      if (auto loop = dyn_cast<ir::LoopOp>(*op))
+        loops[loop.bodyNames().front().getAttr()] = loop;
+    });
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal()) {
+        StringAttr name = function.getSymNameAttr();
+        Arrange(function, users.lookup(name) == 1 ? loops.lookup(name) : ir::LoopOp()).run();
+      }
+  }
+};
+
 } // namespace
+
+void arrangeProducts(func::FuncOp function) { Arrange(function, {}).run(); }
+
 } // namespace wg::passes

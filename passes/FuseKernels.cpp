@@ -24,9 +24,9 @@ namespace wg::passes {
 
 /// What comes of a kernel's body that stands alone.
 static LogicalResult fuse(func::FuncOp alone) {
+  arrangeProducts(alone);
   PassManager pm(alone.getContext(), func::FuncOp::getOperationName());
   pm.enableVerifier(false);
-  pm.addPass(createArrangeProducts());
   pm.addPass(createGroupOps());
   return pm.run(alone);
 }

@@ -18,6 +18,7 @@
 #include "ir/Build.h"
 #include "ir/Calls.h"
 #include "ir/Views.h"
+#include "passes/Invariants.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -28,28 +29,6 @@ namespace wg::passes {
 
 #define GEN_PASS_DEF_HOISTINVARIANTS
 #include "passes/Passes.h.inc"
-
-/// Turns of a loop of which nobody knows how many there will be.
-static constexpr int64_t kSomeTurns = 4;
-
-static int64_t turnsOf(ir::LoopOp loop) {
-  if (loop.hasCondition() || loop.getLimited())
-    return kSomeTurns;
-  auto length = static_cast<int64_t>(loop.getLength());
-  if (length < 0 && loop.getScanned() > 0)
-    length = cast<RankedTensorType>(loop.getXs()[0].getType()).getDimSize(0);
-  return length < 0 ? kSomeTurns : length;
-}
-
-/// Whether it may be computed where a loop begins, if its operands are there.
-static bool mayMove(Operation &op) { return isPure(&op) && !ir::mayFail(&op); }
-
-/// Adds what follows from `held` alone to it.
-static void addFollowing(Block &block, DenseSet<Value> &held) {
-  for (Operation &op : block.without_terminator())
-    if (llvm::all_of(op.getOperands(), [&](Value operand) { return held.contains(operand); }) && mayMove(op))
-      held.insert(op.result_begin(), op.result_end());
-}
 
 namespace {
 
@@ -68,10 +47,8 @@ bool readsMemory(Operation *op) {
 /// One function of a loop, of which the last arguments are the invariants.
 class Hoist {
 public:
-  Hoist(func::FuncOp body, size_t numInvariants) : body(body), block(body.getBody().front()) {
-    for (Value argument : block.getArguments().take_back(numInvariants))
-      held.insert(argument);
-    addFollowing(block, held);
+  Hoist(func::FuncOp body, size_t numInvariants)
+      : body(body), block(body.getBody().front()), held(invariantsOf(block, numInvariants)) {
     for (Operation &op : block)
       if (op.hasTrait<OpTrait::IsTerminator>() ||
           llvm::none_of(op.getResults(), [&](Value result) { return held.contains(result); }))

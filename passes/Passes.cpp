@@ -32,7 +32,7 @@ void addFuse(OpPassManager &modules) {
   OpPassManager &ready = modules.nest<func::FuncOp>();
   ready.addPass(createOpenKernels());
   ready.addPass(createCheckCompilable());
-  ready.addPass(createArrangeProducts());
+  modules.addPass(createArrangeProducts());
   modules.addPass(createHoistInvariants());
   OpPassManager &functions = modules.nest<func::FuncOp>();
   functions.addPass(createGroupOps());

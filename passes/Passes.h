@@ -31,6 +31,9 @@ mlir::LogicalResult inlineCalls(mlir::func::FuncOp function, bool keepDerivative
 /// Kernels are made of wg ops on static sizes; an error at what is anything else.
 mlir::LogicalResult checkCompilable(mlir::func::FuncOp function);
 
+/// What wg-arrange-products does in a function that no loop runs.
+void arrangeProducts(mlir::func::FuncOp function);
+
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.
 mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir::Type> types,

@@ -48,12 +48,13 @@ def FoldConstants : Pass<"wg-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
-def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::func::FuncOp"> {
+def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::ModuleOp"> {
   let summary = "Give each product the form and the order of letters in which it is cheapest";
   let dependentDialects = ["::wg::ir::WGDialect"];
   let description = [{
     A product without rows or without columns becomes a sum of products. Any other is computed in the order of letters that is
-    estimated to be the cheapest, with explicit transposes of its operands and of its result where they are in another.
+    estimated to be the cheapest, with explicit transposes of its operands and of its result where they are in another. In a
+    loop's body a transpose of what is invariant costs its part of one turn: `wg-hoist-invariants` computes it before the loop.
   }];
 }
 

@@ -242,6 +242,8 @@ double ProductCosts::product(const Order &order) const {
   double lanes = kVector / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
   double most = alongBatch || (terms <= 64 && elements(order.c) * elementBytes > double(1 << 20)) ? 4 : 2;
+  if (!alongBatch && most == 2 && vectors > 2 && vectors <= 6 && std::fmod(size, 2 * lanes) != 0)
+    most = vectors;
   longestLast(m, 12);
   if (alongBatch)
     longestLast(n, int64_t(most));
@@ -253,19 +255,20 @@ double ProductCosts::product(const Order &order) const {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};
   };
 
+  auto rowsOf = [](double wide) { return std::floor((wide == 5 ? 25 : 24) / wide); };
   // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, two loads, and in a long sum four cycles before
   // the next term's can begin.
   bool columnsOfN = alongBatch && !n.empty();
   double columns = columnsOfN ? double(n.back().size) : vectors, arithmetic = 0, widest = std::min(most, columns);
   for (auto [panels, wide] : cut(columns, most))
-    for (auto [tiles, high] : cut(rows, std::floor(24 / wide))) {
+    for (auto [tiles, high] : cut(rows, rowsOf(wide))) {
       double loads = alongBatch && !columnsOfN ? wide * (high + 1) : wide + high;
       double step = std::max({high * wide * 0.5, loads * 0.5, 4 * terms / (terms + 32)}) * kCycle;
       arithmetic += panels * tiles * (terms * step + high * wide * kStore + kTile);
     }
   arithmetic *=
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
-  double high = std::min(std::floor(24 / widest), rows);
+  double high = std::min(rowsOf(widest), rows);
 
   // What its loops walk through: batch, n, panels, rows of m, k.
   double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size),
@@ -297,7 +300,7 @@ double ProductCosts::product(const Order &order) const {
   };
   bool packs = lane.b != 1 ? lane.size > 1
                            : (terms * size * elementBytes > double(1 << 20) || (!k.empty() && thrashes(k.back()))) &&
-                                 rows >= 4 * std::floor(24 / most);
+                                 rows >= 4 * rowsOf(most);
   if (packs && !alongBatch) {
     // Panels of b are copied: b is read once, and the copy lies as k's loops run.
     Nest copy{nest.loops, {}};
@@ -411,6 +414,10 @@ double ProductCosts::sum(const Order &order, StringRef space) const {
   if (!isSummed(last)) // vectors of rows, some of them side by side
     for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
       side /= 2;
+  // Of more than a cache holds, long runs of columns are walked.
+  double group = side * lanes, run = group;
+  if (!isSummed(last) && side >= 4 && last.rounds >= 2 * group && count * elementBytes > double(1 << 20))
+    run = std::min(65536 / elementBytes, last.rounds);
   Nest nest;
   double terms = isSummed(last) ? last.rounds : 1;
   for (bool summed : {false, true}) {
@@ -420,7 +427,18 @@ double ProductCosts::sum(const Order &order, StringRef space) const {
         terms *= summed ? axis.rounds : 1;
       }
     if (!summed && !isSummed(last))
-      nest.loops.push_back(inSteps(last, side * lanes));
+      nest.loops.push_back(inSteps(last, run));
+  }
+  double fetched = 1;                       // what long runs cost of their lines: they are fetched ahead
+  if (run > group && !nest.loops.empty()) { // several steps at a time along the axis that is summed
+    constexpr double kAtOnce = 8;
+    Loop summed = nest.loops.pop_back_val();
+    nest.loops.push_back(inSteps(summed, kAtOnce));
+    nest.loops.push_back(inSteps(last, group));
+    nest.loops.back().rounds = std::ceil(run / group);
+    summed.rounds = std::min(summed.rounds, kAtOnce);
+    nest.loops.push_back(summed);
+    fetched = 0.4;
   }
   for (size_t tensor : {0, 1})
     arithmetic += last.steps[tensor] > 1 ? count * kGathered : 0;
@@ -429,7 +447,7 @@ double ProductCosts::sum(const Order &order, StringRef space) const {
     nest.loops.push_back(inSteps(last, lanes));
   for (size_t tensor : {0, 1, 2})
     nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
-  return together(arithmetic, memoryOf(nest, elementBytes)) + kCall;
+  return together(arithmetic, memoryOf(nest, elementBytes) * fetched) + kCall;
 }
 
 std::string ProductCosts::spaceOfSum(const Order &order) const {

@@ -193,7 +193,7 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
            // Each piece packs into its own part of the scratch.
            if (packsB() && e.chunks > 1)
              pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
-           if (e.chunks == 1 || !sharesPanels()) {
+           if (e.chunks == 1 || !sharesPanels() || sharesRows()) {
              e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, width, origin); });
              if (whole < size)
                last();
@@ -266,13 +266,13 @@ void ContractEmitter::panel(Value offsetA, Value offsetB, Value j, int64_t count
   rowTiles(offsetA, panel, origin);
 }
 
-/// Rows of each tile of `size` rows: as many as fit, or somewhat fewer where these leave no rest, whose tile would be
-/// written as well. Lower tiles read the panel more often, which costs nothing while it is close by.
+/// Rows of each tile of `size` rows: as many as fit, or up to a third fewer where these leave no rest, whose tile would
+/// be written as well. Lower tiles read the panel more often, which costs nothing while it is close by.
 int ContractEmitter::heightFor(int64_t size, int vectors) {
   int most = rowsOfTile(vectors);
   if (size % most == 0 || sizeK() < kShortSum || sizeK() * vectors * e.target.vectorBytes > kBytesCloseBy)
     return most;
-  for (int height = most; height * 6 >= most * 5; --height)
+  for (int height = most; height * 3 >= most * 2; --height)
     if (size % height == 0)
       return height;
   return most;
@@ -291,9 +291,17 @@ void ContractEmitter::rowTiles(Value offsetA, const Panel &panel, Point &origin)
     tile(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.a)), panel.offset, panel, i, count, levels, origin);
   };
   nest(ArrayRef(m).drop_back(), offsetA, e.index(0), origin, [&](Value offsetA, Value) {
+    auto rest = [&] { emitTile(offsetA, e.index(whole), static_cast<int>(letter.size - whole)); };
+    if (e.chunks > 1 && sharesRows()) { // a chunk is a tile
+      e.loop(pieceBegin, arith::MinUIOp::create(b, loc, pieceEnd, e.index(whole / height)), 1,
+             [&](Value number) { emitTile(offsetA, e.mul(number, height), height); });
+      if (whole < letter.size)
+        e.onLastChunk(pieceEnd, whole / height, rest);
+      return;
+    }
     e.loop(0, whole, height, [&](Value i) { emitTile(offsetA, i, height); });
     if (whole < letter.size)
-      emitTile(offsetA, e.index(whole), static_cast<int>(letter.size - whole));
+      rest();
   });
 }
 
@@ -517,7 +525,16 @@ int64_t ContractEmitter::numChunks() {
     return numPanels();
   if (!batch.empty() || !(alongBatch || n.empty()) || packsA())
     return 1;
+  if (sharesRows()) {
+    int height = heightFor(rows(), vectorsOfTile(lane.size));
+    return (rows() + height - 1) / height;
+  }
   return numPanels();
+}
+
+bool ContractEmitter::sharesRows() {
+  return related.empty() && !alongBatch && batch.empty() && n.empty() && m.size() == 1 && !isEmpty() && !packsA() &&
+         !packsB() && numPanels() == 1 && rows() > rowsOfTile(vectorsOfTile(lane.size));
 }
 
 void KernelEmitter::planContract() {

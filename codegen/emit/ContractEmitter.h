@@ -87,8 +87,15 @@ private:
   SmallVector<unsigned> axesOfC(const Letter &letter);
 
   /// Vectors across a panel, or columns of a tile where vectors lie along a batch. Where the epilogue streams operands,
-  /// rows of four (256 bytes) suit the memory better than tiles of twelve rows.
-  int panelVectors() { return streamed.empty() && !alongBatch && !writesMuch() ? 2 : 4; }
+  /// rows of four (256 bytes) suit the memory better than tiles of twelve rows. A few vectors are one panel where two
+  /// at a time would leave a rest, which were code of its own and as long for a column as for sixteen.
+  int panelVectors() {
+    if (!streamed.empty() || alongBatch || writesMuch())
+      return 4;
+    int64_t vectors = (lane.size + lanes - 1) / lanes, most = e.target.numVectorRegisters == 32 ? 6 : 3;
+    bool leavesRest = lane.size % (2 * static_cast<int64_t>(lanes)) != 0;
+    return related.empty() && leavesRest && vectors > 2 && vectors <= most ? static_cast<int>(vectors) : 2;
+  }
   /// A short sum is bound by the stores of c, of which longer rows suit the memory as well.
   bool writesMuch() {
     return numTerms() <= 64 &&
@@ -100,7 +107,9 @@ private:
     return static_cast<int>(std::min<int64_t>(panelVectors(), (columns + lanes - 1) / lanes));
   }
   /// Rows of a tile whose accumulators, one row of b and one broadcast fit the registers.
-  int rowsOfTile(int vectors) const { return (e.target.numVectorRegisters == 32 ? 24 : 12) / vectors; }
+  int rowsOfTile(int vectors) const {
+    return e.target.numVectorRegisters == 32 ? (vectors == 5 ? 25 : 24) / vectors : 12 / vectors;
+  }
 
   /// The same where rows are few, as those of an image: 14 or 28 fit well, and nothing is packed for a height.
   int rowsOfWindow(int vectors) const { return (e.target.numVectorRegisters == 32 ? 28 : 12) / vectors; }
@@ -173,6 +182,8 @@ private:
   int64_t numPanels() { return std::max<int64_t>(1, (lane.size + panelWidth() - 1) / panelWidth()); }
   /// Whether threads share the panels of a product; else what is outside of its tiles, and each packs all panels.
   bool sharesPanels();
+  /// Whether threads share the rows of a product with one panel, which lies as it is read.
+  bool sharesRows();
   /// Of what is outside, so many places are one chunk: enough rows that packing for them is paid.
   int64_t placesOfChunk();
   Value packA(Value offsetA);
@@ -180,10 +191,10 @@ private:
   void pack(Value base, Value panelOffset, int vectors, int64_t columns);
   void copyRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
                 int64_t columns, int64_t width);
-  void gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride, int vectors,
-                  int64_t columns, int64_t width);
-  void transposeRest(Value base, Value from, Value row, int64_t height, int vectors, int64_t columns, int64_t width);
-  void transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width);
+  void gatherRows(Value base, Value from, Value row, int64_t count, int64_t stride, int vectors, int64_t columns,
+                  int64_t width);
+  void transposeBlock(Value base, Value from, Value row, int64_t height, int64_t count, int vectors, int64_t columns,
+                      int64_t width);
 };
 
 } // namespace wg::codegen

@@ -99,16 +99,24 @@ void ContractEmitter::pack(Value base, Value panelOffset, int vectors, int64_t c
     }
     if (lane.b == 1)
       return copyRows(base, from, row, 0, inner.size, inner.b, vectors, columns, width);
-    int64_t whole = inner.b == 1 ? inner.size / lanes * lanes : 0;
-    e.loop(0, whole, lanes, [&](Value p) {
-      for (int v = 0; v < vectors; ++v)
-        transposeBlock(base, e.add(from, p), e.add(row, p), v,
-                       std::min<int64_t>(lanes, columns - static_cast<int64_t>(v) * lanes), width);
-    });
-    if (inner.b == 1 && whole < inner.size)
-      return transposeRest(base, e.add(from, e.index(whole)), e.add(row, e.index(whole)), inner.size - whole, vectors,
-                           columns, width);
-    gatherRows(base, from, row, whole, inner.size, inner.b, vectors, columns, width);
+    if (inner.b != 1)
+      return gatherRows(base, from, row, inner.size, inner.b, vectors, columns, width);
+    // Whole squares where the columns collide; pieces of 128 bits, and the rest of one.
+    int64_t done = 0;
+    auto blocks = [&](int64_t height) {
+      int64_t end = inner.size / height * height;
+      e.loop(done, end, height, [&](Value p) {
+        transposeBlock(base, e.add(from, p), e.add(row, p), height, height, vectors, columns, width);
+      });
+      done = end;
+    };
+    if (KernelEmitter::columnsCollide(lane.b, element, lanes))
+      blocks(lanes);
+    int64_t piece = KernelEmitter::pieceOf(element, lanes);
+    blocks(piece);
+    if (done < inner.size)
+      transposeBlock(base, e.add(from, e.index(done)), e.add(row, e.index(done)), piece, inner.size - done, vectors,
+                     columns, width);
   };
   outer(0, panelOffset, e.index(0));
 }
@@ -125,9 +133,9 @@ void ContractEmitter::copyRows(Value base, Value from, Value row, int64_t first,
 }
 
 /// Element by element: layouts without a contiguous axis.
-void ContractEmitter::gatherRows(Value base, Value from, Value row, int64_t first, int64_t last, int64_t stride,
-                                 int vectors, int64_t columns, int64_t width) {
-  e.loop(first, last, 1, [&](Value p) {
+void ContractEmitter::gatherRows(Value base, Value from, Value row, int64_t count, int64_t stride, int vectors,
+                                 int64_t columns, int64_t width) {
+  e.loop(0, count, 1, [&](Value p) {
     Value rowFrom = e.add(from, e.mul(p, stride)), rowTo = inPiece(e.mul(e.add(row, p), width));
     if (columns < width)
       storeVector(e.scratchPointer, e.add(rowTo, e.index((vectors - 1) * lanes)),
@@ -139,44 +147,29 @@ void ContractEmitter::gatherRows(Value base, Value from, Value row, int64_t firs
   });
 }
 
-/// The last `height` < lanes values of k, as transposeBlock, in blocks of as many columns as the next power of two.
-void ContractEmitter::transposeRest(Value base, Value from, Value row, int64_t height, int vectors, int64_t columns,
-                                    int64_t width) {
-  auto side = static_cast<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(2, height)));
-  auto type = VectorType::get({side}, element);
+/// `count` <= `height` values of k by the columns of a panel, contiguous along k, transposed in registers; `height` is
+/// a piece of a vector or as many as it has lanes.
+void ContractEmitter::transposeBlock(Value base, Value from, Value row, int64_t height, int64_t count, int vectors,
+                                     int64_t columns, int64_t width) {
+  auto type = VectorType::get({height}, element);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type)),
-        mask = e.tailMask(static_cast<int>(side), height);
-  auto rowAt = [&](int64_t p) { return inPiece(e.mul(e.add(row, e.index(p)), width)); };
-  auto block = [&](Value first, int64_t count) {
-    SmallVector<Value> x(side, zero);
-    for (int64_t c = 0; c < count; ++c) {
-      Value at = pointerAt(base, e.add(from, e.mul(e.add(first, e.index(c)), lane.b)));
+        mask = e.tailMask(static_cast<int>(height), count);
+  for (int64_t first = 0; first < static_cast<int64_t>(vectors) * lanes; first += lanes) {
+    SmallVector<Value> x(lanes, zero);
+    for (int64_t c = 0; c < std::min<int64_t>(lanes, columns - first); ++c) {
+      Value at = pointerAt(base, e.add(from, e.index((first + c) * lane.b)));
       x[c] = mask ? Value(LLVM::MaskedLoadOp::create(b, loc, type, at, mask, zero, alignment()))
                   : Value(LLVM::LoadOp::create(b, loc, type, at, alignment()));
     }
-    e.transpose(x);
-    for (int64_t p = 0; p < height; ++p)
-      storeVector(e.scratchPointer, e.add(rowAt(p), first), x[p]);
-  };
-  if (columns < width)
-    for (int64_t p = 0; p < height; ++p)
-      storeVector(e.scratchPointer, e.add(rowAt(p), e.index((vectors - 1) * lanes)),
-                  arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType())));
-  int64_t whole = columns / side * side;
-  e.loop(0, whole, side, [&](Value first) { block(first, side); });
-  if (whole < columns)
-    block(e.index(whole), columns - whole);
+    if (height == lanes)
+      e.transpose(x);
+    else
+      x = e.transposePieces(x);
+    for (int64_t p = 0; p < count; ++p) {
+      Value to = inPiece(e.mul(e.add(row, e.index(p)), width));
+      storeVector(e.scratchPointer, e.add(to, e.index(first)), x[p]);
+    }
+  }
 }
 
-/// A block of `lanes` values of k by `count` columns, contiguous along k, transposed in registers.
-void ContractEmitter::transposeBlock(Value base, Value from, Value row, int v, int64_t count, int64_t width) {
-  SmallVector<Value> x(lanes);
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
-  for (int c = 0; c < lanes; ++c)
-    x[c] =
-        c < count ? loadVector(base, e.add(from, e.index((static_cast<int64_t>(v) * lanes + c) * lane.b)), {}) : zero;
-  e.transpose(x);
-  for (int p = 0; p < lanes; ++p)
-    storeVector(e.scratchPointer, e.add(inPiece(e.mul(e.add(row, e.index(p)), width)), e.index(v * lanes)), x[p]);
-}
 } // namespace wg::codegen

@@ -153,10 +153,11 @@ int64_t KernelEmitter::opsOfPoint() {
 /// One vector after the other keeps a core busy unless each waits for a chain of transcendental functions: then up to 8
 /// run side by side. What spills costs less than waiting (step f: 15.0 us alone, 8.9 us by fours, 6.5 us by eights).
 /// Functions that do not wait for each other are as good as points side by side. (Not where a kernel sums: how many
-/// points it takes at once is how it adds them.) Without such a chain four are enough to hide an addition, if their
-/// values fit the registers.
+/// points it takes at once is how it adds them.) Without such a chain a core finds the next points by itself: some
+/// operations a turn of the loop, if their values fit the registers, outweigh the turn.
 int KernelEmitter::interleave() {
   constexpr int64_t kMaxOps = 1300; // in one iteration of the loop: bounds code size
+  constexpr int64_t kOpsOfTurn = 32;
   int64_t chained = countTranscendental(kernel);
   int live = 0, most = 1;
   DenseMap<Value, int> uses;
@@ -172,9 +173,12 @@ int KernelEmitter::interleave() {
     }
     most = std::max(most, live);
   }
-  int64_t chain = kernel.getKind() == ir::KernelKind::map ? longestChain(kernel) : chained;
-  int wanted = chained > 1 ? static_cast<int>(llvm::divideCeil(target.numVectorRegisters / 4 * chain, chained))
-                           : std::min(4, target.numVectorRegisters / (most + 1));
+  bool isMap = kernel.getKind() == ir::KernelKind::map;
+  int64_t chain = isMap ? longestChain(kernel) : chained;
+  auto wanted = static_cast<int>(chained > 1 ? target.numVectorRegisters / 4 * chain / chained
+                                             : std::min(4, target.numVectorRegisters / (most + 1)));
+  if (isMap && chained == 0)
+    wanted = static_cast<int>(std::min<int64_t>(wanted, kOpsOfTurn / std::max<int64_t>(1, opsOfPoint())));
   while (wanted > 1 && wanted * opsOfPoint() > kMaxOps)
     wanted /= 2;
   return wanted >= 8 ? 8 : wanted >= 4 ? 4 : wanted >= 2 ? 2 : 1;

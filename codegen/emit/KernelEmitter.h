@@ -140,8 +140,16 @@ public:
   loop(int64_t from, int64_t to, int64_t step, mlir::ValueRange carried,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
 
+  /// Room on the stack for so many vectors, one after the other.
+  mlir::Value stackOf(mlir::VectorType type, int64_t count);
   /// A square of as many vectors as each has lanes, transposed in registers.
   void transpose(llvm::MutableArrayRef<mlir::Value> rows);
+  /// As many rows as are one piece of 128 bits, of columns of that height: as many as a row's vector has lanes.
+  llvm::SmallVector<mlir::Value> transposePieces(llvm::ArrayRef<mlir::Value> columns);
+  /// Elements of a piece of a vector.
+  static int64_t pieceOf(mlir::Type element, int64_t lanes);
+  /// Whether columns that are so many elements apart are to be transposed in whole squares, not in pieces.
+  static bool columnsCollide(int64_t stride, mlir::Type element, int64_t lanes);
   /// vector<lanes x i1> with the first `count` lanes on; null if all are.
   mlir::Value tailMask(int lanes, int64_t count);
   /// `value` as a vector of `lanes` equal elements; itself if lanes is 0 or it is a vector.
@@ -171,17 +179,20 @@ private:
   void mergeAxes();
   void planChunks();
   void planContract();
+  void planReduce();
   /// What a map kernel reads along `axis` while its vectors lie along the innermost one.
   struct Across {
     size_t axis;
     llvm::SmallVector<mlir::Value> values;
+    int64_t rowsAtOnce; ///< which are read of each block: a piece of a vector, or as many as it has lanes
   };
   void evalUniform(Point &once);
   std::optional<Across> readAcross();
   int64_t pointsAtOnce(const Across &across);
   llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across,
-                                                llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first, int lanes,
-                                                int64_t height, int64_t width);
+                                                llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first,
+                                                mlir::Value from, int lanes, int64_t rows, int64_t count,
+                                                int64_t width);
   mlir::Value asElements(mlir::Value row, mlir::Value value);
   mlir::Value putOnStack(llvm::ArrayRef<mlir::Value> vectors);
   void orderAxes();

@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/SmallVectorExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace wg::codegen {
@@ -29,8 +31,8 @@ void KernelEmitter::planChunks() {
     chunks = (axes[0].size + chunk - 1) / chunk;
   } else if (kernel.getKind() == ir::KernelKind::contract) {
     planContract();
-  } else if (!axes.empty() && !axes.front().reduced && axes.size() > 1 && axes.back().reduced) {
-    chunks = axes.front().size;
+  } else {
+    planReduce();
   }
 }
 
@@ -51,6 +53,7 @@ static SmallVector<Point> pointsAlong(KernelEmitter &e, ArrayRef<ir::Coordinate>
 std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
   constexpr int64_t kMaxOps = 512;       // in a block: bounds code size
   constexpr int64_t kFewElements = 2048; // which are read one by one in less time than blocks take to be compiled
+  constexpr int64_t kBytesOfPieces = int64_t(1) << 18; // more is faster in whole squares: their lines are read once
   if (axes.size() < 2)
     return {};
   int64_t elements = 1;
@@ -58,7 +61,7 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
     elements *= axis.size;
   if (elements <= kFewElements)
     return {};
-  Across across{0, {}};
+  Across across{0, {}, 0};
   auto include = [&](Value value) {
     auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
     if (!access || access->root.getDefiningOp() || access->strides.back() == 0 || access->strides.back() == 1 ||
@@ -78,8 +81,15 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
       for (Value operand : op.getOperands())
         include(operand);
     }
-  if (across.values.empty() || ops * lanesFor(axes.back().size) > kMaxOps)
+  int lanes = lanesFor(axes.back().size);
+  if (across.values.empty() || ops * lanes > kMaxOps)
     return {};
+  for (Value value : across.values) {
+    Type element = getElementTypeOrSelf(value.getType()), read = element.isInteger(1) ? b.getI8Type() : element;
+    bool inSquares =
+        elements * alignmentOf(read) > kBytesOfPieces || columnsCollide(accessOf(value)->strides.back(), read, lanes);
+    across.rowsAtOnce = std::max(across.rowsAtOnce, inSquares ? lanes : pieceOf(read, lanes));
+  }
   return across;
 }
 
@@ -143,59 +153,137 @@ static SmallVector<int64_t> everySecond(int64_t lanes, int64_t piece, int64_t ha
   return from;
 }
 
-/// log2(lanes) rounds of shuffles that are one instruction each: unpacks within pieces of 128 bits, then whole pieces.
-/// Of floats, as LLVM is kept from searching what such shuffles could be instead (MachineCode.cpp).
-void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
-  auto lanes = static_cast<int64_t>(rows.size());
-  auto type = cast<VectorType>(rows[0].getType());
-  int64_t bits = type.getElementTypeBitWidth(), piece = std::min<int64_t>(lanes, 128 / bits);
-  bool areWords = isa<IntegerType>(type.getElementType()) && bits >= 32;
-  auto readAs = [&](VectorType to) {
-    for (Value &row : rows)
-      row = arith::BitcastOp::create(b, loc, to, row);
-  };
-  if (areWords)
-    readAs(type.clone(bits == 32 ? Type(b.getF32Type()) : Type(b.getF64Type())));
-  auto round = [&](int64_t distance, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
-    for (int64_t r = 0; r < lanes; ++r) {
-      if (r & distance)
+/// Shuffles of whole vectors that are one instruction each: unpacks within pieces of 128 bits, then whole pieces. Of
+/// floats, as LLVM is kept from searching what such shuffles could be instead (MachineCode.cpp).
+namespace {
+struct Shuffles {
+  OpBuilder &b;
+  Location loc;
+  MutableArrayRef<Value> rows;
+  int64_t lanes, piece;
+
+  void round(int64_t distance, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      if (r & static_cast<size_t>(distance))
         continue;
       Value x = rows[r], y = rows[r + distance];
       rows[r] = vector::ShuffleOp::create(b, loc, x, y, low);
       rows[r + distance] = vector::ShuffleOp::create(b, loc, x, y, high);
     }
-  };
-  for (int64_t run = 1; run < piece; run *= 2)
-    round(run, interleaved(lanes, piece, run, 0), interleaved(lanes, piece, run, 1));
-  for (int64_t distance = piece; distance < lanes; distance *= 2)
-    round(distance, everySecond(lanes, piece, 0), everySecond(lanes, piece, 1));
-  // Interleaving halves leaves the columns of a piece in the order of their bits reversed.
-  SmallVector<Value> shuffled(rows);
-  for (int64_t r = 0; r < lanes; ++r) {
-    int64_t reversed = 0;
-    for (int64_t bit = 1; bit < piece; bit *= 2)
-      reversed = 2 * reversed + (r & bit ? 1 : 0);
-    rows[r / piece * piece + reversed] = shuffled[r];
   }
-  if (areWords)
-    readAs(type);
+  /// Squares of `piece` elements within `piece` rows side by side.
+  void withinPieces() {
+    for (int64_t run = 1; run < piece; run *= 2)
+      round(run, interleaved(lanes, piece, run, 0), interleaved(lanes, piece, run, 1));
+  }
+  /// Interleaving halves leaves the columns of a piece in the order of their bits reversed.
+  void restoreOrder() {
+    SmallVector<Value> shuffled(rows);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      size_t reversed = 0, size = static_cast<size_t>(piece);
+      for (size_t bit = 1; bit < size; bit *= 2)
+        reversed = 2 * reversed + (r & bit ? 1 : 0);
+      rows[r / size * size + reversed] = shuffled[r];
+    }
+  }
+};
+} // namespace
+
+/// Words of integers as floats of their width, and back.
+static void readAs(OpBuilder &b, Location loc, MutableArrayRef<Value> rows, Type element) {
+  for (Value &row : rows)
+    row = arith::BitcastOp::create(b, loc, cast<VectorType>(row.getType()).clone(element), row);
+}
+static Type floatsFor(OpBuilder &b, Type element) {
+  if (!isa<IntegerType>(element) || element.getIntOrFloatBitWidth() < 32)
+    return element;
+  return element.getIntOrFloatBitWidth() == 32 ? Type(b.getF32Type()) : Type(b.getF64Type());
 }
 
-/// `height` <= lanes rows of `width` points of a value that is read across them, and as many rows more as make lanes.
+int64_t KernelEmitter::pieceOf(Type element, int64_t lanes) {
+  return std::min<int64_t>(lanes, 128 / element.getIntOrFloatBitWidth());
+}
+
+void KernelEmitter::transpose(MutableArrayRef<Value> rows) {
+  auto lanes = static_cast<int64_t>(rows.size());
+  Type element = getElementTypeOrSelf(rows[0].getType()), shuffled = floatsFor(b, element);
+  if (shuffled != element)
+    readAs(b, loc, rows, shuffled);
+  Shuffles shuffles{b, loc, rows, lanes, pieceOf(element, lanes)};
+  shuffles.withinPieces();
+  for (int64_t distance = shuffles.piece; distance < lanes; distance *= 2)
+    shuffles.round(distance, everySecond(lanes, shuffles.piece, 0), everySecond(lanes, shuffles.piece, 1));
+  shuffles.restoreOrder();
+  if (shuffled != element)
+    readAs(b, loc, rows, element);
+}
+
+/// Vector j takes the columns j, j + piece, j + 2 piece, ..., each as one of its pieces of 128 bits; what is left is
+/// transposed within these. A fourth of the shuffles that a whole square takes, for a fourth of its rows, and columns
+/// are joined as they are loaded.
+SmallVector<Value> KernelEmitter::transposePieces(ArrayRef<Value> columns) {
+  auto lanes = static_cast<int64_t>(columns.size());
+  auto type = cast<VectorType>(columns[0].getType());
+  int64_t piece = type.getNumElements();
+  Type element = type.getElementType(), shuffled = floatsFor(b, element);
+  SmallVector<Value> rows;
+  for (int64_t j = 0; j < piece; ++j) {
+    SmallVector<Value> joined;
+    for (int64_t c = j; c < lanes; c += piece)
+      joined.push_back(columns[c]);
+    if (shuffled != element)
+      readAs(b, loc, joined, shuffled);
+    for (; joined.size() > 1; joined.resize(joined.size() / 2))
+      for (size_t i = 0; i < joined.size() / 2; ++i) {
+        int64_t size = cast<VectorType>(joined[2 * i].getType()).getNumElements();
+        joined[i] = vector::ShuffleOp::create(b, loc, joined[2 * i], joined[2 * i + 1],
+                                              llvm::to_vector(llvm::seq<int64_t>(0, 2 * size)));
+      }
+    rows.push_back(joined[0]);
+  }
+  Shuffles shuffles{b, loc, rows, lanes, piece};
+  shuffles.withinPieces();
+  shuffles.restoreOrder();
+  if (shuffled != element)
+    readAs(b, loc, rows, element);
+  return rows;
+}
+
+/// Columns so far apart share sets of the caches: were each read in pieces, its line would be gone before the next.
+bool KernelEmitter::columnsCollide(int64_t stride, Type element, int64_t lanes) {
+  constexpr int64_t kPage = 4096, kWays = 8;
+  int64_t bytes = stride * std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8);
+  return bytes != 0 && lanes * std::gcd(bytes, kPage) > kWays * kPage;
+}
+
+/// `count` rows from `from` on, of `width` points of a value that is read across them, and as many rows more as make
+/// `rows`: the lanes of a vector, or several pieces.
 SmallVector<Value> KernelEmitter::readTransposed(Value value, const Across &across, ArrayRef<ir::Coordinate> outer,
-                                                 Value first, int lanes, int64_t height, int64_t width) {
+                                                 Value first, Value from, int lanes, int64_t rows, int64_t count,
+                                                 int64_t width) {
   Access access = *accessOf(value);
   Type element = getElementTypeOrSelf(value.getType()), read = element.isInteger(1) ? b.getI8Type() : element;
-  SmallVector<Value> rows;
-  for (int64_t k = 0; k < lanes; ++k) {
-    Point along(outer, lanes, tailMask(lanes, height));
-    along.at[across.axis].laneStride = 1;
-    along.at.push_back({add(first, index(k)), 0});
-    rows.push_back(k < width ? load(along, pointerOf.lookup(access.root), read, access.strides, access.offset)
-                             : arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, lanes))));
+  int64_t height = rows == lanes ? lanes : pieceOf(read, lanes);
+  SmallVector<Value> all;
+  for (int64_t row = 0; row < rows; row += height) {
+    SmallVector<Value> columns;
+    for (int64_t k = 0; k < lanes; ++k) {
+      Point along(outer, static_cast<int>(height), tailMask(static_cast<int>(height), count - row));
+      ir::Coordinate &at = along.at[across.axis];
+      at = {add(add(at.base, from), index(row)), 1};
+      along.at.push_back({add(first, index(k)), 0});
+      columns.push_back(
+          k < width && row < count
+              ? load(along, pointerOf.lookup(access.root), read, access.strides, access.offset)
+              : arith::ConstantOp::create(b, loc, b.getZeroAttr(computeType(read, static_cast<int>(height)))));
+    }
+    if (height == lanes)
+      transpose(columns);
+    else
+      columns = transposePieces(columns);
+    all.append(columns);
   }
-  transpose(rows);
-  return rows;
+  return all;
 }
 
 /// A row of `value` as it was read: of bool, bytes.
@@ -206,19 +294,19 @@ Value KernelEmitter::asElements(Value row, Value value) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, row, zero);
 }
 
+Value KernelEmitter::stackOf(VectorType type, int64_t count) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front());
+  Value size = LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(count * type.getNumElements()));
+  return LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), type.getElementType(), size,
+                                target.vectorBytes);
+}
+
 /// Vectors of one type, one after the other.
 Value KernelEmitter::putOnStack(ArrayRef<Value> vectors) {
   auto type = cast<VectorType>(vectors.front().getType());
   Type element = type.getElementType();
-  Value space;
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&b.getBlock()->getParent()->getParentOfType<func::FuncOp>().getBody().front());
-    Value size = LLVM::ConstantOp::create(
-        b, loc, b.getI64IntegerAttr(static_cast<int64_t>(vectors.size()) * type.getNumElements()));
-    space =
-        LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), element, size, target.vectorBytes);
-  }
+  Value space = stackOf(type, static_cast<int64_t>(vectors.size()));
   for (auto [i, vector] : llvm::enumerate(vectors)) {
     Value at = elementAfter(space, index(static_cast<int64_t>(i) * type.getNumElements()), element);
     LLVM::StoreOp::create(b, loc, vector, at, alignmentOf(element));
@@ -316,29 +404,36 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
         }
         emitPoints(points);
       };
-      SmallVector<SmallVector<Value>> read;
-      for (Value value : across->values)
-        read.push_back(readTransposed(value, *across, outer, first, lanes, height, width));
-      int64_t group = std::min<int64_t>(interleave(), height);
-      if (opsOfPoint() * height <= kMaxOpsOfBlock) {
-        for (int64_t from = 0; from < height; from += group)
-          emitRows(index(from), std::min<int64_t>(group, height - from),
-                   [&](size_t v, int64_t u) { return read[v][from + u]; });
-        return;
-      }
-      // Much that is computed is written once and not for each row: what was read goes to the stack.
-      while (height % group != 0)
-        --group;
-      SmallVector<Value> onStack;
-      for (ArrayRef<Value> rows : read)
-        onStack.push_back(putOnStack(rows.take_front(height)));
-      loop(0, height, group, [&](Value from) {
-        emitRows(from, group, [&](size_t v, int64_t u) {
-          auto type = cast<VectorType>(read[v].front().getType());
-          Value at = elementAfter(onStack[v], mul(add(from, index(u)), lanes), type.getElementType());
-          return LLVM::LoadOp::create(b, loc, type, at, alignmentOf(type.getElementType()));
+      // `count` rows from `from` on; `rows` are read.
+      auto someRows = [&](Value from, int64_t rows, int64_t count) {
+        SmallVector<SmallVector<Value>> read;
+        for (Value value : across->values)
+          read.push_back(readTransposed(value, *across, outer, first, from, lanes, rows, count, width));
+        int64_t group = std::min<int64_t>(interleave(), count);
+        if (opsOfPoint() * count <= kMaxOpsOfBlock) {
+          for (int64_t row = 0; row < count; row += group)
+            emitRows(add(from, index(row)), std::min<int64_t>(group, count - row),
+                     [&](size_t v, int64_t u) { return read[v][row + u]; });
+          return;
+        }
+        // Much that is computed is written once and not for each row: what was read goes to the stack.
+        while (count % group != 0)
+          --group;
+        SmallVector<Value> onStack;
+        for (ArrayRef<Value> rows : read)
+          onStack.push_back(putOnStack(rows.take_front(count)));
+        loop(0, count, group, [&](Value row) {
+          emitRows(add(from, row), group, [&](size_t v, int64_t u) {
+            auto type = cast<VectorType>(read[v].front().getType());
+            Value at = elementAfter(onStack[v], mul(add(row, index(u)), lanes), type.getElementType());
+            return LLVM::LoadOp::create(b, loc, type, at, alignmentOf(type.getElementType()));
+          });
         });
-      });
+      };
+      int64_t rows = across->rowsAtOnce, whole = height / rows * rows;
+      loop(0, whole, rows, [&](Value from) { someRows(from, rows, rows); });
+      if (whole < height)
+        someRows(index(whole), rows, height - whole);
     };
     int64_t whole = size / lanes * lanes;
     if (from)
