@@ -19,7 +19,7 @@ struct CompileOptions {
   /// is running a program of theirs.
   bool trustLowered = false;
   std::vector<PassesAfter> passes = {}; ///< the caller's own, by the stage that they follow
-  bool marks = false;                   ///< of time, in the entry: for measure()
+  Marks *marks = nullptr;               ///< of what launches take, for measure(); outlives the executable
   bool callMath = false;                ///< exp and its like as functions (VectorMath), as Executable::callsMath says
   /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
   KernelCache *cache = &KernelCache::process();
@@ -73,16 +73,17 @@ runtime::Result<std::shared_ptr<const Executable>> compile(mlir::ModuleOp module
 
 /// What the parts of a program took.
 struct Measured {
-  std::vector<double> seconds; ///< of each kernel that ran, in order: the mean of the middle half of the calls
-  double copies = 0;           ///< of results that are copies of others, seconds
-  double call = 0;             ///< of a call of `plain`, seconds
-  int64_t calls = 0;           ///< that were timed
+  std::vector<double> seconds;  ///< of all launches of each report, in order: the mean of the middle half of the calls
+  std::vector<double> launches; ///< of each report in a call, the mean
+  double copies = 0;            ///< of results that are copies of others, and of what loops carry, seconds
+  double call = 0;              ///< of a call of `plain`, seconds
+  int64_t calls = 0;            ///< that were timed
 };
-/// Calls `plain` and `marked`, which are one program, the second compiled with marks, by turns: at least 5 times, until
-/// `budget` seconds are over or they have been called 10,000 times. `inputs` stay as they are: what the program updates
-/// is a copy, which each call leaves to the next.
+/// Calls `plain` and `marked`, which are one program, the second compiled with `marks`, by turns: at least 5 times,
+/// until `budget` seconds are over or they have been called 10,000 times. `inputs` stay as they are: what the program
+/// updates is a copy, which each call leaves to the next.
 /// \returns the error of a call that fails.
-runtime::Result<Measured> measure(const Executable &plain, const Executable &marked,
+runtime::Result<Measured> measure(const Executable &plain, const Executable &marked, Marks &marks,
                                   llvm::ArrayRef<runtime::Array> inputs, double budget = 0.3);
 
 /// Writes `<directory>/<name>.o` and `.h`, both or neither, for `function` of `module`, which is

@@ -63,11 +63,6 @@ constexpr int64_t kSharedBytes = 256 * 1024, kSharedFlops = 2'000'000;
 /// Kernels that one function of straight code calls.
 constexpr size_t kLaunchesOfPart = 64;
 
-/// Launches of the entry itself.
-int64_t launchesOf(ArrayRef<KernelReport> reports) {
-  return llvm::count_if(reports, [](const KernelReport &report) { return !report.inBody; });
-}
-
 /// About so many ops become of a kernel.
 constexpr int64_t kOpsOfBody = 200;
 
@@ -101,16 +96,18 @@ public:
       for (Operation *each : before)
         symbols.erase(each);
     }
-    inRegisters = findTurns(*functions, symbols, target);
+    loopsInRegisters = findTurns(*functions, symbols, target);
     DenseMap<Operation *, int64_t> scratch;
     for (func::FuncOp each : llvm::reverse(*functions)) // the program itself first, as its reports are
       if (failed(emitKernels(each, scratch)))
         return failure();
     if (failed(emitBodies()))
       return failure();
+    if (marks)
+      marks->launches.resize(reports.size() + 1);
     func::FuncOp program = function;
     for (auto [i, each] : llvm::enumerate(ArrayRef(*functions).drop_back())) {
-      if (inRegisters.bodies.contains(each))
+      if (loopsInRegisters.bodies.contains(each))
         continue;
       function = each;
       prefix = (info.name + "_b" + Twine(i)).str();
@@ -126,10 +123,6 @@ public:
     MemoryPlan plan = planMemory(function, symbols, scratch);
     info.donated.assign(plan.donated.begin(), plan.donated.end());
     info.workspaceBytes = plan.workspaceBytes;
-    if (marks) {
-      marksAt = llvm::alignTo<8>(static_cast<uint64_t>(plan.workspaceBytes));
-      info.workspaceBytes = runtime::saturatingAdd(marksAt, marksBytes(launchesOf(reports)));
-    }
     if (info.workspaceBytes > runtime::kMaxBytes)
       return function.emitError() << "@" << info.name
                                   << " needs a workspace of more than 2^56 bytes, the most that there is";
@@ -161,23 +154,28 @@ private:
   LogicalResult emitKernels(func::FuncOp from, DenseMap<Operation *, int64_t> &scratch) {
     b.setInsertionPoint(from);
     size_t first = reports.size();
-    Operation *within = inRegisters.bodies.lookup(from);
+    Operation *within = loopsInRegisters.bodies.lookup(from);
     for (Operation &op : from.getBody().front().without_terminator()) {
       if (auto kernel = dyn_cast<ir::KernelOp>(op)) {
         if (within)
-          report(kernel, inRegisters.loops[within].function.getName());
+          report(kernel, loopsInRegisters.loops[within].function.getName());
         else if (failed(emitKernel(kernel, scratch)))
           return failure();
       } else if (isa<ir::WithBodies>(op)) {
         report(&op);
-        if (auto turns = inRegisters.loops.find(&op); turns != inRegisters.loops.end())
+        if (auto turns = loopsInRegisters.loops.find(&op); turns != loopsInRegisters.loops.end()) {
           declareTurns(&op, turns->second);
+          reports.back().inRegisters = true;
+        }
       } else if (!isa<ir::ReshapeOp, ir::ConstantOp>(op)) {
         return op.emitError("internal error: emit: op outside of a kernel: ") << op.getName();
       }
+      reportOf[&op] = static_cast<int64_t>(reports.size()) - 1;
     }
-    for (KernelReport &each : llvm::drop_begin(reports, first))
+    for (KernelReport &each : llvm::drop_begin(reports, first)) {
       each.inBody = from != function;
+      each.inRegisters |= bool(within);
+    }
     return success();
   }
 
@@ -203,7 +201,7 @@ private:
   void findBodies(SymbolTable &symbols, DenseMap<Operation *, int64_t> &scratch) {
     for (auto op : function.getBody().front().getOps<ir::WithBodies>()) {
       SmallVector<EmittedBody> &of = bodiesOf[op];
-      if (inRegisters.loops.contains(op)) // in registers
+      if (loopsInRegisters.loops.contains(op)) // in registers
         continue;
       for (FlatSymbolRefAttr name : op.bodyNames())
         of.push_back(emittedBodies.lookup(symbols.lookup(name.getAttr())));
@@ -319,7 +317,7 @@ private:
         return failure();
       }
     bodies.clear();
-    for (auto &[loop, turns] : inRegisters.loops)
+    for (auto &[loop, turns] : loopsInRegisters.loops)
       if (!turns.isWritten) {
         if (failed(emitTurns(loop, turns.bodies, target, turns.function)))
           return failure();
@@ -398,6 +396,7 @@ private:
     r.kind = r.ops = op->getName().stripDialect().str();
     r.where = ir::whereOf(op->getLoc());
     r.lines = r.where;
+    r.isControl = true;
     r.counts.flops = std::nullopt;
     reports.push_back(std::move(r));
   }
@@ -511,22 +510,37 @@ private:
     };
     BodyLaunch launch{b,     frame.function, byteOffset(frame.workspace, plan.scratch.lookup(op)), pointer, offset,
                       leave, addError};
-    auto turns = inRegisters.loops.find(op);
-    emitBodyOp(op, bodiesOf[op], launch, turns == inRegisters.loops.end() ? func::FuncOp() : turns->second.function);
+    auto turns = loopsInRegisters.loops.find(op);
+    emitBodyOp(op, bodiesOf[op], launch,
+               turns == loopsInRegisters.loops.end() ? func::FuncOp() : turns->second.function);
   }
 
   /// Whether `function` is the program itself, and no body of it.
   bool isProgram() const { return prefix == info.name; }
 
-  /// The time, in ticks, as number `index` of the marks.
-  void emitMark(Frame &frame, int64_t index) {
-    if (!marks || !isProgram())
+  /// Adds the time since the last mark to that of the launches of report `index`; without one the program starts.
+  void emitMark(std::optional<int64_t> index) {
+    if (!marks)
       return;
     Location loc = function.getLoc();
+    auto constant = [&](int64_t value) { return LLVM::ConstantOp::create(b, loc, b.getI64IntegerAttr(value)); };
+    auto word = [&](uint64_t &at) -> Value {
+      return LLVM::IntToPtrOp::create(b, loc, pointerType, constant(reinterpret_cast<int64_t>(&at)),
+                                      LLVM::DereferenceableAttr());
+    };
+    auto add = [&](uint64_t &to, Value more) {
+      Value before = LLVM::LoadOp::create(b, loc, b.getI64Type(), word(to), 8);
+      LLVM::StoreOp::create(b, loc, LLVM::AddOp::create(b, loc, before, more), word(to), 8);
+    };
     Value now =
         LLVM::CallIntrinsicOp::create(b, loc, b.getI64Type(), b.getStringAttr("llvm.readcyclecounter"), ValueRange())
             .getResult(0);
-    LLVM::StoreOp::create(b, loc, now, byteOffset(frame.workspace, marksAt + 8 * index), 8);
+    if (index) {
+      Value last = LLVM::LoadOp::create(b, loc, b.getI64Type(), word(marks->last), 8);
+      add(marks->launches[*index].ticks, LLVM::SubOp::create(b, loc, now, last));
+      add(marks->launches[*index].count, constant(1));
+    }
+    LLVM::StoreOp::create(b, loc, now, word(marks->last), 8);
   }
 
   Value code(int32_t number) { return arith::ConstantOp::create(b, function.getLoc(), b.getI32IntegerAttr(number)); }
@@ -547,14 +561,14 @@ private:
       if (isa<ir::KernelOp, ir::WithBodies>(op))
         launches.push_back(&op);
     Frame entry = makeFrame(prefix + "_entry", /*returnsCode=*/true);
-    emitMark(entry, 0);
-    int64_t mark = 0;
+    if (isProgram())
+      emitMark(std::nullopt);
     auto launch = [&](Frame &frame, Operation *op) {
       if (auto kernel = dyn_cast<ir::KernelOp>(op))
         emitLaunch(frame, kernel, plan);
       else
         emitBodyLaunch(frame, op, plan);
-      emitMark(frame, ++mark);
+      emitMark(reportOf.lookup(op));
     };
     if (launches.size() <= kLaunchesOfPart) {
       for (Operation *op : launches)
@@ -582,7 +596,8 @@ private:
       LLVM::MemcpyOp::create(b, loc, pointerTo(entry, copy.to), pointerTo(entry, copy.from), size,
                              /*isVolatile=*/false);
     }
-    emitMark(entry, ++mark);
+    if (!plan.copies.empty())
+      emitMark(static_cast<int64_t>(reports.size()));
     func::ReturnOp::create(b, loc, code(0));
     if (isProgram()) {
       writeInfo(entry.function);
@@ -638,8 +653,9 @@ private:
   ModuleOp module;
   func::FuncOp function;
   const Target &target;
-  bool threads, marks;
-  int64_t marksAt = 0; ///< in the workspace
+  bool threads;
+  Marks *marks;
+  DenseMap<Operation *, int64_t> reportOf; ///< its number
   EntryInfo &info;
   std::vector<KernelReport> &reports;
   SharedKernels *shared;
@@ -650,7 +666,7 @@ private:
   std::string prefix;                                       ///< of the names of what is made of `function`
   DenseMap<Operation *, EmittedBody> emittedBodies;         ///< by function
   DenseMap<Operation *, SmallVector<EmittedBody>> bodiesOf; ///< conditions and loops
-  LoopsInRegisters inRegisters;
+  LoopsInRegisters loopsInRegisters;
   int64_t numTurns = 0;
   SmallVector<LLVM::GlobalOp> globals;
   SmallVector<int64_t> slotOfResult; ///< among the entry's pointers; -1: it replaces an input

@@ -19,14 +19,17 @@ inline constexpr llvm::StringLiteral kPartAttr = "wg.part";
 
 /// What one kernel does, for reports.
 struct KernelReport {
-  std::string name;      ///< its function
-  std::string kind;      ///< map, reduce, contract, single, external
-  std::string ops;       ///< `contract, add, relu`
-  std::string where;     ///< the user's line of its last op
-  std::string lines;     ///< the user's lines of all its ops: `train.cpp:12, 14-15`
-  std::string compute;   ///< the widest type that its points are computed in: `f32`
-  bool isShared = false; ///< among the runtime's threads
-  bool inBody = false;   ///< of a condition or a loop, which is one launch of the entry
+  std::string name;       ///< its function
+  std::string kind;       ///< map, reduce, contract, single, external
+  std::string ops;        ///< `contract, add, relu`
+  std::string where;      ///< the user's line of its last op
+  std::string lines;      ///< the user's lines of all its ops: `train.cpp:12, 14-15`
+  std::string compute;    ///< the widest type that its points are computed in: `f32`
+  bool isShared = false;  ///< among the runtime's threads
+  bool isControl = false; ///< a condition or a loop itself
+  bool inBody = false;    ///< of a condition or a loop
+  /// Of a loop that is one function, whose registers hold what it changes, and of what runs in it, no launch itself.
+  bool inRegisters = false;
   ir::Counts counts;
 };
 
@@ -49,15 +52,21 @@ struct SharedKernels {
   std::vector<std::shared_ptr<const JitModule>> modules = {}; ///< of these
 };
 
+/// What the launches of a program take, by the processor's time-stamp counter: the program adds to it, which lies at a
+/// fixed place while the program does.
+struct Marks {
+  struct Launches {
+    uint64_t ticks = 0, count = 0;
+  };
+  uint64_t last = 0;              ///< the counter at the last mark
+  std::vector<Launches> launches; ///< of each report; then copies: of results, and of what loops carry
+};
+
 struct EmitOptions {
-  bool threads = true; ///< large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h)
-  /// The entry leaves the processor's time (its time-stamp counter) in its workspace: as it starts, after each kernel,
-  /// and as it returns. They are the workspace's last `marksBytes` bytes.
-  bool marks = false;
+  bool threads = true;             ///< large kernels hand their pieces to `wg_parallel_for` (runtime/abi.h)
+  Marks *marks = nullptr;          ///< outlives the program, which no two threads run at once then
   SharedKernels *shared = nullptr; ///< kernels that its cache has are declared only
 };
-/// Of a program with so many kernels that it runs, equal ones counted each time.
-inline int64_t marksBytes(int64_t kernels) { return 8 * (kernels + 2); }
 
 /// Replaces the fused function `function` of `module` by its entry `i32 (ptr args, ptr sizes, ptr workspace)` and
 /// kernel functions. `args` holds the pointers of the inputs, then of the results that are not donated. Without threads

@@ -135,7 +135,7 @@ static char *const kNotNeeded[] = {&GCLoweringID,
 /// - its schedulers of instructions: the emitters write what is independent side by side, and these CPUs reorder;
 /// - its passes over IR that optimise (strength reduction of loops above all): addresses are a base and one multiple of
 ///   a counter. What lowers IR runs. Nothing here throws, so nothing prepares for exceptions either.
-/// - kNotNeeded below.
+/// - kNotNeeded above.
 /// The steps of bench/ run as fast without, step b's products faster, and machine code is made in half the time.
 /// True on failure, as LLVM's functions have it.
 static bool addCodeGeneration(TargetMachine &machine, legacy::PassManager &passes, raw_pwrite_stream &out,

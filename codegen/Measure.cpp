@@ -36,11 +36,11 @@ double secondsOfTick() {
 /// Ticks from one mark to the next with nothing in between.
 double ticksOfMark() {
   std::vector<double> gaps;
-  volatile uint64_t slot = ticks();
+  volatile uint64_t last = ticks(), sum = 0, count = 0;
   for (int i = 0; i < 1001; ++i) {
-    uint64_t before = slot, now = ticks();
-    slot = now;
-    gaps.push_back(static_cast<double>(now - before));
+    uint64_t now = ticks(), gap = now - last;
+    sum = sum + gap, count = count + 1, last = now;
+    gaps.push_back(static_cast<double>(gap));
   }
   return middle(gaps);
 }
@@ -80,9 +80,6 @@ public:
     code = executable.entry(pointers.data(), nullptr, workspace.buffer.data());
     return seconds() - start;
   }
-  const char *end() const {
-    return static_cast<const char *>(workspace.buffer.data()) + executable.info.workspaceBytes;
-  }
   AtFault atFault() const {
     AtFault values;
     std::memcpy(values.values.data(), workspace.buffer.data(), sizeof values.values);
@@ -98,10 +95,10 @@ private:
 
 } // namespace
 
-runtime::Result<Measured> measure(const Executable &plain, const Executable &marked, llvm::ArrayRef<Array> inputs,
-                                  double budget) {
+runtime::Result<Measured> measure(const Executable &plain, const Executable &marked, Marks &marks,
+                                  llvm::ArrayRef<Array> inputs, double budget) {
   constexpr int64_t kLeastCalls = 5, kMostCalls = 10'000, kMostTimes = int64_t(1) << 22;
-  int64_t kernels = llvm::count_if(marked.kernels, [](const KernelReport &kernel) { return !kernel.inBody; });
+  int64_t kernels = static_cast<int64_t>(marked.kernels.size());
   double tick = secondsOfTick(), empty = ticksOfMark(), reading = secondsOfReading();
   Run plainRun(plain, inputs), markedRun(marked, inputs);
   int32_t code = 0;
@@ -114,17 +111,20 @@ runtime::Result<Measured> measure(const Executable &plain, const Executable &mar
   int64_t most = std::clamp(kMostTimes / (kernels + 1), kLeastCalls, kMostCalls);
   std::vector<double> calls;
   std::vector<std::vector<double>> times(static_cast<size_t>(kernels) + 1);
-  std::vector<uint64_t> marks(static_cast<size_t>(kernels) + 2);
+  std::vector<double> launches(times.size());
   int64_t count = 0;
   for (double start = seconds(); count < most && (count < kLeastCalls || seconds() < start + budget); ++count) {
     calls.push_back(plainRun.call(code));
+    std::fill(marks.launches.begin(), marks.launches.end(), Marks::Launches());
     if (code == 0)
       markedRun.call(code);
     if (code != 0) // what it updates has led it there
       break;
-    std::memcpy(marks.data(), markedRun.end() - marksBytes(kernels), static_cast<size_t>(marksBytes(kernels)));
-    for (size_t i = 0; i < times.size(); ++i)
-      times[i].push_back(static_cast<double>(static_cast<int64_t>(marks[i + 1] - marks[i])) - empty);
+    for (size_t i = 0; i < times.size(); ++i) {
+      auto number = static_cast<double>(marks.launches[i].count);
+      times[i].push_back(static_cast<double>(static_cast<int64_t>(marks.launches[i].ticks)) - empty * number);
+      launches[i] += number;
+    }
   }
   if (count == 0)
     return plain.failure(code, plainRun.atFault());
@@ -133,6 +133,9 @@ runtime::Result<Measured> measure(const Executable &plain, const Executable &mar
     measured.seconds.push_back(std::max(0.0, middle(each) * tick));
   measured.copies = measured.seconds.back();
   measured.seconds.pop_back();
+  launches.pop_back();
+  for (double each : launches)
+    measured.launches.push_back(each / static_cast<double>(count));
   measured.call = std::max(0.0, middle(calls) - reading);
   measured.calls = count;
   return measured;

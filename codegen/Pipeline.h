@@ -51,7 +51,7 @@ struct PipelineOptions {
   std::vector<PassesAfter> passes = {};
   std::vector<StageReport> *reports = nullptr;
   std::vector<KernelReport> *kernels = nullptr;
-  bool marks = false;                        ///< of time, in the entry (EmitOptions)
+  Marks *marks = nullptr;                    ///< of what launches take (EmitOptions)
   bool callMath = false;                     ///< exp and its like as functions, however few (VectorMath)
   SharedKernels *shared = nullptr;           ///< with it a program may declare kernels that others have
   llvm::function_ref<void(Stage)> each = {}; ///< called after every stage reached; outlives the call

@@ -51,8 +51,8 @@ ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.get
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
-/// The product as broadcast, mul and reduce_sum. An axis of size 1 is none.
-void writeAsSum(ir::ContractOp op) {
+/// The product as broadcast, mul and reduce_sum. An axis of size 1 is none. Returns what is in its place.
+Value writeAsSum(ir::ContractOp op) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   DenseMap<char, int64_t> sizes;
@@ -106,8 +106,10 @@ void writeAsSum(ir::ContractOp op) {
     permutation.push_back(left.find(l));
   if (!llvm::is_sorted(permutation))
     sum = ir::TransposeOp::create(builder, loc, sum, permutation);
-  op.getC().replaceAllUsesWith(reshaped(sum, shapeOf(op.getC())));
+  Value result = reshaped(sum, shapeOf(op.getC()));
+  op.getC().replaceAllUsesWith(result);
   op.erase();
+  return result;
 }
 
 // ---- Products that are summed ---------------------------------------------------------------------------------------
@@ -280,8 +282,12 @@ public:
         invariants = invariantsOf(block, loop.getInvariants().size());
       }
       for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>()))
-        if (!op.isRelated() && op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape())
-          arrange(op);
+        if (!op.isRelated() && op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape()) {
+          bool isHeld = invariants.erase(op.getC()); // the op may go
+          Value result = arrange(op, isHeld);
+          if (isHeld)
+            invariants.insert(result);
+        }
     }
   }
 
@@ -289,8 +295,8 @@ private:
   /// Of a loop, in which there is one copy of a value; else 1.
   double turnsOfCopy(Value x) const { return invariants.contains(x) ? turns : 1; }
 
-  void arrange(ir::ContractOp op) {
-    invariants.erase(op.getC()); // it may go
+  /// Returns what is in the product's place. A product that is an invariant itself runs as often as copies for it.
+  Value arrange(ir::ContractOp op, bool isHeld) {
     Letters letters = op.letters();
     for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
       dropUnits(*group);
@@ -299,10 +305,10 @@ private:
                 costs.withoutUnits(op.lettersOfC())};
     bool isThin = letters.m.empty() || letters.n.empty(),
          isEmpty = costs.elements(start.a) == 0 || costs.elements(start.b) == 0;
-    auto [order, isSum] =
-        isEmpty ? Form{start, isThin} : cheapest(op, costs, turnsOfCopy(op.getA()), turnsOfCopy(op.getB()));
+    double turnsA = isHeld ? 1 : turnsOfCopy(op.getA()), turnsB = isHeld ? 1 : turnsOfCopy(op.getB());
+    auto [order, isSum] = isEmpty ? Form{start, isThin} : cheapest(op, costs, turnsA, turnsB);
     if (order == start)
-      return isSum ? writeAsSum(op) : void();
+      return isSum ? writeAsSum(op) : Value(op.getC());
     OpBuilder b(op);
     Value x = arranged(b, costs, op.getA(), start.a, order.a), y = arranged(b, costs, op.getB(), start.b, order.b);
     auto type = RankedTensorType::get(costs.shapeBy(order.c), op.getC().getType().getElementType());
@@ -313,8 +319,12 @@ private:
       result = ir::ReshapeOp::create(b, op.getLoc(), result, op.getC().getType().getShape(), ValueRange());
     op.getC().replaceAllUsesWith(result);
     op.erase();
-    if (isSum)
-      writeAsSum(product);
+    if (isSum) {
+      bool isResult = result == product.getC();
+      Value sum = writeAsSum(product);
+      return isResult ? sum : result;
+    }
+    return result;
   }
 
   static Value transposed(OpBuilder &b, Location loc, Value x, StringRef from, StringRef to) {
@@ -365,7 +375,7 @@ struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) {
         StringAttr name = function.getSymNameAttr();
-        Arrange(function, users.lookup(name) == 1 ? loops.lookup(name) : ir::LoopOp()).run();
+        Arrange(function, users.lookup(name) == 1 && function.isPrivate() ? loops.lookup(name) : ir::LoopOp()).run();
       }
   }
 };

@@ -414,9 +414,12 @@ double ProductCosts::sum(const Order &order, StringRef space) const {
   if (!isSummed(last)) // vectors of rows, some of them side by side
     for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
       side /= 2;
-  // Of more than a cache holds, long runs of columns are walked.
-  double group = side * lanes, run = group;
-  if (!isSummed(last) && side >= 4 && last.rounds >= 2 * group && count * elementBytes > double(1 << 20))
+  // Of many rows that are more than a cache holds, long runs of columns are walked.
+  double group = side * lanes, run = group, steps = 1;
+  for (const Loop &axis : axes)
+    steps *= isSummed(axis) ? axis.rounds : 1;
+  if (!isSummed(last) && side >= 4 && last.rounds >= 2 * group && steps >= 32 &&
+      steps * last.rounds * elementBytes > double(1 << 20))
     run = std::min(65536 / elementBytes, last.rounds);
   Nest nest;
   double terms = isSummed(last) ? last.rounds : 1;

@@ -17,7 +17,7 @@
 // Windows.cpp.
 //
 // Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of
-// 16 (Goto and van de Geijn 2008).
+// 16 (Goto and van de Geijn 2008), or as many rows as fit beside the 3 to 6 vectors of a narrow product.
 #include "codegen/emit/ContractEmitter.h"
 
 #include "runtime/Extent.h"
@@ -350,6 +350,10 @@ SmallVector<Value> ContractEmitter::sum(const Tile &tile, size_t depth, Value at
     return loopOf(from, to, 1, first, [&](Value p, ValueRange carried) {
       if (tile.fetches)
         fetch(p, tile.i, tile.panel.j, tile.count, static_cast<int>(tile.panel.masks.size()));
+      if (fetchesA())
+        LLVM::Prefetch::create(b, loc,
+                               pointerAt(baseA, e.add(e.add(atA, e.mul(p, level.a)), e.index(64 / elementBytes()))),
+                               /*rw=*/0, /*hint=*/3, /*cache=*/1);
       return sum(tile, depth + 1, e.add(atA, e.mul(p, level.a)), e.add(atB, e.mul(p, level.b)), part, carried);
     });
   };
@@ -496,6 +500,14 @@ bool ContractEmitter::canFetch() {
   bool plain = related.empty() && batch.empty() && n.empty() && !alongBatch && m.size() == 1 && k.size() == 1 &&
                axesOfC(lane).size() == 1 && m[0].names.size() == 1;
   return plain && k[0].size >= 32 && !streamed.empty();
+}
+
+/// Tiles side by side read the lines of a that lie along m, one of each row, too short a way for a hardware prefetcher:
+/// 256 x 512 x 32, a from beyond the nearest caches: 80 us with, 84 without. Of a long sum a line would be gone before
+/// the next tile.
+bool ContractEmitter::fetchesA() {
+  return related.empty() && !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && k[0].a != 1 &&
+         k[0].size <= 128 && m[0].size * elementBytes() > 64 && !packsA();
 }
 
 /// Called in each of a tile's rounds over k: one row's lines at a time. Fetching a line again costs next to nothing;

@@ -24,10 +24,13 @@ bool ContractEmitter::packsB() {
     bool large = runtime::saturatingMul(bytes, lane.size) > (int64_t(1) << 20);
     return small && large && rows >= (lane.size * elementBytes() % 4096 == 0 ? 24 : 96);
   }
+  return liesFar() && (lane.b != 1 || rows() >= 4 * rowsOfTile(panelVectors()));
+}
+
+bool ContractEmitter::liesFar() {
   if (lane.b != 1)
     return lane.size > 1;
-  bool large = sizeK() * lane.size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().b));
-  return large && rows() >= 4 * rowsOfTile(panelVectors());
+  return sizeK() * lane.size * elementBytes() > (int64_t(1) << 20) || (!k.empty() && thrashes(k.back().b));
 }
 
 /// Whether a is copied tile by tile: each tile is read once a panel.

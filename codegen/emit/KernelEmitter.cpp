@@ -5,6 +5,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 
@@ -73,6 +74,16 @@ std::optional<KernelEmitter::Access> KernelEmitter::accessOf(Value value) {
     }
   }
   return accesses[value];
+}
+
+SmallVector<SmallVector<int64_t>> KernelEmitter::stridesOfReads() {
+  SmallVector<SmallVector<int64_t>> all;
+  for (auto [maps, input] : llvm::zip_equal(loops.getReads(), kernel.getBlock()->getArguments()))
+    for (Attribute map : cast<ArrayAttr>(maps)) {
+      SmallVector<int64_t> strides = linearise(cast<AffineMapAttr>(map).getValue(), shapeOf(input)).first;
+      all.push_back(llvm::map_to_vector(axes, [&](const Axis &axis) { return strides[axis.dim]; }));
+    }
+  return all;
 }
 
 SmallVector<int64_t> KernelEmitter::outputStrides(unsigned output) {

@@ -165,6 +165,8 @@ public:
     int64_t offset = 0;
   };
   std::optional<Access> accessOf(mlir::Value value);
+  /// Strides over the axes with which the inputs are read, however often each is.
+  llvm::SmallVector<llvm::SmallVector<int64_t>> stridesOfReads();
   /// Row-major strides of the yielded value `output` over the axes.
   llvm::SmallVector<int64_t> outputStrides(unsigned output);
 

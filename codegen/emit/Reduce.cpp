@@ -47,14 +47,15 @@ public:
     return success();
   }
 
-  /// Threads share rows, or runs of columns.
+  /// Threads share the outermost axis of rows; where it is that of columns, runs of these.
   int64_t numChunks() {
-    if (isDegenerate() || keptAxes.empty() || keptAxes.front() != 0)
+    if (isDegenerate() || keptAxes.empty())
       return 1;
-    if (!columns)
-      return keptAxes.size() > 0 && e.axes.size() > 1 ? e.axes.front().size : 1;
-    int64_t run = keptAxes.size() == 1 ? columnsOfRun() : 0;
-    return run ? (e.axes[keptAxes[0]].size + run - 1) / run : 1;
+    int64_t size = e.axes[keptAxes.front()].size;
+    if (!columns || keptAxes.size() > 1)
+      return std::max<int64_t>(1, size);
+    int64_t run = columnsOfRun();
+    return run ? (size + run - 1) / run : 1;
   }
   /// Of one piece: accumulators that are not in registers.
   int64_t scratchBytes() {
@@ -111,7 +112,7 @@ private:
       unsigned d = keptAxes[k];
       int64_t size = e.axes[d].size, group = groupOfColumns(), whole = size / group * group;
       if (int64_t run = columnsOfRun())
-        return runs(run, k == 0 && e.chunks > 1, begin, end);
+        return runs(run, k == 0, begin, end);
       auto vectors = [&](Value first, int64_t length) {
         SmallVector<Point> points;
         for (int64_t from = 0; from < length; from += lanes) {
@@ -446,11 +447,12 @@ private:
     return std::max(1u, getElementTypeOrSelf(op->getOperand(0).getType()).getIntOrFloatBitWidth() / 8);
   }
 
-  /// Columns whose accumulators are in memory at a time; 0 where they are in registers: where all is in a cache close
-  /// by, or values of a row are known before it is walked, which registers would hold.
+  /// Columns whose accumulators are in memory at a time; 0 where they are in registers: where what they step through is
+  /// in a cache close by, or too few rows to pay for the accumulators' ways, or values of a row are known before it is
+  /// walked, which registers would hold. By the shape alone, as is the order in which terms are added.
   int64_t columnsOfRun() {
-    constexpr int64_t kBytes = 65536;
-    int64_t group = groupOfColumns(), size = e.axes[keptAxes.back()].size, widest = 1, elements = 1;
+    constexpr int64_t kBytes = 65536, kCloseBy = int64_t(1) << 20, kFewRows = 32;
+    int64_t group = groupOfColumns(), size = e.axes[keptAxes.back()].size, widest = 1, steps = 1;
     if (phases.count != 1 || size < 2 * group || group < kSideBySide * lanes)
       return 0;
     for (Operation &op : e.kernel.getBlock()->without_terminator())
@@ -461,13 +463,12 @@ private:
         return 0;
       widest = std::max(widest, bytesOf(op));
     }
-    for (const Axis &axis : e.axes)
-      elements *= axis.size;
-    bool readsRows = llvm::any_of(e.kernel.getBlock()->getArguments(), [&](Value input) {
-      auto access = e.accessOf(input);
-      return access && access->strides.back() == 1 && access->strides[reducedAxes.back()] != 0;
+    for (unsigned d : reducedAxes)
+      steps *= e.axes[d].size;
+    bool readsRows = llvm::any_of(e.stridesOfReads(), [&](ArrayRef<int64_t> strides) {
+      return strides.back() == 1 && strides[reducedAxes.back()] != 0;
     });
-    if (!readsRows || elements * widest <= e.target.l2Bytes)
+    if (!readsRows || steps < kFewRows || steps * size * widest <= kCloseBy)
       return 0;
     int64_t vectors = llvm::divideCeil(size, lanes), most = std::max<int64_t>(1, kBytes / widest / lanes);
     return std::min(vectors, most) * lanes;
@@ -478,17 +479,17 @@ private:
     return size > 2 * kBlock ? size / kBlock : 0;
   }
 
-  /// All columns of the innermost axis, so many at a time.
+  /// All columns of the innermost axis, so many at a time; or those that threads share, from `begin` to `end`.
   void runs(int64_t columns, bool shared, Value begin, Value end) {
     int64_t size = e.axes[keptAxes.back()].size, whole = size / columns;
     Value room = e.scratchPointer;
-    if (shared) {
+    if (e.chunks > 1) { // each piece has accumulators of its own
       Value piece = arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece()));
       room = e.elementAfter(room, e.mul(piece, scratchBytes()), b.getI8Type());
     }
     auto rest = [&] { walkRun(room, e.index(whole * columns), size - whole * columns); };
     auto walk = [&](Value number) { walkRun(room, e.mul(number, columns), columns); };
-    if (!shared) {
+    if (!shared || e.chunks == 1) {
       e.loop(0, whole, 1, walk);
       if (whole * columns < size)
         rest();
@@ -499,7 +500,7 @@ private:
       e.onLastChunk(end, whole, rest);
   }
 
-  /// `length` columns from `first` on. Their sums are added up in the order of those in registers.
+  /// `length` columns from `first` on. The terms of each are added one after the other, in blocks as in walk().
   void walkRun(Value room, Value first, int64_t length) {
     unsigned column = keptAxes.back(), d = reducedAxes.back();
     int64_t group = kSideBySide * lanes, size = e.axes[d].size, blocks = blocksOfRun();

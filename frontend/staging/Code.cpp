@@ -190,12 +190,13 @@ Code::measured(const std::vector<Array> &inputs, const Where &where) {
     raiseOp(entry_.c_str(), "no machine code is made once exit() has begun", "take the profile before main returns", {},
             where, ErrorKind::runtime);
   OwningOpRef<ModuleOp> module = moduleFor(inputs, code->rooms, where);
+  codegen::Marks marks;
   runtime::Result<std::shared_ptr<const codegen::Executable>> marked =
-      codegen::compile(module.release(), entry_, {.marks = true, .callMath = code->executable->callsMath});
+      codegen::compile(module.release(), entry_, {.marks = &marks, .callMath = code->executable->callsMath});
   if (!marked.ok())
     raise(marked.take(), where);
   try {
-    runtime::Result<codegen::Measured> measured = codegen::measure(*code->executable, **marked, inputs);
+    runtime::Result<codegen::Measured> measured = codegen::measure(*code->executable, **marked, marks, inputs);
     if (!measured.ok())
       raise(measured.take(), where);
     return {code->executable, std::move(*measured)};

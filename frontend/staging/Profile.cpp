@@ -41,7 +41,7 @@ void addLimits(KernelProfile &kernel, const std::string &dtype, const runtime::L
   kernel.peak_flops = 1e9 * (all ? least(limits.best(dtype), limits.best(dtype, true)) : limits.best(dtype));
   double bytes = kernel.bytes_read + kernel.bytes_written;
   for (const runtime::Level &level : limits.levels) {
-    if (level.bytes > 0 && bytes > static_cast<double>(level.bytes))
+    if (level.bytes > 0 && bytes > kernel.launches * static_cast<double>(level.bytes))
       continue;
     runtime::Bandwidth most = level.one;
     if (all && level.all.copy > 0)
@@ -56,7 +56,8 @@ void addLimits(KernelProfile &kernel, const std::string &dtype, const runtime::L
   double arithmetic = part(kernel.flops, kernel.peak_flops), memory = part(bytes, kernel.peak_bytes),
          transcendentals = part(2 * kFmasOfTranscendental * kernel.transcendentals, kernel.peak_flops);
   double most = std::max({arithmetic, memory, transcendentals});
-  kernel.bound = most < kBinds        ? "latency"
+  kernel.bound = kernel.launches == 0 ? ""
+                 : most < kBinds      ? "latency"
                  : most == memory     ? kernel.level
                  : most == arithmetic ? "arithmetic"
                                       : "transcendentals";
@@ -91,8 +92,9 @@ double Profile::kernel_seconds() const {
 }
 
 std::string Profile::to_string(int64_t rows) const {
-  std::vector<std::vector<std::string>> table{{"time", "share", "FLOPs", "transc.", "GFLOP/s", "of peak", "bytes",
-                                               "GB/s", "of limit", "bound by", "kernel", "ops", "lines"}};
+  constexpr size_t kKernelColumn = 11;
+  std::vector<std::vector<std::string>> table{{"time", "share", "runs", "FLOPs", "transc.", "GFLOP/s", "of peak",
+                                               "bytes", "GB/s", "of limit", "bound by", "kernel", "ops", "lines"}};
   std::vector<const KernelProfile *> order;
   for (const KernelProfile &kernel : kernels)
     order.push_back(&kernel);
@@ -102,7 +104,7 @@ std::string Profile::to_string(int64_t rows) const {
   auto row = [&](const std::string &what, double seconds) {
     table.push_back({time(seconds), percent(seconds / all)});
     table.back().resize(table[0].size());
-    table.back()[10] = what;
+    table.back()[kKernelColumn] = what;
   };
   double rest = 0;
   for (size_t i = 0; i < order.size(); ++i) {
@@ -111,13 +113,14 @@ std::string Profile::to_string(int64_t rows) const {
       rest += kernel.seconds;
       continue;
     }
-    table.push_back(
-        {time(kernel.seconds), percent(kernel.seconds / all), std::isnan(kernel.flops) ? "?" : amount(kernel.flops),
-         kernel.transcendentals > 0 ? amount(kernel.transcendentals) : "", figure(kernel.flops_per_second() * 1e-9),
-         percent(kernel.flops_per_second() / kernel.peak_flops), amount(kernel.bytes_read + kernel.bytes_written),
-         figure(kernel.bytes_per_second() * 1e-9), percent(kernel.bytes_per_second() / kernel.peak_bytes),
-         kernel.bound + (kernel.is_shared ? ", threads" : ""), kernel.name, shortened(kernel.summary, 40),
-         kernel.lines});
+    table.push_back({time(kernel.seconds), percent(kernel.seconds / all), amount(kernel.launches),
+                     std::isnan(kernel.flops) ? "?" : amount(kernel.flops),
+                     kernel.transcendentals > 0 ? amount(kernel.transcendentals) : "",
+                     figure(kernel.flops_per_second() * 1e-9), percent(kernel.flops_per_second() / kernel.peak_flops),
+                     amount(kernel.bytes_read + kernel.bytes_written), figure(kernel.bytes_per_second() * 1e-9),
+                     percent(kernel.bytes_per_second() / kernel.peak_bytes),
+                     kernel.bound + (kernel.is_shared ? ", threads" : ""), kernel.name, shortened(kernel.summary, 40),
+                     kernel.lines});
   }
   if (static_cast<int64_t>(order.size()) > rows)
     row(fmt::format("{} more", static_cast<int64_t>(order.size()) - rows), rest);
@@ -128,7 +131,7 @@ std::string Profile::to_string(int64_t rows) const {
   for (const auto &cells : table)
     for (size_t c = 0; c < cells.size(); ++c)
       widths[c] = std::max(widths[c], cells[c].size());
-  constexpr size_t kFirstText = 9; // numbers stand right, text left
+  constexpr size_t kFirstText = kKernelColumn - 1; // numbers stand right, text left
   std::string text = fmt::format("{}\n{} a call, of {} calls; {} kernels, {} distinct, {} bytes of code; {}\n",
                                  function, time(seconds), calls, kernels.size(), distinct_kernels, code_bytes, machine);
   for (const auto &cells : table) {
@@ -157,20 +160,27 @@ Profile detail::profile(ConcreteState &concrete, std::span<const Arguments::Leaf
   profile.code_bytes = static_cast<int64_t>(executable->codeBytes);
   profile.machine = fmt::format("{}, {} thread{}", limits.cpu, limits.threads, limits.threads == 1 ? "" : "s");
   std::set<std::string> distinct;
+  std::vector<std::string> computes;
   bool threads = runtime::numThreads() > 1;
   for (size_t i = 0; i < measured.seconds.size(); ++i) {
     const codegen::KernelReport &report = executable->kernels[i];
+    if (report.inBody && report.inRegisters)
+      continue; // part of its loop's function
     distinct.insert(report.name);
     KernelProfile kernel;
     kernel.name = report.name, kernel.kind = report.kind, kernel.summary = report.ops, kernel.lines = report.lines;
-    kernel.seconds = measured.seconds[i];
-    kernel.flops = report.counts.flops ? static_cast<double>(*report.counts.flops) : std::nan("");
-    kernel.transcendentals = static_cast<double>(report.counts.transcendentals);
-    kernel.bytes_read = static_cast<double>(report.counts.bytesRead);
-    kernel.bytes_written = static_cast<double>(report.counts.bytesWritten);
+    kernel.seconds = measured.seconds[i], kernel.launches = measured.launches[i];
+    double flops = report.counts.flops ? static_cast<double>(*report.counts.flops) : std::nan("");
+    if (report.isControl && !report.inRegisters)
+      flops = 0; // what runs in it has rows of its own
+    kernel.flops = flops * kernel.launches;
+    kernel.transcendentals = static_cast<double>(report.counts.transcendentals) * kernel.launches;
+    kernel.bytes_read = static_cast<double>(report.counts.bytesRead) * kernel.launches;
+    kernel.bytes_written = static_cast<double>(report.counts.bytesWritten) * kernel.launches;
     kernel.is_shared = report.isShared && threads;
     addLimits(kernel, report.compute, limits);
     profile.kernels.push_back(std::move(kernel));
+    computes.push_back(report.compute);
   }
   // More than the machine can do: then the machine was not idle when its limits were measured. A second
   // each, so three times a process and file of limits.
@@ -188,7 +198,7 @@ Profile detail::profile(ConcreteState &concrete, std::span<const Arguments::Leaf
   if (std::any_of(profile.kernels.begin(), profile.kernels.end(), isBeyond) && mayRaise()) {
     limits = runtime::raiseLimits();
     for (size_t i = 0; i < profile.kernels.size(); ++i)
-      addLimits(profile.kernels[i], executable->kernels[i].compute, limits);
+      addLimits(profile.kernels[i], computes[i], limits);
   }
   profile.distinct_kernels = static_cast<int64_t>(distinct.size());
   return profile;

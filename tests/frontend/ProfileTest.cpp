@@ -233,6 +233,61 @@ TEST(Profile, CopiesOfResultsAndManyKernels) {
   EXPECT_TRUE(says(text, "copies of results")) << text;
 }
 
+/// What runs in a loop has rows of its own, whose work is that of all turns.
+TEST(Profile, OfBodies) {
+  constexpr int64_t n = 40, turns = 30;
+  Tensor w = random_normal(random::key(1), {n, n}, 0, 0.1);
+  auto f = wg::function("f", [&](const Tensor &x) {
+    Tensor last = for_range(0, turns, [&](const Tensor &, const Tensor &x) { return tanh(matmul(x, w)); }, x);
+    return cond(reduce_sum(x) > 0, [&] { return matmul(last, w); }, [&] { return exp(last); });
+  });
+  Tensor x = random_normal(random::key(2), {n, n});
+  for (bool positive : {true, false}) {
+    Profile profile = f.profile(positive ? abs(x) : -abs(x));
+    double seconds = 0;
+    int rows = 0;
+    for (const KernelProfile &kernel : profile.kernels) {
+      seconds += kernel.seconds;
+      if (kernel.kind == "loop" || kernel.kind == "cond") {
+        EXPECT_EQ(kernel.launches, 1) << profile.to_string();
+        EXPECT_EQ(kernel.flops, 0) << profile.to_string();
+        ++rows;
+      } else if (says(kernel.summary, "contract, tanh")) {
+        EXPECT_EQ(kernel.launches, static_cast<double>(turns));
+        EXPECT_EQ(kernel.flops, 2.0 * n * n * n * turns);
+        EXPECT_EQ(kernel.transcendentals, static_cast<double>(n * n * turns));
+        EXPECT_EQ(kernel.bytes_read, 4.0 * 2 * n * n * turns);
+        EXPECT_GT(kernel.seconds, 0);
+        EXPECT_NE(kernel.level, "memory");
+        ++rows;
+      } else if (kernel.summary == "contract" || kernel.summary == "exp") {
+        bool taken = positive == (kernel.summary == "contract");
+        EXPECT_EQ(kernel.launches, taken ? 1 : 0) << profile.to_string();
+        EXPECT_EQ(kernel.seconds > 0, taken) << profile.to_string();
+        EXPECT_EQ(kernel.bound.empty(), !taken);
+        ++rows;
+      }
+    }
+    EXPECT_EQ(rows, 5) << profile.to_string();
+    EXPECT_DOUBLE_EQ(profile.kernel_seconds(), seconds);
+  }
+}
+
+/// A loop whose state lies in registers is one function: its row is all of it, and what it computes is not known.
+TEST(Profile, OfALoopInRegisters) {
+  auto f = wg::function("f", [](const Tensor &x) {
+    return for_range(0, 1000, [](const Tensor &, const Tensor &x) { return x * 0.999 + 0.001; }, x);
+  });
+  Profile profile = f.profile(ones({8}));
+  ASSERT_EQ(profile.kernels.size(), 2u) << profile.to_string(); // and the range's first number
+  EXPECT_EQ(profile.distinct_kernels, 2);
+  const KernelProfile &loop = profile.kernels[profile.kernels[0].kind == "loop" ? 0 : 1];
+  EXPECT_EQ(loop.kind, "loop");
+  EXPECT_EQ(loop.launches, 1);
+  EXPECT_GT(loop.seconds, profile.kernel_seconds() / 2);
+  EXPECT_TRUE(std::isnan(loop.flops));
+}
+
 TEST(Profile, OfOpenSizes) {
   auto f = wg::function("f", [](const Tensor &x) { return exp(x) + x; });
   ConcreteFunction concrete = f.trace(TensorSpec{f32, {dynamic, 8}});
@@ -331,22 +386,23 @@ TEST(Profile, Table) {
   KernelProfile map;
   map.name = "step_k1_map", map.kind = "map", map.lines = "train.cpp:20";
   map.summary = "add, mul, tanh, sub, exp, neg, add, mul, tanh, sub, exp, neg";
-  map.seconds = 23e-6, map.flops = std::nan(""), map.transcendentals = 5000, map.bytes_written = 999;
+  map.seconds = 23e-6, map.launches = 50, map.flops = std::nan(""), map.transcendentals = 5000, map.bytes_written = 999;
   map.peak_flops = 128e9, map.level = "L1", map.bound = "transcendentals";
   profile.kernels = {map, product};
   EXPECT_EQ(
       profile.to_string(),
       "step(arg0: f32[64,784]) -> (f32[])\n"
       "127 us a call, of 1234 calls; 2 kernels, 2 distinct, 2048 bytes of code; A CPU, 2 threads\n"
-      "  time  share   FLOPs  transc.  GFLOP/s  of peak  bytes    GB/s  of limit  bound by             kernel"
+      "  time  share  runs   FLOPs  transc.  GFLOP/s  of peak  bytes    GB/s  of limit  bound by             kernel"
       "             ops                                       lines\n"
-      "100 us   80 %  12.8 M               128     50 %  640 k     6.4      10 %  arithmetic, threads  "
+      "100 us   80 %     1  12.8 M               128     50 %  640 k     6.4      10 %  arithmetic, threads  "
       "step_k0_contract   contract, add, relu                       train.cpp:12, 14-15\n"
-      " 23 us   18 %       ?      5 k                      999  0.0434            transcendentals      step_k1_map"
+      " 23 us   18 %    50       ?      5 k                      999  0.0434            transcendentals      "
+      "step_k1_map"
       "        add, mul, tanh, sub, exp, neg, add,  ...  train.cpp:20\n"
-      "  2 us    2 %                                                                                   "
+      "  2 us    2 %                                                                                         "
       "copies of results\n"
-      "125 us  100 %                                                                                   "
+      "125 us  100 %                                                                                         "
       "all kernels\n");
   EXPECT_TRUE(says(profile.to_string(1), "1 more")) << profile.to_string(1);
 }

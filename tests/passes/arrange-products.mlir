@@ -171,3 +171,20 @@ func.func @loop(%h: tensor<32x512xf32>, %w: tensor<256x512xf32>) -> tensor<32x51
   %0 = wg.loop [@turn](%h, %w) {carried = 1 : i64, length = 50 : i64} : (tensor<32x512xf32>, tensor<256x512xf32>) -> tensor<32x512xf32>
   return %0 : tensor<32x512xf32>
 }
+
+// -----
+
+// A product of invariants is one: what reads it copies it once, and it is itself in the form that it has outside.
+// CHECK-LABEL: func.func private @of_product
+// CHECK: %[[P:.*]] = wg.contract
+// CHECK: %[[T:.*]] = wg.transpose
+// CHECK: wg.contract "mn,nk->mk" %{{.*}}, %[[T]]
+func.func private @of_product(%h: tensor<32x512xf32>, %w: tensor<512x512xf32>, %v: tensor<512x512xf32>) -> tensor<32x512xf32> {
+  %p = wg.contract "kn,mk->mn" %w, %v : tensor<512x512xf32>, tensor<512x512xf32> -> tensor<512x512xf32>
+  %y = wg.contract "mn,kn->mk" %h, %p : tensor<32x512xf32>, tensor<512x512xf32> -> tensor<32x512xf32>
+  return %y : tensor<32x512xf32>
+}
+func.func @loop_of_product(%h: tensor<32x512xf32>, %w: tensor<512x512xf32>, %v: tensor<512x512xf32>) -> tensor<32x512xf32> {
+  %0 = wg.loop [@of_product](%h, %w, %v) {carried = 1 : i64, length = 50 : i64} : (tensor<32x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<32x512xf32>
+  return %0 : tensor<32x512xf32>
+}
