@@ -2,6 +2,8 @@
 
 #include "ir/Calls.h"
 
+#include "llvm/ADT/SmallBitVector.h"
+
 using namespace mlir;
 
 namespace wg::codegen {
@@ -26,6 +28,55 @@ int64_t bodyScratchBytes(Operation *op, ArrayRef<EmittedBody> bodies) {
   if (auto rewind = dyn_cast<ir::RewindOp>(op))
     bytes = runtime::saturatingAdd(bytes, rewindScratchBytes(rewind));
   return bytes;
+}
+
+static SmallVector<StateInStack> statesInStacks(ir::LoopOp loop, func::FuncOp body) {
+  SmallVector<StateInStack> found;
+  if (static_cast<int64_t>(loop.getLength()) < 1 || loop.hasCondition() || loop.getLimited() || loop.hasRoom())
+    return found;
+  Block &block = body.getBody().front();
+  ValueRange given = block.getTerminator()->getOperands();
+  unsigned carried = loop.getCarried(), stacks = given.size() - carried;
+  llvm::SmallBitVector taken(stacks);
+  auto stackOf = [&](Value row) -> std::optional<unsigned> {
+    for (unsigned s = 0; s < stacks; ++s)
+      if (!taken[s] && ir::storageOf(given[carried + s]) == row)
+        return s;
+    return std::nullopt;
+  };
+  for (unsigned k = 0; k < carried; ++k) {
+    bool isAfter = true;
+    std::optional<unsigned> stack = stackOf(ir::storageOf(given[k]));
+    if (!stack)
+      stack = stackOf(block.getArgument(k)), isAfter = false;
+    if (!stack)
+      continue;
+    taken.set(*stack);
+    found.push_back({k, *stack, isAfter});
+  }
+  return found;
+}
+
+StatesInStacks findStatesInStacks(ArrayRef<func::FuncOp> functions, const SymbolTable &symbols) {
+  DenseMap<Operation *, int64_t> uses;
+  SmallVector<std::pair<ir::LoopOp, func::FuncOp>> loops;
+  for (func::FuncOp function : functions)
+    for (auto op : function.getBody().front().getOps<ir::WithBodies>()) {
+      for (FlatSymbolRefAttr name : op.bodyNames())
+        ++uses[symbols.lookup(name.getAttr())];
+      if (auto loop = dyn_cast<ir::LoopOp>(op.getOperation()))
+        loops.push_back({loop, symbols.lookup<func::FuncOp>(op.bodyNames().front().getAttr())});
+    }
+  StatesInStacks found;
+  for (auto [loop, body] : loops) {
+    if (uses.lookup(body) > 1)
+      continue;
+    SmallVector<StateInStack> states = statesInStacks(loop, body);
+    for (const StateInStack &state : states)
+      found.resultsOfBody[body].push_back(loop.getCarried() + state.stack);
+    found.ofLoop[loop] = std::move(states);
+  }
+  return found;
 }
 
 static void emitCond(ir::CondOp op, ArrayRef<EmittedBody> branches, BodyLaunch &launch) {
@@ -140,6 +191,15 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
     e.put(firstIsResult ? finals.back() : other, places, 2 * k);
     e.put(firstIsResult ? other : finals.back(), places, 2 * k + 1);
   }
+  auto rowOf = [&](const StateInStack &state, Value i) {
+    return e.rowOf(stacks[state.stack], op.getStacked()[state.stack].getType(), i);
+  };
+  for (const StateInStack &state : launch.states)
+    if (!state.isAfter) {
+      Value first = rowOf(state, e.number(op.getReversed() ? length - 1 : 0));
+      e.copy(e.get(args, state.state), first, e.number(bodyBytes(op.getFinals()[state.state].getType())));
+      e.put(first, args, state.state);
+    }
 
   Value zero = e.number(0), one = e.number(1), most = mostTurns(op, e);
   Block *head = e.block(), *turn = e.block(), *after = e.block();
@@ -171,6 +231,14 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
   Value parity = arith::MulIOp::create(b, loc, arith::AndIOp::create(b, loc, t, one), e.number(8));
   for (size_t k = 0; k < carried; ++k)
     e.put(LLVM::LoadOp::create(b, loc, e.pointer, e.moved(e.slot(places, 2 * k), parity), 8), args, numInputs + k);
+  for (const StateInStack &state : launch.states) {
+    Value row = state.isAfter ? i : e.add(i, e.number(op.getReversed() ? -1 : 1)), place = rowOf(state, row);
+    if (!state.isAfter) {
+      Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, t, e.number(length - 1));
+      place = arith::SelectOp::create(b, loc, isLast, finals[state.state], place);
+    }
+    e.put(place, args, numInputs + state.state);
+  }
   for (auto [k, base] : llvm::enumerate(stacks))
     e.put(e.rowOf(base, op.getStacked()[k].getType(), i), args, numInputs + carried + k);
   e.call(bodies[0], args);
@@ -180,6 +248,9 @@ static void emitLoop(ir::LoopOp op, ArrayRef<EmittedBody> bodies, BodyLaunch &la
 
   b.setInsertionPointToStart(after);
   endLoop(op, turns, e);
+  for (const StateInStack &state : launch.states)
+    if (Value last = op.getFinals()[state.state]; state.isAfter && !last.use_empty())
+      e.copy(e.get(args, state.state), finals[state.state], e.number(bodyBytes(last.getType())));
   if (isKnown && length > 0)
     return;
   // Where it is the other place, or the initial one, that has the last value.

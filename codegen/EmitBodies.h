@@ -1,10 +1,12 @@
 // The code of conditions and loops in an entry: branches and turns around calls of their bodies, each of which is a
 // function `i32 (ptr args, ptr sizes, ptr workspace)` as the entry is, over pointers that the code hands over. No
-// element is copied: rows are read and written where they lie, and a carried value moves between two places.
+// element is copied: rows are read and written where they lie, and a carried value moves between two places, or from
+// row to row of a stack that keeps it.
 #pragma once
 
 #include "ir/Dialect.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace wg::codegen {
@@ -15,6 +17,20 @@ struct EmittedBody {
   int64_t workspaceBytes = 0;
   bool mayFail = false;
 };
+
+/// A part of a loop's state that lies in a stack of the loop, so that no turn copies it: in the row of each turn what
+/// it is before it, or after it.
+struct StateInStack {
+  unsigned state, stack;
+  bool isAfter;
+};
+struct StatesInStacks {
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<StateInStack>> ofLoop;
+  /// Results of a loop's body that are where they belong once the state is.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<unsigned>> resultsOfBody;
+};
+/// Of these functions' loops of a known number of turns whose bodies nothing else runs.
+StatesInStacks findStatesInStacks(llvm::ArrayRef<mlir::func::FuncOp> functions, const mlir::SymbolTable &symbols);
 
 /// Where such an op is launched: at the insertion point of `b`, which follows the code that is written.
 struct BodyLaunch {
@@ -27,6 +43,7 @@ struct BodyLaunch {
   llvm::function_ref<void(mlir::Value code, mlir::Value from)> returnIfError;
   /// The code of one more error of the entry, at the line of `op`.
   llvm::function_ref<int32_t(mlir::Operation *op, llvm::StringRef text)> addError;
+  llvm::ArrayRef<StateInStack> states; ///< of a loop; its body writes them once
 };
 
 /// The error of a loop with `room`: how many turns there were, and the loop's number.

@@ -97,6 +97,7 @@ public:
         symbols.erase(each);
     }
     loopsInRegisters = findTurns(*functions, symbols, target);
+    states = findStatesInStacks(*functions, symbols);
     DenseMap<Operation *, int64_t> scratch;
     for (func::FuncOp each : llvm::reverse(*functions)) // the program itself first, as its reports are
       if (failed(emitKernels(each, scratch)))
@@ -113,7 +114,7 @@ public:
       prefix = (info.name + "_b" + Twine(i)).str();
       function.removeArgAttrsAttr();
       findBodies(symbols, scratch);
-      MemoryPlan plan = planMemory(function, symbols, scratch);
+      MemoryPlan plan = planMemory(function, symbols, scratch, states.resultsOfBody[each]);
       if (failed(emitEntry(plan)))
         return failure();
     }
@@ -508,8 +509,9 @@ private:
       info.errorPlaces.push_back(ir::whereOf(at->getLoc()));
       return static_cast<int32_t>(info.errors.size());
     };
-    BodyLaunch launch{b,     frame.function, byteOffset(frame.workspace, plan.scratch.lookup(op)), pointer, offset,
-                      leave, addError};
+    BodyLaunch launch{b,        frame.function,   byteOffset(frame.workspace, plan.scratch.lookup(op)),
+                      pointer,  offset,           leave,
+                      addError, states.ofLoop[op]};
     auto turns = loopsInRegisters.loops.find(op);
     emitBodyOp(op, bodiesOf[op], launch,
                turns == loopsInRegisters.loops.end() ? func::FuncOp() : turns->second.function);
@@ -666,6 +668,7 @@ private:
   std::string prefix;                                       ///< of the names of what is made of `function`
   DenseMap<Operation *, EmittedBody> emittedBodies;         ///< by function
   DenseMap<Operation *, SmallVector<EmittedBody>> bodiesOf; ///< conditions and loops
+  StatesInStacks states;
   LoopsInRegisters loopsInRegisters;
   int64_t numTurns = 0;
   SmallVector<LLVM::GlobalOp> globals;

@@ -115,8 +115,9 @@ private:
 
 class Planner {
 public:
-  Planner(func::FuncOp function, SymbolTable &symbols, const DenseMap<Operation *, int64_t> &scratchBytes)
-      : function(function), symbols(symbols), scratchBytes(scratchBytes) {}
+  Planner(func::FuncOp function, SymbolTable &symbols, const DenseMap<Operation *, int64_t> &scratchBytes,
+          ArrayRef<unsigned> known)
+      : function(function), symbols(symbols), scratchBytes(scratchBytes), known(known) {}
 
   MemoryPlan run() {
     mlir::Block &body = function.getBody().front();
@@ -249,7 +250,7 @@ private:
       int64_t donated = plan.donated[r];
       Place to = donated >= 0 ? Place{Place::argument, donated} : Place{Place::result, static_cast<int64_t>(r)};
       Place from = plan.places.lookup(ir::storageOf(operand));
-      if (from.kind == to.kind && from.index == to.index)
+      if ((from.kind == to.kind && from.index == to.index) || llvm::is_contained(known, r))
         continue;
       int64_t bytes = bytesOf(operand);
       bool overwritten = from.kind == Place::argument && llvm::is_contained(plan.donated, from.index);
@@ -267,6 +268,7 @@ private:
   func::FuncOp function;
   SymbolTable &symbols;
   const DenseMap<Operation *, int64_t> &scratchBytes;
+  ArrayRef<unsigned> known;
   MemoryPlan plan;
   DenseMap<Operation *, int64_t> positions;
   DenseMap<Value, int64_t> lastReads;
@@ -277,8 +279,9 @@ private:
 
 } // namespace
 
-MemoryPlan planMemory(func::FuncOp function, SymbolTable &symbols, const DenseMap<Operation *, int64_t> &scratchBytes) {
-  return Planner(function, symbols, scratchBytes).run();
+MemoryPlan planMemory(func::FuncOp function, SymbolTable &symbols, const DenseMap<Operation *, int64_t> &scratchBytes,
+                      ArrayRef<unsigned> known) {
+  return Planner(function, symbols, scratchBytes, known).run();
 }
 
 } // namespace wg::codegen

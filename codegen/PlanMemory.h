@@ -45,8 +45,9 @@ struct MemoryPlan {
 /// `scratchBytes` holds what each kernel asked for. Nothing is donated before the last kernel that may fail, which
 /// checks before it writes, or writes to no argument: where one fails, all arguments are as they were. Arguments with
 /// the attribute `wg.result = r` are donated to result r.
-/// `symbols` holds the bodies of its loops.
+/// `symbols` holds the bodies of its loops. Results that are `known` are where they belong once all others are.
 MemoryPlan planMemory(mlir::func::FuncOp function, mlir::SymbolTable &symbols,
-                      const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes);
+                      const llvm::DenseMap<mlir::Operation *, int64_t> &scratchBytes,
+                      llvm::ArrayRef<unsigned> known = {});
 
 } // namespace wg::codegen

@@ -24,7 +24,7 @@ namespace wg::codegen {
 namespace {
 
 constexpr int64_t kBlock = 256;
-constexpr int kRegisterRow = 4; ///< a row of at most so many vectors stays in registers
+constexpr int kRegisterRow = 4; ///< a row of at most so many vectors stays in registers, two more where there are 32
 constexpr int kSideBySide = 4;  ///< additions that are under way at least
 
 class ReduceEmitter {
@@ -289,7 +289,8 @@ private:
   }
 
   bool inRegisters() {
-    return reducedAxes.size() == 1 && e.axes[reducedAxes[0]].size <= static_cast<int64_t>(kRegisterRow) * lanes;
+    int64_t most = e.target.numVectorRegisters == 32 ? kRegisterRow + 2 : kRegisterRow;
+    return reducedAxes.size() == 1 && e.axes[reducedAxes[0]].size <= most * lanes;
   }
 
   /// The whole row as a few vectors that persist from phase to phase.
