@@ -231,34 +231,44 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better.
   bool isThin = m.empty() || n.empty();
-  double before = isThin ? costs.sum(start) : costs.product(start), best = before * 0.92 - 50,
-         least = costs.leastProduct(start);
+  Estimate before = isThin ? costs.sum(start) : costs.product(start);
+  double best = before.mean() * 0.92 - 50, least = costs.leastProduct(start);
   Form form{start, isThin};
-  auto consider = [&](const Order &order, bool isSum, double all) {
+  auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
+    double all = estimate.mean();
     if (all < best) {
       best = all;
       form = {order, isSum};
     }
   };
   for (const std::string &c : ordersOfResult(start, batch, m, n)) {
-    double moved = costs.transpose(c, start.c);
-    if (c != start.c && std::max(turnsA, turnsB) > 1) // a copy before the loop costs for sure what it is estimated to
-      moved += 0.03 * before;
-    if (moved + least >= best)
+    Estimate moved = costs.transpose(c, start.c);
+    if (c != start.c && std::max(turnsA, turnsB) > 1 &&
+        std::isfinite(before.mean())) // a copy before the loop costs for sure what it is estimated to
+      moved = moved + before * 0.03;
+    if (moved.mean() + least >= best)
       continue;
     if (k.empty() || isThin) { // any order of the result can be walked
       Order other{start.a, start.b, c};
       consider(other, true, moved + costs.sum(other));
+      // An operand that is read again and again may lie as it is walked: such a copy is made (wg-fuse).
+      bool isSmallA = costs.elements(start.a) < costs.elements(start.b);
+      std::string &small = isSmallA ? other.a : other.b;
+      std::string walk = k.empty() ? c : costs.spaceOfSum(other), from = small;
+      llvm::sort(small, [&](char x, char y) { return walk.find(x) < walk.find(y); });
+      if (small != from && costs.elements(walk) >= std::max(16384.0, 4 * costs.elements(small)))
+        consider(other, true,
+                 moved + costs.transpose(from, small) * (1 / (isSmallA ? turnsA : turnsB)) + costs.sum(other));
     }
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
-      double movedA = moved + costs.transpose(start.a, a) / turnsA;
-      if (movedA + least >= best)
+      Estimate movedA = moved + costs.transpose(start.a, a) * (1 / turnsA);
+      if (movedA.mean() + least >= best)
         continue;
       for (const std::string &b : ordersB) {
-        double all = movedA + costs.transpose(start.b, b) / turnsB;
+        Estimate all = movedA + costs.transpose(start.b, b) * (1 / turnsB);
         Order other{a, b, c};
-        if (all + least >= best || other == start)
+        if (all.mean() + least >= best || other == start)
           continue;
         consider(other, false, all + costs.product(other));
       }

@@ -13,7 +13,8 @@
 //   single    an op that builds its own loops
 //   external  an op that is a call of a routine
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
-// p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy. A merge is
+// p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy, but for a
+// transpose that is spread over many rows and read across in each of them, which is a kernel of its own. A merge is
 // legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result; but
 // one that follows from another such result by a few quick ops, and that one other group alone reads, is computed
 // there.
@@ -74,31 +75,34 @@ bool isSplat(Operation *op) {
   auto constant = dyn_cast_or_null<ir::ConstantOp>(op);
   return constant && cast<ElementsAttr>(constant.getValue()).isSplat();
 }
-/// An op that each kernel may compute again: it reads no memory of its own, or shows another value.
-bool isCheap(Operation *op) { return op && (isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>()); }
-
 /// What an operand reads in the end, and whether it is read in another place than the reader's own.
 struct Root {
   Value value;
   bool moved;
 };
-/// Nothing if it ends in a cheap op that reads nothing. Cheap ops have one operand at most, so what leads to a
-/// root is a chain, of any length.
-std::optional<Root> rootOf(Value value) {
-  Root root{value, false};
-  for (Operation *op = value.getDefiningOp(); isCheap(op); op = root.value.getDefiningOp()) {
-    if (op->getNumOperands() == 0)
-      return std::nullopt;
-    root = {op->getOperand(0), true};
-  }
-  return root;
-}
-SmallVector<Root> rootsOf(Operation *op) {
-  SmallVector<Root> roots;
-  for (Value operand : op->getOperands())
-    if (std::optional<Root> root = rootOf(operand))
-      roots.push_back(*root);
-  return roots;
+
+/// Whether a transpose is read across and again and again, as rows of what it is spread over: then it is a copy, which
+/// costs less than to read what it shows element by element each time.
+bool isCopied(Operation *op) {
+  constexpr int64_t kReads = 4, kManyElements = 16384;
+  auto transpose = dyn_cast<ir::TransposeOp>(op);
+  if (!transpose || !transpose.getX().getType().hasStaticShape())
+    return false;
+  ArrayRef<int64_t> from = shapeOf(transpose.getX());
+  return llvm::any_of(transpose->getUsers(), [&](Operation *user) {
+    auto spread = dyn_cast<ir::BroadcastOp>(user);
+    if (!spread || !spread.getType().hasStaticShape())
+      return false;
+    int64_t elements = spread.getType().getNumElements();
+    if (elements < kManyElements || elements / kReads < transpose.getX().getType().getNumElements())
+      return false;
+    // The axis of what it shows that its readers' innermost one is.
+    auto last = llvm::find(spread.getDims(), spread.getType().getRank() - 1);
+    if (last == spread.getDims().end())
+      return false;
+    int64_t axis = transpose.getPermutation()[last - spread.getDims().begin()];
+    return from[axis] > 1 && llvm::any_of(from.drop_front(axis + 1), [](int64_t size) { return size > 1; });
+  });
 }
 
 class Fuser {
@@ -106,8 +110,11 @@ public:
   explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()) {}
 
   void run() {
-    for (auto [i, op] : llvm::enumerate(block))
+    for (auto [i, op] : llvm::enumerate(block)) {
       place[&op] = i;
+      if (isCopied(&op))
+        copied.insert(&op);
+    }
     for (Operation &op : block)
       group(&op);
     for (Operation &op : llvm::reverse(block))
@@ -119,6 +126,30 @@ public:
   }
 
 private:
+  /// An op that each kernel may compute again: it reads no memory of its own, or shows another value.
+  bool isCheap(Operation *op) const {
+    return op && (isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>()) && !copied.contains(op);
+  }
+
+  /// Nothing if it ends in a cheap op that reads nothing. Cheap ops have one operand at most, so what leads to a
+  /// root is a chain, of any length.
+  std::optional<Root> rootOf(Value value) const {
+    Root root{value, false};
+    for (Operation *op = value.getDefiningOp(); isCheap(op); op = root.value.getDefiningOp()) {
+      if (op->getNumOperands() == 0)
+        return std::nullopt;
+      root = {op->getOperand(0), true};
+    }
+    return root;
+  }
+  SmallVector<Root> rootsOf(Operation *op) const {
+    SmallVector<Root> roots;
+    for (Value operand : op->getOperands())
+      if (std::optional<Root> root = rootOf(operand))
+        roots.push_back(*root);
+    return roots;
+  }
+
   // ---- Grouping -----------------------------------------------------------------------------------------------------
 
   void group(Operation *op) {
@@ -131,7 +162,8 @@ private:
     nodeOf[op] = graph.add(reads);
     if (isa<ir::External>(op)) {
       start(op, Kind::external, {});
-    } else if (isa<ir::Structured>(op)) {
+    } else if (isa<ir::Structured>(op) || copied.contains(op)) { // nothing joins it
+
       start(op, Kind::single, {});
     } else if (isa<ir::ContractOp>(op)) {
       start(op, Kind::contract, shapeOf(op->getResult(0)));
@@ -366,6 +398,10 @@ private:
   /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.
   void materialise() {
     for (Operation &op : block) {
+      if (copied.contains(&op)) {
+        groupOf[&op]->kind = Kind::map;
+        groupOf[&op]->shape.assign(shapeOf(op.getResult(0)).begin(), shapeOf(op.getResult(0)).end());
+      }
       if (!isCheap(&op) || !isReadFromMemory(op.getResult(0)))
         continue;
       if (isa<ir::ReshapeOp>(op))
@@ -604,6 +640,7 @@ private:
   DenseMap<Operation *, Group *> groupOf;
   MergeGraph graph;
   DenseMap<Operation *, MergeGraph::Node> nodeOf; ///< of each op that is not cheap
+  llvm::DenseSet<Operation *> copied;             ///< transposes that are kernels of their own
   llvm::DenseSet<Operation *> renamed;            ///< reshapes that somebody reads from memory
 };
 

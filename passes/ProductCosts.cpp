@@ -88,12 +88,17 @@ double memoryOf(const Nest &nest, double elementBytes) {
   return all;
 }
 
-/// Loads wait while there is arithmetic to do, but not for all of it.
-double together(double arithmetic, double memory) {
-  return std::max(arithmetic, memory) + 0.65 * std::min(arithmetic, memory);
-}
+/// Of what one machine takes for a memory's line or page the other one takes so much.
+constexpr double kFastReads = 0.42, kFastCopies = 0.6;
 
-constexpr double kCall = 30; ///< nanoseconds of a kernel that does nothing
+/// Loads wait while there is arithmetic to do, but not for all of it.
+Estimate together(Estimate arithmetic, double memory, double ofFast = kFastReads) {
+  auto both = [](double x, double y) { return std::max(x, y) + 0.65 * std::min(x, y); };
+  return {both(arithmetic.slowMemory, memory), both(arithmetic.fastMemory, memory * ofFast)};
+}
+Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
+
+constexpr Estimate kCall = {30, 30}; ///< nanoseconds of a kernel that does nothing
 /// Nanoseconds of a cycle of multiply-adds, of a tile, of storing a vector.
 constexpr double kCycle = 0.27, kTile = 0.6, kStore = 0.25;
 /// Of a vector that is copied whole; of one that is moved about in registers, once; of an element that is copied by
@@ -170,9 +175,9 @@ SmallVector<Loop, 8> ProductCosts::axesOf(const Order &order, StringRef space) c
   return axes;
 }
 
-double ProductCosts::transpose(StringRef from, StringRef to) const {
+Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   if (from == to)
-    return 0;
+    return {};
   SmallVector<Loop, 8> axes = axesOf({from.str(), "", to.str()}, to);
   Loop last = axes.pop_back_val();
   double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic;
@@ -201,7 +206,7 @@ double ProductCosts::transpose(StringRef from, StringRef to) const {
     nest.loops.assign(axes.begin(), axes.end());
     nest.loops.push_back(inBlocks(last));
   }
-  return together(arithmetic, memoryOf(nest, elementBytes)) + kCall;
+  return together(onBoth(arithmetic), memoryOf(nest, elementBytes), kFastCopies) + kCall;
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -211,7 +216,7 @@ double ProductCosts::leastProduct(const Order &order) const {
   for (char letter : order.b)
     if (!StringRef(order.a).contains(letter))
       all += letter;
-  return elements(all) * elementBytes / kVector * 0.5 * kCycle + kCall;
+  return elements(all) * elementBytes / kVector * 0.5 * kCycle + kCall.mean();
 }
 
 /// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
@@ -223,7 +228,8 @@ static void longestLast(std::vector<Letter> &group, int64_t wanted) {
   std::rotate(longest, longest + 1, group.end());
 }
 
-double ProductCosts::product(const Order &order) const {
+Estimate ProductCosts::product(const Order &order) const {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
   Letters letters({order.a, order.b, order.c}, shapeBy(order.a), shapeBy(order.b));
   auto endsC = [](ArrayRef<Letter> group) { return !group.empty() && group.back().c == 1; };
   if (endsC(letters.m))
@@ -234,11 +240,11 @@ double ProductCosts::product(const Order &order) const {
   bool alongBatch = endsC(batch);
   std::vector<Letter> &inner = alongBatch ? batch : n;
   if (inner.empty()) // a single element, which a sum of products computes in vectors
-    return std::numeric_limits<double>::infinity();
+    return onBoth(kNever);
   Letter lane = inner.back();
   inner.pop_back();
   if (alongBatch && (lane.a != 1 || lane.b != 1)) // vectors of elements that lie apart: never worth it
-    return std::numeric_limits<double>::infinity();
+    return onBoth(kNever);
   double lanes = kVector / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
   double most = alongBatch || (terms <= 64 && elements(order.c) * elementBytes > double(1 << 20)) ? 4 : 2;
@@ -256,23 +262,28 @@ double ProductCosts::product(const Order &order) const {
   };
 
   auto rowsOf = [](double wide) { return std::floor((wide == 5 ? 25 : 24) / wide); };
-  // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, two loads, and in a long sum four cycles before
-  // the next term's can begin.
-  bool columnsOfN = alongBatch && !n.empty();
-  double columns = columnsOfN ? double(n.back().size) : vectors, arithmetic = 0, widest = std::min(most, columns);
+  // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum four cycles
+  // before the next term's can begin.
+  bool columnsOfN = alongBatch && !n.empty(), isHalf = size <= lanes / 2;
+  double columns = columnsOfN ? double(n.back().size) : vectors, widest = std::min(most, columns);
+  Estimate arithmetic;
   for (auto [panels, wide] : cut(columns, most))
     for (auto [tiles, high] : cut(rows, rowsOf(wide))) {
       double loads = alongBatch && !columnsOfN ? wide * (high + 1) : wide + high;
-      double step = std::max({high * wide * 0.5, loads * 0.5, 4 * terms / (terms + 32)}) * kCycle;
-      arithmetic += panels * tiles * (terms * step + high * wide * kStore + kTile);
+      auto tile = [&](double cyclesOfFma) {
+        double step = std::max({high * wide * cyclesOfFma, loads * 0.5, 4 * terms / (terms + 32)}) * kCycle;
+        return terms * step + high * wide * kStore + kTile;
+      };
+      arithmetic = arithmetic + Estimate{tile(0.5), tile(isHalf ? 0.5 : 1)} * (panels * tiles);
     }
-  arithmetic *=
+  double times =
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
+  arithmetic = arithmetic * times;
   double high = std::min(rowsOf(widest), rows);
 
   // What its loops walk through: batch, n, panels, rows of m, k.
-  double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size),
-         packing = 0;
+  double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size);
+  Estimate packing;
   Nest nest;
   for (const Letter &letter : batch)
     nest.loops.push_back(loopOf(letter));
@@ -322,7 +333,7 @@ double ProductCosts::product(const Order &order) const {
       }
     }
     // Where so many rows are read a line each, nothing is fetched ahead.
-    packing = together(moved, memoryOf(copy, elementBytes) * (lane.b == 1 ? 1 : 2));
+    packing = together(onBoth(moved), memoryOf(copy, elementBytes) * (lane.b == 1 ? 1 : 2));
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;
@@ -341,14 +352,16 @@ double ProductCosts::product(const Order &order) const {
     nest.loops.push_back({std::ceil(rows / high), {high * rowA, 0, high * rowC}});
   for (const Letter &letter : k)
     nest.loops.push_back(loopOf(letter));
-  return together(arithmetic, memoryOf(nest, elementBytes)) + packing + kCall;
+  // Where nothing is summed, most of it is written.
+  return together(arithmetic, memoryOf(nest, elementBytes), k.empty() ? kFastCopies : kFastReads) + packing + kCall;
 }
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
 /// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, of a row and of a run
 /// of neighbours that are summed.
-constexpr double kSummed = 0.4, kGathered = 0.11, kSumRow = 1.1, kSumRun = 0.4;
+constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
+constexpr Estimate kGathered = {0.11, 0.3};
 /// Of a vector of products that are stored, of a vector that is moved about in registers, once; and of an element of a
 /// tensor of more than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
 constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
@@ -362,7 +375,7 @@ static Loop inSteps(Loop axis, double by) {
 }
 
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
-double ProductCosts::elementwise(const Order &order) const {
+Estimate ProductCosts::elementwise(const Order &order) const {
   SmallVector<Loop, 8> axes = axesOf(order, order.c);
   Loop last = axes.pop_back_val();
   double count = elements(order.c), lanes = lanesFor(last.rounds, kVector / elementBytes), runs = count / last.rounds,
@@ -373,7 +386,7 @@ double ProductCosts::elementwise(const Order &order) const {
     Loop *found = llvm::find_if(axes, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
     if (last.steps[tensor] <= 1 || found == axes.end() || (across && across != found))
       continue;
-    if (!across)
+    if (!across || elements(order.b) > elements(order.a))
       read = tensor;
     across = found;
     arithmetic +=
@@ -398,10 +411,10 @@ double ProductCosts::elementwise(const Order &order) const {
   nest.loops.assign(axes.begin(), axes.end());
   nest.loops.push_back(inSteps(last, lanes));
   // Lines that are read and written by turns take longer than those that a sum reads.
-  return together(arithmetic, memoryOf(nest, elementBytes) * 1.15) + kCall;
+  return together(onBoth(arithmetic), memoryOf(nest, elementBytes) * 1.15, kFastCopies) + kCall;
 }
 
-double ProductCosts::sum(const Order &order, StringRef space) const {
+Estimate ProductCosts::sum(const Order &order, StringRef space) const {
   if (space.empty()) // one element
     return kCall;
   if (order.c.size() == space.size())
@@ -443,14 +456,16 @@ double ProductCosts::sum(const Order &order, StringRef space) const {
     nest.loops.push_back(summed);
     fetched = 0.4;
   }
+  Estimate gathered;
   for (size_t tensor : {0, 1})
-    arithmetic += last.steps[tensor] > 1 ? count * kGathered : 0;
+    if (last.steps[tensor] > 1)
+      gathered = gathered + kGathered * count;
   arithmetic += count / terms * kSumRow / (isSummed(last) ? 1 : lanes * side) + runs / side * kSumRun;
   if (isSummed(last))
     nest.loops.push_back(inSteps(last, lanes));
   for (size_t tensor : {0, 1, 2})
     nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
-  return together(arithmetic, memoryOf(nest, elementBytes) * fetched) + kCall;
+  return together(onBoth(arithmetic) + gathered, memoryOf(nest, elementBytes) * fetched) + kCall;
 }
 
 std::string ProductCosts::spaceOfSum(const Order &order) const {
@@ -460,9 +475,10 @@ std::string ProductCosts::spaceOfSum(const Order &order) const {
   if (hasAll(order.c, order.a) && hasAll(order.c, order.b))
     return order.c;
   bool ofA = hasAll(order.a, order.b), ofB = hasAll(order.b, order.a);
-  return ofA && (!ofB || order.a == order.b || sum(order, order.a) <= sum(order, order.b)) ? order.a : order.b;
+  return ofA && (!ofB || order.a == order.b || sum(order, order.a).mean() <= sum(order, order.b).mean()) ? order.a
+                                                                                                         : order.b;
 }
 
-double ProductCosts::sum(const Order &order) const { return sum(order, spaceOfSum(order)); }
+Estimate ProductCosts::sum(const Order &order) const { return sum(order, spaceOfSum(order)); }
 
 } // namespace wg::passes

@@ -11,6 +11,7 @@
 #include "ir/Dialect.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 namespace wg::passes {
@@ -19,6 +20,18 @@ namespace wg::passes {
 struct Order {
   std::string a, b, c;
   friend bool operator==(const Order &x, const Order &y) = default;
+};
+
+/// Nanoseconds on each of two machines with AVX-512 that differ in what binds them: one multiplies and adds twice a
+/// cycle, and its memory is slow; the other once, and its memory is fast. They are compared by their geometric mean, so
+/// that what is chosen is good on both.
+struct Estimate {
+  double slowMemory = 0, fastMemory = 0;
+  double mean() const { return std::sqrt(slowMemory * fastMemory); }
+  friend Estimate operator+(Estimate x, Estimate y) {
+    return {x.slowMemory + y.slowMemory, x.fastMemory + y.fastMemory};
+  }
+  friend Estimate operator*(Estimate x, double y) { return {x.slowMemory * y, x.fastMemory * y}; }
 };
 
 class ProductCosts {
@@ -30,13 +43,13 @@ public:
   std::string withoutUnits(llvm::StringRef letters) const;
 
   /// A copy of a tensor from one order of its letters to another; nothing if they are the same.
-  double transpose(llvm::StringRef from, llvm::StringRef to) const;
+  Estimate transpose(llvm::StringRef from, llvm::StringRef to) const;
   /// The kernel of a product in this order. Infinite where no such kernel is worth it.
-  double product(const Order &order) const;
-  /// Less than any product of these letters costs.
+  Estimate product(const Order &order) const;
+  /// Less than any product of these letters costs, anywhere.
   double leastProduct(const Order &order) const;
   /// A sum of products, the elements of `spaceOfSum` by turns.
-  double sum(const Order &order) const;
+  Estimate sum(const Order &order) const;
   /// The letters of the operand that has all of them, in the order in which it lies; if both have, of the one that
   /// makes the sum cheaper. Where nothing is summed, those of the result, as it lies.
   std::string spaceOfSum(const Order &order) const;
@@ -48,8 +61,8 @@ public:
   };
 
 private:
-  double sum(const Order &order, llvm::StringRef space) const;
-  double elementwise(const Order &order) const;
+  Estimate sum(const Order &order, llvm::StringRef space) const;
+  Estimate elementwise(const Order &order) const;
   llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;
   double step(llvm::StringRef letters, char letter) const;
 

@@ -102,13 +102,16 @@ void KernelEmitter::orderAxes() {
   if (!across || axes.back().size * target.vectorBytes < kRowBytes * lanesFor(axes.back().size) ||
       llvm::any_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }))
     return;
-  auto read = cast<RankedTensorType>(accessOf(across->values.front())->root.getType());
+  auto typeOf = [&](Value value) { return cast<RankedTensorType>(accessOf(value)->root.getType()); };
+  Value largest = *llvm::max_element(
+      across->values, [&](Value x, Value y) { return typeOf(x).getNumElements() < typeOf(y).getNumElements(); });
+  RankedTensorType read = typeOf(largest);
   int64_t written = 1;
   for (const Axis &axis : axes)
     written *= axis.size;
   if (read.getNumElements() < written / 2 || read.getNumElements() * alignmentOf(read.getElementType()) <= kCloseBy)
     return;
-  SmallVector<int64_t> strides = accessOf(across->values.front())->strides;
+  SmallVector<int64_t> strides = accessOf(largest)->strides;
   SmallVector<size_t> order = llvm::to_vector(llvm::seq(axes.size() - 1));
   // An axis that does not move the operand reads all of it again: inside of the others.
   llvm::sort(order, [&](size_t x, size_t y) { return std::pair(-strides[x], x) < std::pair(-strides[y], y); });

@@ -168,3 +168,32 @@ func.func @others_stay(%a: tensor<64x8xf32>, %b: tensor<8x32xf32>)
   %9 = wg.reduce_sum %7 axes [0] : tensor<64x32xf32> -> tensor<32xf32>
   return %2, %3, %5, %6, %8, %9 : tensor<64xf32>, tensor<64x32xf32>, tensor<64xf32>, tensor<64x32xf32>, tensor<64xf32>, tensor<32xf32>
 }
+
+// A transpose that is spread over many rows, and read across in each, is copied once; one that is read once is a view.
+// CHECK-LABEL: func.func @copied_transpose
+func.func @copied_transpose(%a: tensor<600x70xf32>, %b: tensor<50x70x600xf32>) -> tensor<50x70x600xf32> {
+  // CHECK:      %[[T:.*]] = wg.kernel map
+  // CHECK-NEXT:   wg.transpose
+  // CHECK:      wg.kernel map (%[[X:.*]] = %[[T]] : tensor<70x600xf32>
+  // CHECK-NEXT:   wg.broadcast %[[X]]
+  // CHECK-NEXT:   wg.mul
+  %t = wg.transpose %a by [1, 0] : tensor<600x70xf32> -> tensor<70x600xf32>
+  %w = wg.broadcast %t to [50, 70, 600] dims [1, 2] : tensor<70x600xf32> -> tensor<50x70x600xf32>
+  %p = wg.mul %w, %b : tensor<50x70x600xf32>
+  return %p : tensor<50x70x600xf32>
+}
+// CHECK-LABEL: func.func @shown_transpose
+func.func @shown_transpose(%a: tensor<600x70xf32>, %b: tensor<70x600xf32>, %c: tensor<2x70x600xf32>) -> (tensor<70x600xf32>, tensor<2x70x600xf32>) {
+  // CHECK:      wg.kernel map
+  // CHECK-NEXT:   wg.transpose
+  // CHECK-NEXT:   wg.mul
+  // CHECK:      wg.kernel map
+  // CHECK-NEXT:   wg.transpose
+  // CHECK-NEXT:   wg.broadcast
+  // CHECK-NEXT:   wg.mul
+  %t = wg.transpose %a by [1, 0] : tensor<600x70xf32> -> tensor<70x600xf32>
+  %p = wg.mul %t, %b : tensor<70x600xf32>
+  %w = wg.broadcast %t to [2, 70, 600] dims [1, 2] : tensor<70x600xf32> -> tensor<2x70x600xf32>
+  %q = wg.mul %w, %c : tensor<2x70x600xf32>
+  return %p, %q : tensor<70x600xf32>, tensor<2x70x600xf32>
+}
