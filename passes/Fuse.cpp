@@ -25,6 +25,7 @@
 #include "ir/Calls.h"
 #include "ir/Kernels.h"
 #include "ir/Views.h"
+#include "passes/Cheap.h"
 #include "passes/MergeGraph.h"
 #include "passes/Passes.h"
 
@@ -71,39 +72,11 @@ SmallVector<int64_t> without(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes) {
   return rest;
 }
 
-bool isSplat(Operation *op) {
-  auto constant = dyn_cast_or_null<ir::ConstantOp>(op);
-  return constant && cast<ElementsAttr>(constant.getValue()).isSplat();
-}
 /// What an operand reads in the end, and whether it is read in another place than the reader's own.
 struct Root {
   Value value;
   bool moved;
 };
-
-/// Whether a transpose is read across and again and again, as rows of what it is spread over: then it is a copy, which
-/// costs less than to read what it shows element by element each time.
-bool isCopied(Operation *op) {
-  constexpr int64_t kReads = 4, kManyElements = 16384;
-  auto transpose = dyn_cast<ir::TransposeOp>(op);
-  if (!transpose || !transpose.getX().getType().hasStaticShape())
-    return false;
-  ArrayRef<int64_t> from = shapeOf(transpose.getX());
-  return llvm::any_of(transpose->getUsers(), [&](Operation *user) {
-    auto spread = dyn_cast<ir::BroadcastOp>(user);
-    if (!spread || !spread.getType().hasStaticShape())
-      return false;
-    int64_t elements = spread.getType().getNumElements();
-    if (elements < kManyElements || elements / kReads < transpose.getX().getType().getNumElements())
-      return false;
-    // The axis of what it shows that its readers' innermost one is.
-    auto last = llvm::find(spread.getDims(), spread.getType().getRank() - 1);
-    if (last == spread.getDims().end())
-      return false;
-    int64_t axis = transpose.getPermutation()[last - spread.getDims().begin()];
-    return from[axis] > 1 && llvm::any_of(from.drop_front(axis + 1), [](int64_t size) { return size > 1; });
-  });
-}
 
 class Fuser {
 public:
@@ -127,9 +100,7 @@ public:
 
 private:
   /// An op that each kernel may compute again: it reads no memory of its own, or shows another value.
-  bool isCheap(Operation *op) const {
-    return op && (isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>()) && !copied.contains(op);
-  }
+  bool isCheap(Operation *op) const { return op && passes::isCheap(op) && !copied.contains(op); }
 
   /// Nothing if it ends in a cheap op that reads nothing. Cheap ops have one operand at most, so what leads to a
   /// root is a chain, of any length.
@@ -397,11 +368,11 @@ private:
 
   /// Cheap values that somebody reads from memory become kernels of their own; reshapes rename memory and need none.
   void materialise() {
+    for (Operation *op : copied) { // a loop as any other, which takes along what it reads
+      groupOf[op]->kind = Kind::map;
+      groupOf[op]->shape = llvm::to_vector(shapeOf(op->getResult(0)));
+    }
     for (Operation &op : block) {
-      if (copied.contains(&op)) {
-        groupOf[&op]->kind = Kind::map;
-        groupOf[&op]->shape.assign(shapeOf(op.getResult(0)).begin(), shapeOf(op.getResult(0)).end());
-      }
       if (!isCheap(&op) || !isReadFromMemory(op.getResult(0)))
         continue;
       if (isa<ir::ReshapeOp>(op))

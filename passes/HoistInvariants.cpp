@@ -18,6 +18,7 @@
 #include "ir/Build.h"
 #include "ir/Calls.h"
 #include "ir/Views.h"
+#include "passes/Cheap.h"
 #include "passes/Invariants.h"
 #include "passes/Passes.h"
 
@@ -31,13 +32,6 @@ namespace wg::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-
-bool isSplat(Operation *op) {
-  auto constant = dyn_cast<ir::ConstantOp>(op);
-  return constant && cast<ElementsAttr>(constant.getValue()).isSplat();
-}
-/// What each kernel that reads it may compute again (Fuse.cpp).
-bool isCheap(Operation *op) { return isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>(); }
 
 /// Whether it reads its operands in memory, as no kernel takes along what makes them.
 bool readsMemory(Operation *op) {
@@ -98,7 +92,7 @@ private:
     if (!op || (isa<ir::ConstantOp>(op) && !isSplat(op)) || !considered[fromMemory].insert(value).second)
       return;
     bool isRenamed = isa<ir::ReshapeOp>(op);
-    if (isCheap(op) ? fromMemory && !isRenamed : fromMemory || isWork(op)) {
+    if (isCopied(op) || (isCheap(op) ? fromMemory && !isRenamed : fromMemory || isWork(op))) {
       if (!llvm::is_contained(values, value))
         values.push_back(value);
       return;

@@ -108,3 +108,24 @@ func.func private @gathers(%h: tensor<8xf32>, %w: tensor<8xf32>, %i: tensor<8xi6
   %y = wg.mul %h, %g : tensor<8xf32>
   return %y : tensor<8xf32>
 }
+
+// -----
+
+// A transpose that many rows of a turn read across is a copy (Cheap.h): one for all turns.
+// CHECK-LABEL: func.func private @rows
+// CHECK-SAME: tensor<70x600xf32>
+// CHECK-NOT: wg.transpose
+// CHECK: return
+// CHECK-LABEL: func.func @copied
+// CHECK: wg.transpose
+// CHECK: wg.loop
+func.func private @rows(%h: tensor<50x70x600xf32>, %w: tensor<600x70xf32>) -> tensor<50x70x600xf32> {
+  %t = wg.transpose %w by [1, 0] : tensor<600x70xf32> -> tensor<70x600xf32>
+  %b = wg.broadcast %t to [50, 70, 600] dims [1, 2] : tensor<70x600xf32> -> tensor<50x70x600xf32>
+  %y = wg.mul %b, %h : tensor<50x70x600xf32>
+  return %y : tensor<50x70x600xf32>
+}
+func.func @copied(%h: tensor<50x70x600xf32>, %w: tensor<600x70xf32>) -> tensor<50x70x600xf32> {
+  %0 = wg.loop [@rows](%h, %w) {carried = 1 : i64, length = 50 : i64} : (tensor<50x70x600xf32>, tensor<600x70xf32>) -> tensor<50x70x600xf32>
+  return %0 : tensor<50x70x600xf32>
+}

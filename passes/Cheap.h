@@ -1,0 +1,18 @@
+// What each kernel that reads it computes again, and what not: by which fusion and the passes before it agree.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+
+namespace wg::passes {
+
+/// A constant of one number.
+bool isSplat(mlir::Operation *op);
+
+/// An op that each kernel may compute again: it reads no memory of its own, or shows another value.
+bool isCheap(mlir::Operation *op);
+
+/// Whether a transpose is read across and again and again, as rows of what it is spread over: then it is a copy, which
+/// costs less than to read what it shows element by element each time.
+bool isCopied(mlir::Operation *op);
+
+} // namespace wg::passes
