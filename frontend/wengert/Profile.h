@@ -10,8 +10,8 @@
 namespace wg {
 
 /// One kernel that a call runs, in a loop perhaps many times: its seconds and its work are those of all its launches.
-/// A loop or a condition has a row of its own: what its control takes. One whose state lies in registers is one
-/// function, and its row is all of it.
+/// A loop or a condition has a row of its own: what follows the last kernel in it. (What lies between two turns counts
+/// with a turn's first kernel.) One whose state lies in registers is one function, and its row is all of it.
 ///
 /// Its work is what its ops say (ir/Counts.h): a product of tensors 2 FLOPs for each term, a sum 1 for each element, an
 /// elementwise op on floats 1 for each element; exp, tanh and their like are counted apart; casts, comparisons, views
