@@ -1,5 +1,6 @@
 #include "codegen/BodyEmitter.h"
 
+#include "codegen/EmitTurns.h"
 #include "ir/Calls.h"
 
 #include "llvm/ADT/SmallBitVector.h"
@@ -32,7 +33,7 @@ int64_t bodyScratchBytes(Operation *op, ArrayRef<EmittedBody> bodies) {
 
 static SmallVector<StateInStack> statesInStacks(ir::LoopOp loop, func::FuncOp body) {
   SmallVector<StateInStack> found;
-  if (static_cast<int64_t>(loop.getLength()) < 1 || loop.hasCondition() || loop.getLimited() || loop.hasRoom())
+  if (!keepsEachTurn(loop))
     return found;
   Block &block = body.getBody().front();
   ValueRange given = block.getTerminator()->getOperands();

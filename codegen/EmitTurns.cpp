@@ -339,11 +339,15 @@ LogicalResult emitTurns(Operation *loop, ArrayRef<func::FuncOp> bodies, const Ta
   return TurnsEmitter(cast<ir::LoopOp>(loop), bodies, target, into).emit();
 }
 
+bool keepsEachTurn(ir::LoopOp loop) {
+  return static_cast<int64_t>(loop.getLength()) > 0 && !loop.hasCondition() && !loop.getLimited() && !loop.hasRoom();
+}
+
 SmallVector<StacksOfState> stacksOfState(Operation *op, SymbolTable &symbols) {
   SmallVector<StacksOfState> found;
   auto loop = dyn_cast<ir::LoopOp>(op);
   auto length = loop ? static_cast<int64_t>(loop.getLength()) : 0;
-  if (length < 2 || loop.getReversed() || loop.hasCondition() || loop.getLimited() || loop.hasRoom())
+  if (length < 2 || loop.getReversed() || !keepsEachTurn(loop))
     return found;
   auto name = cast<FlatSymbolRefAttr>(loop.getBodies()[0]);
   Block &body = symbols.lookup<func::FuncOp>(name.getAttr()).getBody().front();

@@ -32,6 +32,9 @@ mlir::FunctionType turnsType(mlir::Operation *loop);
 mlir::LogicalResult emitTurns(mlir::Operation *loop, llvm::ArrayRef<mlir::func::FuncOp> bodies, const Target &target,
                               mlir::func::FuncOp into);
 
+/// Whether it runs as many turns as it says, and keeps a row of each.
+bool keepsEachTurn(ir::LoopOp loop);
+
 /// Two stacks of a loop of `length` turns: a part of its state before each turn, and the same part after it.
 struct StacksOfState {
   mlir::Value before, after;

@@ -39,7 +39,9 @@ double ticksOfMark() {
   volatile uint64_t last = ticks(), sum = 0, count = 0;
   for (int i = 0; i < 1001; ++i) {
     uint64_t now = ticks(), gap = now - last;
-    sum = sum + gap, count = count + 1, last = now;
+    sum = sum + gap;
+    count = count + 1;
+    last = now;
     gaps.push_back(static_cast<double>(gap));
   }
   return middle(gaps);

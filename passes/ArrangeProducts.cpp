@@ -27,6 +27,7 @@
 // began. Cost: at most some hundred estimates a product, of a few microseconds each.
 #include "ir/Build.h"
 #include "ir/Dialect.h"
+#include "passes/Cheap.h"
 #include "passes/Invariants.h"
 #include "passes/Passes.h"
 #include "passes/ProductCosts.h"
@@ -256,7 +257,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       std::string &small = isSmallA ? other.a : other.b;
       std::string walk = k.empty() ? c : costs.spaceOfSum(other), from = small;
       llvm::sort(small, [&](char x, char y) { return walk.find(x) < walk.find(y); });
-      if (small != from && costs.elements(walk) >= std::max(16384.0, 4 * costs.elements(small)))
+      if (small != from && paysForCopy(int64_t(costs.elements(small)), int64_t(costs.elements(walk))))
         consider(other, true,
                  moved + costs.transpose(from, small) * (1 / (isSmallA ? turnsA : turnsB)) + costs.sum(other));
     }

@@ -15,17 +15,14 @@ bool isSplat(Operation *op) {
 bool isCheap(Operation *op) { return isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>(); }
 
 bool isCopied(Operation *op) {
-  constexpr int64_t kReads = 4, kManyElements = 16384;
   auto transpose = dyn_cast<ir::TransposeOp>(op);
   if (!transpose || !transpose.getX().getType().hasStaticShape())
     return false;
   ArrayRef<int64_t> from = transpose.getX().getType().getShape();
   bool isReadOften = llvm::any_of(transpose->getUsers(), [&](Operation *user) {
     auto spread = dyn_cast<ir::BroadcastOp>(user);
-    if (!spread || !spread.getType().hasStaticShape())
-      return false;
-    int64_t elements = spread.getType().getNumElements();
-    if (elements < kManyElements || elements / kReads < transpose.getX().getType().getNumElements())
+    if (!spread || !spread.getType().hasStaticShape() ||
+        !paysForCopy(transpose.getX().getType().getNumElements(), spread.getType().getNumElements()))
       return false;
     // The axis of what it shows that its readers' innermost one is.
     auto last = llvm::find(spread.getDims(), spread.getType().getRank() - 1);

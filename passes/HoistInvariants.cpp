@@ -8,7 +8,8 @@
 //
 // An op of a body whose operands are invariants, or follow from them, is one before the loop, and what it gives is one
 // more invariant; one that nobody reads any more is none. Only what is worth a kernel moves: what a turn would put into
-// memory for a product or an op with loops of its own, and what is more than a few operations an element. A view, a
+// memory for a product, an op with loops of its own or many rows (Cheap.h), and what is more than a few operations an
+// element. A view, a
 // splat or a sum that a kernel of the turn takes along costs that kernel less than what it would read in its place.
 // Legal because ops are pure; what may fail stays, as a loop without a turn would not have done it. Branches keep what
 // they compute, for they may not be taken. Loops within loops: from the inside out.

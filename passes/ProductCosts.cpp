@@ -248,14 +248,19 @@ Estimate ProductCosts::product(const Order &order) const {
   double lanes = kVector / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
   double most = alongBatch || (terms <= 64 && elements(order.c) * elementBytes > double(1 << 20)) ? 4 : 2;
-  if (!alongBatch && most == 2 && vectors > 2 && vectors <= 6 && std::fmod(size, 2 * lanes) != 0)
-    most = vectors;
   longestLast(m, 12);
   if (alongBatch)
     longestLast(n, int64_t(most));
   auto dense = llvm::find_if(k, [](const Letter &letter) { return letter.b == 1; });
   if (!alongBatch && lane.b != 1 && dense != k.end())
     std::rotate(dense, dense + 1, k.end());
+  auto thrashes = [&](const Letter &letter) {
+    return std::fmod(double(letter.b) * elementBytes, 2048) == 0 && terms >= 64;
+  };
+  bool liesFar =
+      lane.b != 1 ? lane.size > 1 : terms * size * elementBytes > double(1 << 20) || (!k.empty() && thrashes(k.back()));
+  if (!alongBatch && most == 2 && !liesFar && vectors > 2 && vectors <= 6 && std::fmod(size, 2 * lanes) != 0)
+    most = vectors;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
   auto loopOf = [](const Letter &letter) {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};
@@ -306,12 +311,7 @@ Estimate ProductCosts::product(const Order &order) const {
     nest.loops.push_back(panels);
     nest.inside = {SmallVector<Axis, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
-  auto thrashes = [&](const Letter &letter) {
-    return std::fmod(double(letter.b) * elementBytes, 2048) == 0 && terms >= 64;
-  };
-  bool packs = lane.b != 1 ? lane.size > 1
-                           : (terms * size * elementBytes > double(1 << 20) || (!k.empty() && thrashes(k.back()))) &&
-                                 rows >= 4 * rowsOf(most);
+  bool packs = liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most));
   if (packs && !alongBatch) {
     // Panels of b are copied: b is read once, and the copy lies as k's loops run.
     Nest copy{nest.loops, {}};

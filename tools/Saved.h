@@ -22,10 +22,10 @@ std::string signatureOf(const detail::ManifestItem &item, const detail::Manifest
 /// One concrete function of a saved function.
 struct SavedTrace {
   std::shared_ptr<detail::ConcreteState> concrete;
-  int64_t number = 0;                       ///< from 1, in the order in which they were saved
-  uint32_t function = 0;                    ///< of the manifest
-  std::vector<runtime::TensorType> tensors; ///< its tensor arguments
-  bool takesVariables = false;              ///< among its arguments
+  int64_t number = 0;                            ///< from 1, in the order in which they were saved
+  uint32_t function = 0;                         ///< of the manifest
+  std::vector<runtime::TensorType> tensors = {}; ///< its tensor arguments
+  bool takesVariables = false;                   ///< among its arguments
 };
 /// A saved function, loaded with all that it belongs to.
 struct SavedFunction {

@@ -9,7 +9,7 @@
 //                                   cache sets (and once, before all panels, a[k, tile of m] where a lies that way)
 //   for m in tiles of MR:           MR x NV accumulators in registers
 //     for k:  NV vectors of b, MR scalars of a broadcast, MR * NV fused multiply-adds; a prefetch of what the
-//             epilogue will read
+//             epilogue, or the tile beside this one, will read
 //             (a long k in blocks, each summed on its own: one running sum of 10^6 terms would lose three digits)
 //     epilogue on each accumulator, stores
 //

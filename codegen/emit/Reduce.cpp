@@ -112,7 +112,7 @@ private:
       unsigned d = keptAxes[k];
       int64_t size = e.axes[d].size, group = groupOfColumns(), whole = size / group * group;
       if (int64_t run = columnsOfRun())
-        return runs(run, k == 0, begin, end);
+        return runs(run, k == 0 && e.chunks > 1, begin, end);
       auto vectors = [&](Value first, int64_t length) {
         SmallVector<Point> points;
         for (int64_t from = 0; from < length; from += lanes) {
@@ -490,7 +490,7 @@ private:
     }
     auto rest = [&] { walkRun(room, e.index(whole * columns), size - whole * columns); };
     auto walk = [&](Value number) { walkRun(room, e.mul(number, columns), columns); };
-    if (!shared || e.chunks == 1) {
+    if (!shared) {
       e.loop(0, whole, 1, walk);
       if (whole * columns < size)
         rest();

@@ -64,7 +64,7 @@ F lookUp(I i, ArrayRef<double> table) {
     return e.constant(e.type, DenseElementsAttr::get(cast<ShapedType>(e.type), values));
   };
   auto name = e.b.getStringAttr("llvm.x86.avx512.vpermi2var.pd.512");
-  ValueRange operands{half(table.take_front(8)), i.v, half(table.drop_front(8))};
+  SmallVector<Value> operands{half(table.take_front(8)), i.v, half(table.drop_front(8))};
   return {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, name, operands).getResult(0)};
 }
 
@@ -87,7 +87,7 @@ F reciprocal(F d) {
   Emitter &e = *d.e;
   auto name = e.b.getStringAttr("llvm.x86.avx512.rcp14.pd.512");
   Type mask = e.b.getIntegerType(8);
-  ValueRange operands{d.v, d.v, e.constant(mask, e.b.getIntegerAttr(mask, -1))};
+  SmallVector<Value> operands{d.v, d.v, e.constant(mask, e.b.getIntegerAttr(mask, -1))};
   F r = {&e, LLVM::CallIntrinsicOp::create(e.b, e.loc, e.type, name, operands).getResult(0)};
   for (int step = 0; step < 2; ++step)
     r = fma(r, fma(negative(d), r, 1), r);

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <unistd.h>
 
 using namespace llvm;
 
@@ -40,11 +39,6 @@ static std::unique_ptr<MCSubtargetInfo> subtarget(const Triple &triple, StringRe
   return std::unique_ptr<MCSubtargetInfo>(backend->createMCSubtargetInfo(triple, cpu, features));
 }
 
-static int64_t cacheBytes(int name, int64_t otherwise) {
-  long bytes = sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
-}
-
 static std::optional<Target> describe(const Triple &triple, StringRef cpu, StringRef features) {
   std::unique_ptr<MCSubtargetInfo> info = subtarget(triple, cpu, features);
   // 32-bit CPUs have names too; every 64-bit one has the feature of that name.
@@ -60,10 +54,6 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.numVectorRegisters = target.hasAvx512 ? 32 : 16;
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  target.l1Bytes = cacheBytes(_SC_LEVEL1_DCACHE_SIZE, target.l1Bytes);
-  target.l2Bytes = cacheBytes(_SC_LEVEL2_CACHE_SIZE, target.l2Bytes);
-#endif
   return target;
 }
 

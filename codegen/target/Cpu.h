@@ -20,8 +20,6 @@ struct Target {
   bool hasMaskedMemory = false; ///< masked loads and stores of 4- and 8-byte elements (AVX2), of all (AVX-512)
   bool hasFma = false;
   bool hasAvx512 = false; ///< F, BW, DQ and VL together, as in x86-64-v4
-  int64_t l1Bytes = 32 * 1024;
-  int64_t l2Bytes = 1024 * 1024;
 
   /// Elements of `elementBytes` bytes in a native vector.
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
