@@ -82,6 +82,10 @@ def weights(output):
     return output.rsplit("weights ", 1)[-1].strip()
 
 
+def newest(directory):
+    return max((name for name in os.listdir(directory) if name.endswith(".wg")), default="")
+
+
 def train():
     """PROGRAM is the command line tool: a training has the same weights on any number of ranks, and goes on with another."""
     command = ["train", "digits", "--epochs"]
@@ -101,9 +105,12 @@ def train():
         for killed in (3, 2):  # in the middle of an epoch
             job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", str(killed), program, *command, "100000", *keeps], env=environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            before = len(os.listdir(directory))
-            while job.poll() is None and len(os.listdir(directory)) <= before:
+            # The newest tells, not how many there are: only the last five are kept.
+            before = newest(directory)
+            while job.poll() is None and newest(directory) <= before:
                 time.sleep(0.01)
+            if job.poll() is not None:
+                sys.exit(f"{killed} ranks ended before they were killed, with status {job.returncode}")
             job.kill()
             job.wait()
             subprocess.run(["pkill", "-9", "-f", directory], check=False)
