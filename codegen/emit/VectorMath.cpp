@@ -75,12 +75,6 @@ Rounded divideBySixteenths(F x, double step) {
   return {shifted - magic, shifted};
 }
 
-/// x within [-bound, bound] in one operation, which gives a bound for a NaN: for expSteps.
-F withinBound(F x, double bound) {
-  Value smallerMagnitude = x.e->constant(x.e->b.getI32Type(), x.e->b.getI32IntegerAttr(2));
-  return instruction(x, "range", {x.v, x.e->number(bound).v, smallerMagnitude, x.v});
-}
-
 /// 1 / d, to an ulp, for d whose reciprocal is a normal number: 14 bits of it and two steps of Newton's. (Five
 /// operations; a division keeps its unit as long as sixteen.)
 F reciprocal(F d) {
@@ -94,39 +88,39 @@ F reciprocal(F d) {
   return r;
 }
 
-/// e^x factor, where n is x / ln 2 to the next sixteenth, x = n ln 2 + r: 2^n root (1 + rest + r + r^2 P(r)). NaN where
-/// `from` is.
-F expSteps(F x, Rounded n, double factor, F from) {
-  SmallVector<double> roots;
-  for (double root : kRoot16)
-    roots.push_back(root * factor);
-  F r = remainder(x, n.n), root = lookUp(bits(n.shifted), roots), rest = lookUp(bits(n.shifted), kRoot16Rest);
-  F y = fma(root, fma(fma(polynomial(r, kExpStep64), r, 1), r, rest), root);
-  Emitter &e = *x.e;
-  B number = compare(arith::CmpFPredicate::ORD, from, from);
-  Value mask = LLVM::BitcastOp::create(e.b, e.loc, e.b.getIntegerType(8), number.v);
-  return instruction(x, "scalef", {y.v, n.n.v, from.v}, mask);
-}
-
-F expByTable(F x) {
-  F c = withinBound(x, -x.e->format.expMin);
-  return expSteps(c, divideBySixteenths(c, M_LN2), 1, x);
-}
-
-/// u / (u + 2) with u = e^2a - 1 = s q + (s - 1), where s = 2^(n + j/16), a = (n + j/16) ln 2 / 2 + r, 1 + q = e^2r.
-/// With the rest of s, nothing is lost where s - 1 is small.
-F tanhByTable(F a) {
-  Rounded n = divideBySixteenths(a, M_LN2 / 2);
+/// 2^(n/16) factor, where the integer n is in the low bits of `shifted`: normal numbers only.
+F powerOfSixteenths(F shifted, double factor) {
   // The table less j/16 in its exponents: n and j/16 are added together.
-  const int64_t shift = a.e->format.mantissa - 4;
+  const int64_t shift = shifted.e->format.mantissa - 4;
   SmallVector<double> roots;
   for (int64_t j = 0; j < 16; ++j)
-    roots.push_back(std::bit_cast<double>(std::bit_cast<int64_t>(kRoot16[j]) - (j << shift)));
-  I sixteenths = bits(n.shifted);
-  F s = fromBits(bits(lookUp(sixteenths, roots)) + (sixteenths << shift));
-  F r = fma(n.n, -M_LN2 / 2, a), twice = fma(r, 2.0, lookUp(sixteenths, kRoot16Rest));
-  F u = fma(s * twice, fma(polynomial(twice, kTanhStep64), twice, 1), s - 1);
-  return u / (u + 2);
+    roots.push_back(std::bit_cast<double>(std::bit_cast<int64_t>(kRoot16[j] * factor) - (j << shift)));
+  I sixteenths = bits(shifted);
+  return fromBits(bits(lookUp(sixteenths, roots)) + (sixteenths << shift));
+}
+
+/// s e^r + added.
+F expStep(F s, F r, F added) { return fma(s * r, fma(polynomial(r, kExpStep64), r, 1), added); }
+
+/// x = n ln 2 + r, n in sixteenths: 2^n e^r.
+F expByTable(F x) {
+  F c = clamp(x, x.e->format.expMin, -x.e->format.expMin);
+  Rounded n = divideBySixteenths(c, M_LN2);
+  F root = lookUp(bits(n.shifted), kRoot16);
+  return instruction(x, "scalef", {expStep(root, remainder(c, n.n), root).v, n.n.v, x.v});
+}
+
+/// u / (u + 2 - 2t), u = s - 1 + t (s + 1), with s = 2^(n + j/16), a = (n + j/16) ln 2 / 2 + r, t = tanh(r), which is
+/// odd: half the terms of an exponential. With the rest of s, nothing is lost where s - 1 is small.
+F tanhByTable(F a) {
+  Rounded n = divideBySixteenths(a, M_LN2 / 2);
+  F s = powerOfSixteenths(n.shifted, 1);
+  SmallVector<double> halves;
+  for (double rest : kRoot16Rest)
+    halves.push_back(rest / 2);
+  F r = fma(n.n, -M_LN2 / 2, a) + lookUp(bits(n.shifted), halves), z = r * r;
+  F t = fma(z * r, polynomial(z, kTanhStep64), r), u = fma(t, s + 1, s - 1);
+  return u / (u + fma(t, -2.0, a.e->number(2)));
 }
 
 /// Whether it is -|y|, as in sigmoid.
@@ -136,11 +130,13 @@ bool isNegative(F x) {
 }
 
 /// 1 / (1 + e^-x) as 2^-64 / (2^-64 + 2^-64 e^-x), where nothing overflows, or is 0 before the quotient is. It is 0
-/// below -746 and 1 above 746.
+/// below -746 and 1 above 38.
 F sigmoidByTable(F x) {
   const double down = std::ldexp(1.0, -64);
-  F c = withinBound(x, -x.e->format.expMin);
-  return reciprocal(expSteps(negative(c), divideBySixteenths(c, -M_LN2), down, x) + down) * down;
+  F c = clamp(x, x.e->format.expMin, 64);
+  Rounded n = divideBySixteenths(c, -M_LN2);
+  F s = powerOfSixteenths(n.shifted, down), sum = expStep(s, remainder(negative(c), n.n), s + down);
+  return x.e->target.dividesBesideSums ? down / sum : reciprocal(sum) * down;
 }
 
 /// Where there are tables.
