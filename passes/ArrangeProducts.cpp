@@ -257,7 +257,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       std::string &small = isSmallA ? other.a : other.b;
       std::string walk = k.empty() ? c : costs.spaceOfSum(other), from = small;
       llvm::sort(small, [&](char x, char y) { return walk.find(x) < walk.find(y); });
-      if (small != from && paysForCopy(int64_t(costs.elements(small)), int64_t(costs.elements(walk))))
+      if (small != from && paysForCopy(costs.elements(small), costs.elements(walk)))
         consider(other, true,
                  moved + costs.transpose(from, small) * (1 / (isSmallA ? turnsA : turnsB)) + costs.sum(other));
     }

@@ -22,7 +22,7 @@ bool isCopied(Operation *op) {
   bool isReadOften = llvm::any_of(transpose->getUsers(), [&](Operation *user) {
     auto spread = dyn_cast<ir::BroadcastOp>(user);
     if (!spread || !spread.getType().hasStaticShape() ||
-        !paysForCopy(transpose.getX().getType().getNumElements(), spread.getType().getNumElements()))
+        !paysForCopy(double(transpose.getX().getType().getNumElements()), double(spread.getType().getNumElements())))
       return false;
     // The axis of what it shows that its readers' innermost one is.
     auto last = llvm::find(spread.getDims(), spread.getType().getRank() - 1);

@@ -12,7 +12,8 @@ bool isSplat(mlir::Operation *op);
 bool isCheap(mlir::Operation *op);
 
 /// Whether a copy of so many elements is paid by reading it as it is walked, as rows of what has `spread` elements.
-inline bool paysForCopy(int64_t elements, int64_t spread) { return spread >= 16384 && spread / 4 >= elements; }
+/// (The space of a product may have more points than an integer counts.)
+inline bool paysForCopy(double elements, double spread) { return spread >= 16384 && spread / 4 >= elements; }
 
 /// Whether a transpose is read across and again and again, as rows of what it is spread over: then it is a copy, which
 /// costs less than to read what it shows element by element each time.

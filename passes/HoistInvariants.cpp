@@ -9,10 +9,9 @@
 // An op of a body whose operands are invariants, or follow from them, is one before the loop, and what it gives is one
 // more invariant; one that nobody reads any more is none. Only what is worth a kernel moves: what a turn would put into
 // memory for a product, an op with loops of its own or many rows (Cheap.h), and what is more than a few operations an
-// element. A view, a
-// splat or a sum that a kernel of the turn takes along costs that kernel less than what it would read in its place.
-// Legal because ops are pure; what may fail stays, as a loop without a turn would not have done it. Branches keep what
-// they compute, for they may not be taken. Loops within loops: from the inside out.
+// element. A view, a splat or a sum that a kernel of the turn takes along costs that kernel less than what it would
+// read in its place. Legal because ops are pure; what may fail stays, as a loop without a turn would not have done it.
+// Branches keep what they compute, for they may not be taken. Loops within loops: from the inside out.
 // Cost: linear in the ops. What moves lies in memory for the whole loop and not for a turn; a turn made each of these
 // values too, so that they are at most as much more as the values of one turn are.
 // It follows `wg-arrange-products`, which writes the transposes that pay: one of an invariant costs it once a loop.

@@ -136,7 +136,7 @@ F sigmoidByTable(F x) {
   F c = clamp(x, x.e->format.expMin, 64);
   Rounded n = divideBySixteenths(c, -M_LN2);
   F s = powerOfSixteenths(n.shifted, down), sum = expStep(s, remainder(negative(c), n.n), s + down);
-  return x.e->target.dividesBesideSums ? down / sum : reciprocal(sum) * down;
+  return x.e->target.hasCheapDivision ? down / sum : reciprocal(sum) * down;
 }
 
 /// Where there are tables.

@@ -54,7 +54,7 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.numVectorRegisters = target.hasAvx512 ? 32 : 16;
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
-  target.dividesBesideSums = target.hasAvx512 && cpu.starts_with("znver");
+  target.hasCheapDivision = cpu == "znver4";
   return target;
 }
 

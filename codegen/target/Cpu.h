@@ -20,9 +20,9 @@ struct Target {
   bool hasMaskedMemory = false; ///< masked loads and stores of 4- and 8-byte elements (AVX2), of all (AVX-512)
   bool hasFma = false;
   bool hasAvx512 = false; ///< F, BW, DQ and VL together, as in x86-64-v4
-  /// With AVX-512: a division delays multiplications less than the six operations of Newton's method do. True of AMD's,
-  /// where it takes the place of three; elsewhere its unit is the one that a turn of divisions waits for.
-  bool dividesBesideSums = false;
+  /// A division of 512 bits delays multiplications less than the six operations of Newton's method do. True of Zen 4,
+  /// where it takes the place of three; on Intel's its unit is what a turn of divisions waits for.
+  bool hasCheapDivision = false;
 
   /// Elements of `elementBytes` bytes in a native vector.
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }

@@ -29,6 +29,27 @@ struct Function {
 
 double rsqrt64(double x) { return 1 / std::sqrt(x); }
 long double rsqrt80(long double x) { return 1 / std::sqrt(x); }
+double sigmoid64(double x) { return 1 / (1 + std::exp(-x)); }
+long double sigmoid80(long double x) { return 1 / (1 + std::exp(-x)); }
+
+/// `%y = op %x`, or for "math.sigmoid", which is no op, what is one function where the expansions have one.
+std::string functionText(const std::string &name, const std::string &op, const std::string &element, int lanes) {
+  std::string text = mapText(name, op, element, lanes);
+  if (op != "math.sigmoid")
+    return text;
+  std::string type = lanes == 1 ? element : "vector<" + std::to_string(lanes) + "x" + element + ">";
+  auto constant = [&](const std::string &value) {
+    return "arith.constant " + (lanes == 1 ? value : "dense<" + value + ">") + " : " + type + "\n    ";
+  };
+  std::string written = "%r = math.sigmoid %v : " + type, of = " : " + type + "\n    ";
+  size_t at = text.find(written);
+  return text.replace(
+      at, written.size(),
+      "%one = " + constant("1.0") + "%zero = " + constant("0.0") + "%a = math.absf %v" + of + "%m = arith.negf %a" +
+          of + "%e = math.exp %m" + of + "%s = arith.addf %one, %e" + of + "%below = arith.cmpf olt, %v, %zero" + of +
+          "%top = arith.select %below, %e, %one : " + (lanes == 1 ? "" : "vector<" + std::to_string(lanes) + "xi1>, ") +
+          type + "\n    %r = arith.divf %top, %s : " + type);
+}
 
 const Function kFunctions[] = {
     {"math.exp", std::exp, std::exp},       {"math.expm1", std::expm1, std::expm1},
@@ -39,7 +60,7 @@ const Function kFunctions[] = {
     {"math.log2", std::log2, std::log2},    {"math.log10", std::log10, std::log10},
     {"math.sinh", std::sinh, std::sinh},    {"math.cosh", std::cosh, std::cosh},
     {"math.asinh", std::asinh, std::asinh}, {"math.acosh", std::acosh, std::acosh},
-    {"math.atanh", std::atanh, std::atanh},
+    {"math.atanh", std::atanh, std::atanh}, {"math.sigmoid", sigmoid64, sigmoid80},
 };
 
 /// Distance in units of the last place of the true value, which is given in higher precision. Below the normal range
@@ -126,8 +147,8 @@ void check(const Target &target, Wide (*Function::*reference)(Wide), const char 
   std::vector<T> x = samples<T>(), byVector(x.size()), byScalar(x.size()), byCall(x.size());
   std::string text;
   for (const Function &f : kFunctions) {
-    text += mapText(f.op + 5 + std::string("_vector"), f.op, element, target.lanes(sizeof(T)));
-    text += mapText(f.op + 5 + std::string("_scalar"), f.op, element, 1);
+    text += functionText(f.op + 5 + std::string("_vector"), f.op, element, target.lanes(sizeof(T)));
+    text += functionText(f.op + 5 + std::string("_scalar"), f.op, element, 1);
   }
   auto module = compiled(text, target);
   auto calls = lowered(text, target, /*callMath=*/true);
@@ -218,7 +239,7 @@ TEST(VectorMathTest, PrintsNanosecondsPerElement) {
   for (const char *element : {"f32", "f64"}) {
     std::string text;
     for (const Function &f : kFunctions)
-      text += mapText(f.op + 5 + std::string("_map"), f.op, element, target.lanes(element[1] == '3' ? 4 : 8));
+      text += functionText(f.op + 5 + std::string("_map"), f.op, element, target.lanes(element[1] == '3' ? 4 : 8));
     JitTimes times;
     auto module = compiled(text, target, &times);
     ASSERT_TRUE(module);
