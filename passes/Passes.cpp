@@ -34,6 +34,7 @@ void addFuse(OpPassManager &modules) {
   ready.addPass(createCheckCompilable());
   modules.addPass(createArrangeProducts());
   modules.addPass(createHoistInvariants());
+  modules.addPass(createDistributeLoops());
   OpPassManager &functions = modules.nest<func::FuncOp>();
   functions.addPass(createGroupOps());
   functions.addPass(createEndBarriers());
@@ -47,6 +48,7 @@ void registerPasses() {
   registerPass([] { return createFoldConstants(); });
   registerPass([] { return createArrangeProducts(); });
   registerPass([] { return createHoistInvariants(); });
+  registerPass([] { return createDistributeLoops(); });
   registerPass([] { return createGroupOps(); });
   registerPass([] { return createEndBarriers(); });
   registerPass([] { return createInlineCalls(); });
@@ -56,7 +58,7 @@ void registerPasses() {
                              [](OpPassManager &modules) { addDrop(modules); });
   PassPipelineRegistration<>("wg-fuse",
                              "The stage fused: open kernels, check that all is compilable, arrange products, hoist "
-                             "invariants, group ops, end barriers",
+                             "invariants, distribute loops, group ops, end barriers",
                              [](OpPassManager &modules) { addFuse(modules); });
   PassPipelineRegistration<>("wg-simplify",
                              "The stage simplified: end gradients, open kernels, canonicalise, fold constants, merge",

@@ -63,6 +63,14 @@ def HoistInvariants : Pass<"wg-hoist-invariants", "::mlir::ModuleOp"> {
   let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
+def DistributeLoops : Pass<"wg-distribute-loops", "::mlir::ModuleOp"> {
+  let summary = "Make several loops of one that carries more than registers hold";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"registers", "registers", "int64_t", "1024", "bytes of what a loop carries that registers hold beside what a turn computes">,
+  ];
+}
+
 def CheckCompilable : Pass<"wg-check-compilable", "::mlir::func::FuncOp"> {
   let summary = "Refuse what has no machine code: other ops than wg's, sizes that are not known, calls";
   let dependentDialects = ["::wg::ir::WGDialect"];
