@@ -27,9 +27,9 @@ llvm::ArrayRef<StageInfo> stages() {
        "gradients end, ops fold and merge: no gradient is taken any more, and no kernel should form of what folds "
        "away"},
       {Stage::fused, "fused", "wg-fuse",
-       "products get their form and order, loops leave to what is before them what all turns would compute, and ops "
-       "join "
-       "kernels: the last place where a program is tensors"},
+       "products get their form and order, loops leave to what is before them what all turns would compute, those that "
+       "carry more than registers hold become several, and ops join kernels: the last place where a program is "
+       "tensors"},
       {Stage::lowered, "lowered", "wg-lower",
        "loops are written for each kernel and memory is planned: all that decides speed is decided here"},
       {Stage::llvm, "llvm", "wg-to-llvm",

@@ -30,6 +30,8 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <optional>
+
 using namespace mlir;
 
 namespace wg::passes {
@@ -199,9 +201,9 @@ private:
     return known == of.end() ? llvm::BitVector(carried) : known->second;
   }
 
-  /// Of the state, what follows from each other in both directions is one part; a sum over the turns, which nothing else
-  /// reads, belongs to the last part that it reads; neighbours join while registers hold them. Each part reads of the
-  /// state itself and parts before it.
+  /// Of the state, what follows from each other in both directions is one part; a sum over the turns, which nothing
+  /// else reads, belongs to the last part that it reads; neighbours join while registers hold them. Each part reads of
+  /// the state itself and parts before it.
   void join() {
     auto order = llvm::to_vector(llvm::seq(carried));
     llvm::sort(order,
@@ -229,15 +231,21 @@ private:
           number = known;
       put(i, number);
     }
-    size_t numRead = whole.size();
-    for (unsigned i : order) {
-      if (isRead.test(i))
-        continue;
-      size_t number = whole.size();
+    auto isSum = [&](unsigned i) { return !isRead.test(i); };
+    SmallVector<unsigned> ofNone; // of the state: they may be anywhere
+    for (unsigned i : llvm::make_filter_range(order, isSum)) {
+      std::optional<size_t> last;
       for (unsigned j : reads[i].set_bits())
         if (j != i)
-          number = number >= numRead ? partOf[j] : std::max(number, partOf[j]);
-      put(i, number);
+          last = std::max(last, std::optional(partOf[j]));
+      if (last)
+        put(i, *last);
+      else
+        ofNone.push_back(i);
+    }
+    for (unsigned i : ofNone) {
+      auto bytes = [](const Part &a, const Part &b) { return a.bytes < b.bytes; };
+      put(i, static_cast<size_t>(std::min_element(whole.begin(), whole.end(), bytes) - whole.begin()));
     }
     for (Part &part : whole)
       if (!parts.empty() && parts.back().bytes + part.bytes <= held) {
@@ -256,44 +264,60 @@ private:
   /// What each part computes, takes and gives. What follows from no state and costs little is computed again.
   void divide() {
     ValueRange rows = yield->getOperands().drop_front(carried);
-    DenseMap<Operation *, size_t> madeIn;
+    for (Value row : rows)
+      partOfRow.push_back(lastOf(row));
     for (auto [number, part] : llvm::enumerate(parts)) {
-      SmallVector<Value> work;
+      SmallVector<Value> roots;
       for (unsigned i : part.state)
-        work.push_back(yield->getOperand(i));
-      for (Value row : rows)
-        if (lastOf(row) == number)
-          work.push_back(row);
-      while (!work.empty()) {
-        Value value = work.pop_back_val();
-        Operation *op = value.getDefiningOp();
-        if (!op) {
-          unsigned i = cast<BlockArgument>(value).getArgNumber();
-          if (i < carried && partOf[i] == number)
-            continue;
-          part.taken.insert(value);
-          if (i < carried)
-            parts[partOf[i]].given.insert(value);
-          continue;
-        }
-        if (auto known = madeIn.find(op); known != madeIn.end() && known->second < number && isHandedOn(op)) {
-          part.taken.insert(value);
-          parts[known->second].given.insert(value);
-          continue;
-        }
-        if (part.ops.insert(op))
-          llvm::append_range(work, op->getOperands());
-      }
-      for (Operation *op : part.ops)
-        madeIn.try_emplace(op, number);
+        roots.push_back(yield->getOperand(i));
+      for (auto [i, row] : llvm::enumerate(rows))
+        if (partOfRow[i] == number && of.contains(row))
+          roots.push_back(row);
+      compute(number, roots);
+    }
+    // A row of no state: in a part that computes it anyhow.
+    for (auto [i, row] : llvm::enumerate(rows)) {
+      if (of.contains(row))
+        continue;
+      auto has = [&, row = row](const Part &part) {
+        return row.getDefiningOp() ? part.ops.contains(row.getDefiningOp()) : part.taken.contains(row);
+      };
+      if (auto found = llvm::find_if(parts, has); found != parts.end())
+        partOfRow[i] = static_cast<size_t>(found - parts.begin());
+      compute(partOfRow[i], row);
+    }
+    for (Part &part : parts) {
       SmallVector<Operation *> inOrder;
       for (Operation &op : block.without_terminator())
         if (part.ops.contains(&op))
           inOrder.push_back(&op);
       part.ops = {inOrder.begin(), inOrder.end()};
     }
-    for (Value row : rows)
-      partOfRow.push_back(lastOf(row));
+  }
+  /// Has part `number` compute the roots, of what parts before it hand on.
+  void compute(size_t number, ValueRange roots) {
+    Part &part = parts[number];
+    SmallVector<Value> work(roots);
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op) {
+        unsigned i = cast<BlockArgument>(value).getArgNumber();
+        if (i < carried && partOf[i] == number)
+          continue;
+        part.taken.insert(value);
+        if (i < carried)
+          parts[partOf[i]].given.insert(value);
+        continue;
+      }
+      size_t first = isHandedOn(op) ? madeIn.try_emplace(op, number).first->second : number;
+      if (first < number) {
+        part.taken.insert(value);
+        parts[first].given.insert(value);
+      } else if (part.ops.insert(op)) {
+        llvm::append_range(work, op->getOperands());
+      }
+    }
   }
   /// The last part that a value follows from.
   size_t lastOf(Value value) const {
@@ -312,20 +336,20 @@ private:
 
   bool pays() {
     auto spilled = [&](int64_t bytes) { return 2 * std::max<int64_t>(0, bytes - held); };
-    int64_t before = 0, after = 0, moved = 0, stacks = 0;
+    int64_t all = 0, saved = 0, paid = 0, moved = 0, stacks = 0;
     DenseMap<Value, int64_t> readers;
     for (Part &part : parts) {
-      before += part.bytes;
-      after += spilled(part.bytes);
+      all += part.bytes;
+      saved -= spilled(part.bytes);
       for (Value value : part.taken)
         ++readers[value];
       if (chainOf(part) > workOf(part))
         return false;
     }
-    before = spilled(before);
+    saved += spilled(all);
     for (Value argument : block.getArguments().slice(carried, loop.getScanned())) {
       moved += bytesOf(argument);
-      after += bytesOf(argument) * std::max<int64_t>(0, readers.lookup(argument) - 1);
+      paid += bytesOf(argument) * std::max<int64_t>(0, readers.lookup(argument) - 1);
     }
     ValueRange rows = yield->getOperands().drop_front(carried);
     for (Value row : rows)
@@ -334,9 +358,9 @@ private:
       for (Value value : part.given) {
         bool isStacked = llvm::is_contained(rows, value);
         stacks += isStacked ? 0 : bytesOf(value);
-        after += bytesOf(value) * (readers.lookup(value) + !isStacked);
+        paid += bytesOf(value) * (readers.lookup(value) + !isStacked);
       }
-    return after * 2 <= before && stacks * 4 <= moved;
+    return paid * 2 <= saved && stacks * 4 <= moved;
   }
   static int64_t workOf(const Part &part) {
     int64_t sum = 0;
@@ -398,6 +422,7 @@ private:
   llvm::BitVector isRead; ///< whether another part of the state follows from it
   SmallVector<Part> parts;
   SmallVector<size_t> partOf, partOfRow;
+  DenseMap<Operation *, size_t> madeIn; ///< what is handed on: the first part that computes it
 };
 
 struct DistributeLoops : impl::DistributeLoopsBase<DistributeLoops> {
