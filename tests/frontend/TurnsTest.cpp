@@ -183,6 +183,51 @@ TEST(TurnsTest, LayersRunATurnBehind) {
     }
 }
 
+// The adjoint of layers that carry more than registers hold, as the sums of their parameters' gradients, is a loop for
+// each layer. Of both orders, whatever the dtype.
+TEST(TurnsTest, AdjointsOfLayersHaveLoopsOfTheirOwn) {
+  constexpr int64_t kWidth = 14, kRows = 6;
+  for (DType dtype : {f64, f32})
+    for (int64_t layers : {2, 3, 4}) {
+      SCOPED_TRACE(testing::Message() << layers << " layers, " << dtype);
+      int64_t width = dtype == f64 ? kWidth : 2 * kWidth;
+      auto lstm = [&](const Tensors &x) {
+        using State = std::vector<std::pair<Tensor, Tensor>>;
+        auto step = [&](const State &state, Tensor z) {
+          State next;
+          for (int64_t l = 0; l < layers; ++l) {
+            auto w = [&](int64_t i) { return x[0][l][i]; };
+            auto &[h, before] = state[size_t(l)];
+            Tensor after = before * sigmoid(z * w(0) + w(4)) + sigmoid(h * w(1) + w(5)) * tanh(h * w(3) + w(7));
+            z = sigmoid(z * w(2) + w(6)) * tanh(after);
+            next.emplace_back(z, after);
+          }
+          return std::pair(next, z);
+        };
+        State state;
+        for (int64_t l = 0; l < layers; ++l)
+          state.emplace_back(x[2][l][0], x[2][l][1]);
+        return Tensors{scan(step, state, x[1]).second};
+      };
+      Tensors x{reshape(matrix(layers * 8, width), {layers, 8, width}), matrix(kRows, width, 1),
+                reshape(matrix(layers * 2, width, 2), {layers, 2, width})};
+      for (Tensor &each : x)
+        each = cast(each, dtype);
+      auto gradients = [&](const Tensors &x) {
+        Tensors all = gradientsOf(lstm, x);
+        return Tensors(all.begin() + 1, all.end()); // the loss is f64, of values of either dtype
+      };
+      expectSame(gradients, x, 1 + layers);
+      if (layers > 2)
+        continue;
+      auto twice = [&](const Tensors &x) { return gradientsOf(gradients, x); };
+      Tensors wanted = wg::function("program", twice, {.interpret = true})(x),
+              found = wg::function("program", twice)(x);
+      for (size_t i = 0; i < found.size(); ++i)
+        expectNear(cast(found[i], f64), cast(wanted[i], f64), dtype == f32 ? 1e-4 : 1e-11);
+    }
+}
+
 // What is stacked before and after each turn are the same rows, a turn apart: they lie in the same memory, which no
 // kernel overwrites that is the last to read one of the two. In registers, and by functions (of matmul).
 TEST(TurnsTest, StacksOfTheSameValuesShareTheirMemory) {
