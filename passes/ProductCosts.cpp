@@ -361,7 +361,7 @@ Estimate ProductCosts::product(const Order &order) const {
 /// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, of a row and of a run
 /// of neighbours that are summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-constexpr Estimate kGathered = {0.11, 0.3};
+constexpr Estimate kGathered = {0.11, 0.3}, kApart = {0.6, 1.4};
 /// Of a vector of products that are stored, of a vector that is moved about in registers, once; and of an element of a
 /// tensor of more than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
 constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
@@ -382,10 +382,16 @@ Estimate ProductCosts::elementwise(const Order &order) const {
          vectors = std::ceil(last.rounds / lanes), arithmetic = runs * vectors * kStored;
   Loop *across = nullptr;
   size_t read = 0; // the tensor that is read across its vectors
+  Estimate apart;
   for (size_t tensor : {0, 1}) {
     Loop *found = llvm::find_if(axes, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
-    if (last.steps[tensor] <= 1 || found == axes.end() || (across && across != found))
+    if (last.steps[tensor] <= 1 || found == axes.end())
       continue;
+    if (across &&
+        across != found) { // the other operand lies across along another axis: its elements are loaded one by one
+      apart = apart + kApart * count;
+      continue;
+    }
     if (!across || elements(order.b) > elements(order.a))
       read = tensor;
     across = found;
@@ -411,7 +417,7 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   nest.loops.assign(axes.begin(), axes.end());
   nest.loops.push_back(inSteps(last, lanes));
   // Lines that are read and written by turns take longer than those that a sum reads.
-  return together(onBoth(arithmetic), memoryOf(nest, elementBytes) * 1.15, kFastCopies) + kCall;
+  return together(onBoth(arithmetic), memoryOf(nest, elementBytes) * 1.15, kFastCopies) + apart + kCall;
 }
 
 Estimate ProductCosts::sum(const Order &order, StringRef space) const {

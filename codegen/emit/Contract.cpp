@@ -32,8 +32,6 @@ namespace wg::codegen {
 
 /// Operations of all points of a tile that are written out one after the other.
 static constexpr int64_t kMaxOpsOfTile = 96;
-/// A panel of so many bytes stays in the nearest cache while all tiles read it.
-static constexpr int64_t kBytesCloseBy = 32 * 1024;
 /// Of fewer terms the start and the end of a tile count.
 static constexpr int64_t kShortSum = 64;
 

@@ -11,6 +11,9 @@
 
 namespace wg::codegen {
 
+/// A panel of so many bytes stays in the nearest cache while all tiles read it.
+inline constexpr int64_t kBytesCloseBy = 32 * 1024;
+
 struct ContractEmitter {
   using Letter = runtime::Letter;
   using Value = mlir::Value;
@@ -186,6 +189,7 @@ private:
   // ---- Packing
   /// Whether b's columns lie apart, or its rows so far apart, that many rows of a pay for a copy; without relations.
   bool liesFar();
+  bool crossesLines();
   /// Whether a panel of b is copied before use.
   bool packsB();
   /// Whether a is copied tile by tile: each tile is read once a panel.

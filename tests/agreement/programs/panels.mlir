@@ -195,3 +195,13 @@ func.func @far_f64_1027(%a: tensor<6x1027xf64>, %b: tensor<37x1027xf64>) -> tens
   %c = wg.contract "mk,nk->mn" %a, %b : tensor<6x1027xf64>, tensor<37x1027xf64> -> tensor<6x37xf64>
   return %c : tensor<6x37xf64>
 }
+
+// Rows on pages of their own, whose vectors cross lines: panels are copied for a few tiles of rows.
+func.func @rows_across_lines(%a: tensor<30x300xf32>, %b: tensor<300x8x141xf32>) -> tensor<8x30x141xf32> {
+  %c = wg.contract "jk,klm->ljm" %a, %b : tensor<30x300xf32>, tensor<300x8x141xf32> -> tensor<8x30x141xf32>
+  return %c : tensor<8x30x141xf32>
+}
+func.func @rows_across_lines_batched(%a: tensor<29x2x260xf64>, %b: tensor<260x2x5x53xf64>) -> tensor<2x5x29x53xf64> {
+  %c = wg.contract "jik,kilm->iljm" %a, %b : tensor<29x2x260xf64>, tensor<260x2x5x53xf64> -> tensor<2x5x29x53xf64>
+  return %c : tensor<2x5x29x53xf64>
+}
