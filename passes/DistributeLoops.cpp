@@ -158,10 +158,13 @@ private:
     if (static_cast<int64_t>(loop.getLength()) < 2 || loop.hasCondition() || loop.getLimited() || loop.hasRoom() ||
         loop.getCheckpoints() > 0 || carried < 2 || carried > kMostState)
       return false;
-    auto isSmall = [](Value value) {
+    auto isKnown = [](Value value) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
-      return type && type.hasStaticShape() && bytesOf(value) <= kMostBytes;
+      return type && type.hasStaticShape();
     };
+    auto isSmall = [&](Value value) { return isKnown(value) && bytesOf(value) <= kMostBytes; };
+    if (!llvm::all_of(block.getArguments(), isKnown))
+      return false;
     int64_t bytes = 0;
     for (BlockArgument argument : block.getArguments().take_front(carried)) {
       if (!isSmall(argument))
