@@ -18,7 +18,7 @@
 // be spilled is twice what is stacked and read again; not where a part would wait for its own chain, which other parts
 // fill, nor where the stacks are much beside what the loop reads and writes anyhow.
 // Legal because the ops are pure and cannot fail; each value is computed as before. Cost: the ops times the parts of
-// the state, by bits; and as many rows as there are turns for what is handed on.
+// the state, of both of which there is a bound; and as many rows as there are turns for what is handed on.
 #include "ir/Build.h"
 #include "ir/Calls.h"
 #include "ir/Views.h"
@@ -46,6 +46,7 @@ constexpr int64_t kRegister = 64;
 /// A loop whose state is in registers has no value of more, nor has a small one so many parts (EmitTurns.cpp).
 constexpr int64_t kMostBytes = 4 * kRegister;
 constexpr unsigned kMostState = 256;
+constexpr int64_t kMostWork = 2600;
 
 int64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -78,6 +79,8 @@ public:
     if (!isPlain())
       return false;
     findReads();
+    if (!isReadInPlace())
+      return false;
     join();
     if (parts.size() < 2)
       return false;
@@ -131,6 +134,7 @@ public:
       auto made = ir::LoopOp::create(b, loop.getLoc(), types, b.getArrayAttr(FlatSymbolRefAttr::get(name)),
                                      static_cast<int64_t>(first), static_cast<int64_t>(numXs), length,
                                      /*limited=*/false, loop.getReversed(), /*room=*/-1, /*checkpoints=*/0, operands);
+      made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
       for (auto [i, value] : llvm::zip_equal(part.state, made.getFinals()))
         results[i] = value;
       for (auto [i, stack] : llvm::zip(stacked, made.getStacked())) {
@@ -171,9 +175,23 @@ private:
         return false;
       bytes += bytesOf(argument);
     }
-    return bytes > held && llvm::all_of(block.without_terminator(), [&](Operation &op) {
-             return mayMove(op) && (isa<ir::Scalar>(op) || isCheap(&op)) && llvm::all_of(op.getResults(), isSmall);
-           });
+    int64_t work = 0;
+    for (Operation &op : block.without_terminator()) {
+      bool isIndexed = isa<ir::Indexed>(op) && op.getNumOperands() > 0; // reads where it wants
+      if (!mayMove(op) || !(isa<ir::Scalar>(op) || isCheap(&op)) || isIndexed ||
+          !llvm::all_of(op.getResults(), isSmall))
+        return false;
+      work += passes::workOf(&op);
+    }
+    return bytes > held && work <= kMostWork;
+  }
+
+  /// Whether what follows from the state is read in its place, or one number everywhere.
+  bool isReadInPlace() const {
+    return llvm::all_of(block.without_terminator(), [&](Operation &op) {
+      return !ir::viewMapOf(&op) || isa<ir::ReshapeOp>(op) || !of.contains(op.getResult(0)) ||
+             cast<RankedTensorType>(op.getOperand(0).getType()).getNumElements() == 1;
+    });
   }
 
   /// For each part of the state those that it follows from, in any number of turns, and itself.
@@ -341,17 +359,22 @@ private:
     auto spilled = [&](int64_t bytes) { return 2 * std::max<int64_t>(0, bytes - held); };
     int64_t all = 0, saved = 0, paid = 0, moved = 0, stacks = 0;
     DenseMap<Value, int64_t> readers;
+    DenseMap<Operation *, int64_t> copies;
     for (Part &part : parts) {
       all += part.bytes;
       saved -= spilled(part.bytes);
       for (Value value : part.taken)
         ++readers[value];
-      if (chainOf(part) > workOf(part))
-        return false;
+      for (Operation *op : part.ops)
+        if (++copies[op] > 1) // computed again, which takes as long as a register that is moved
+          paid += passes::workOf(op) * kRegister;
     }
     saved += spilled(all);
-    for (Value argument : block.getArguments().slice(carried, loop.getScanned())) {
-      moved += bytesOf(argument);
+    DenseSet<Value> scanned;
+    for (auto [argument, given] :
+         llvm::zip_equal(block.getArguments().slice(carried, loop.getScanned()), loop.getXs())) {
+      if (readers.contains(argument) && scanned.insert(given).second)
+        moved += bytesOf(argument);
       paid += bytesOf(argument) * std::max<int64_t>(0, readers.lookup(argument) - 1);
     }
     ValueRange rows = yield->getOperands().drop_front(carried);
@@ -362,14 +385,16 @@ private:
         bool isStacked = llvm::is_contained(rows, value);
         stacks += isStacked ? 0 : bytesOf(value);
         paid += bytesOf(value) * (readers.lookup(value) + !isStacked);
+        if (!ir::isValueType(ir::stackOf(value.getType(), static_cast<int64_t>(loop.getLength()))))
+          return false; // of too many axes or bytes
       }
-    return paid * 2 <= saved && stacks * 4 <= moved;
-  }
-  static int64_t workOf(const Part &part) {
-    int64_t sum = 0;
-    for (Operation *op : part.ops)
-      sum += passes::workOf(op);
-    return sum;
+    auto waits = [&](const Part &part) {
+      int64_t work = 0; // its own, which fills the time of its chain
+      for (Operation *op : part.ops)
+        work += copies.lookup(op) == 1 ? passes::workOf(op) : 0;
+      return chainOf(part) > work;
+    };
+    return paid * 2 <= saved && stacks * 4 <= moved && llvm::none_of(parts, waits);
   }
   /// The longest chain from a state of a part to the next one of what follows from it again.
   int64_t chainOf(const Part &part) const {
@@ -401,6 +426,8 @@ private:
     function.removeArgAttrsAttr();
     function.removeResAttrsAttr();
     ir::forgetDerived(function);
+    for (StringRef name : ir::kStatedDerivatives)
+      function->removeAttr(name);
     function.setFunctionType(
         FunctionType::get(body.getContext(), ValueRange(inputs).getTypes(), ValueRange(returned).getTypes()));
     Block *entry = function.addEntryBlock();

@@ -142,3 +142,29 @@ func.func private @turn(%a: tensor<32xf64>, %b: tensor<32xf64>, %c: tensor<32xf6
   %f1 = wg.add %f, %b3 : tensor<32xf64>
   return %a1, %b2, %c1, %d1, %e1, %f1, %b3 : tensor<32xf64>, tensor<32xf64>, tensor<32xf64>, tensor<32xf64>, tensor<32xf64>, tensor<32xf64>, tensor<32xf64>
 }
+
+// -----
+
+// Nor where a stack would have more axes than a value may.
+// CHECK-LABEL: func.func @axes
+// CHECK: wg.loop [@turn]
+// CHECK-NOT: _part
+func.func @axes(%a: tensor<1x1x1x1x1x1x4x8xf64>, %x: tensor<9x32xf64>, %y: tensor<9x32xf64>, %z: tensor<9x32xf64>, %u: tensor<9x32xf64>) -> (tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>) {
+  %r:6 = wg.loop [@turn](%a, %a, %a, %a, %a, %a, %x, %y, %z, %u) {carried = 6 : i64, length = 9 : i64, scanned = 4 : i64} : (tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<9x32xf64>, tensor<9x32xf64>, tensor<9x32xf64>, tensor<9x32xf64>) -> (tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>)
+  return %r#0, %r#1, %r#2, %r#3, %r#4, %r#5 : tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>
+}
+func.func private @turn(%a: tensor<1x1x1x1x1x1x4x8xf64>, %b: tensor<1x1x1x1x1x1x4x8xf64>, %c: tensor<1x1x1x1x1x1x4x8xf64>, %d: tensor<1x1x1x1x1x1x4x8xf64>, %e: tensor<1x1x1x1x1x1x4x8xf64>, %f: tensor<1x1x1x1x1x1x4x8xf64>, %xx: tensor<32xf64>, %yy: tensor<32xf64>, %zz: tensor<32xf64>, %uu: tensor<32xf64>) -> (tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>) {
+  %x = wg.reshape %xx to [1, 1, 1, 1, 1, 1, 4, 8] : tensor<32xf64> -> tensor<1x1x1x1x1x1x4x8xf64>
+  %y = wg.reshape %yy to [1, 1, 1, 1, 1, 1, 4, 8] : tensor<32xf64> -> tensor<1x1x1x1x1x1x4x8xf64>
+  %z = wg.reshape %zz to [1, 1, 1, 1, 1, 1, 4, 8] : tensor<32xf64> -> tensor<1x1x1x1x1x1x4x8xf64>
+  %u = wg.reshape %uu to [1, 1, 1, 1, 1, 1, 4, 8] : tensor<32xf64> -> tensor<1x1x1x1x1x1x4x8xf64>
+  %a1 = wg.mul %a, %x : tensor<1x1x1x1x1x1x4x8xf64>
+  %b1 = wg.sub %y, %b : tensor<1x1x1x1x1x1x4x8xf64>
+  %b2 = wg.mul %b1, %a : tensor<1x1x1x1x1x1x4x8xf64>
+  %b3 = wg.add %z, %u : tensor<1x1x1x1x1x1x4x8xf64>
+  %c1 = wg.add %c, %a1 : tensor<1x1x1x1x1x1x4x8xf64>
+  %d1 = wg.add %d, %b2 : tensor<1x1x1x1x1x1x4x8xf64>
+  %e1 = wg.add %e, %a1 : tensor<1x1x1x1x1x1x4x8xf64>
+  %f1 = wg.add %f, %b3 : tensor<1x1x1x1x1x1x4x8xf64>
+  return %a1, %b2, %c1, %d1, %e1, %f1 : tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>, tensor<1x1x1x1x1x1x4x8xf64>
+}
