@@ -17,8 +17,9 @@
 // Only loops of small elementwise turns, whose state is in registers (codegen/EmitTurns), and only where what need not
 // be spilled is twice what is stacked and read again; not where a part would wait for its own chain, which other parts
 // fill, nor where the stacks are much beside what the loop reads and writes anyhow.
-// Legal because the ops are pure and cannot fail; each value is computed as before. Cost: the ops times the parts of
-// the state, of both of which there is a bound; and as many rows as there are turns for what is handed on.
+// Legal because the ops are pure and cannot fail; each value is computed as before, but for which products and sums
+// contract in machine code. Cost: the ops times the parts of the state, both of which are bounded; and as many rows as
+// there are turns for what is handed on.
 #include "ir/Build.h"
 #include "ir/Calls.h"
 #include "ir/Views.h"
@@ -43,10 +44,10 @@ namespace {
 
 /// A register with AVX-512. Elsewhere they are shorter and fewer, and a turn spills earlier.
 constexpr int64_t kRegister = 64;
-/// A loop whose state is in registers has no value of more, nor has a small one so many parts (EmitTurns.cpp).
-constexpr int64_t kMostBytes = 4 * kRegister;
+/// Bytes of a value and operations of a turn beyond which no loop has its state in registers (EmitTurns.cpp), and how
+/// many values such a loop may carry to be looked at.
+constexpr int64_t kMostBytes = 4 * kRegister, kMostWork = 2600;
 constexpr unsigned kMostState = 256;
-constexpr int64_t kMostWork = 2600;
 
 int64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -124,9 +125,8 @@ public:
         if (!llvm::is_contained(ArrayRef(returned).drop_front(first), value))
           more.push_back(value), returned.push_back(value);
 
-      func::FuncOp function = writeBody(part, inputs, returned);
-      function.setName((body.getName() + "_part" + std::to_string(number)).str());
-      StringAttr name = symbols.insert(function, Block::iterator(body));
+      std::string wanted = (body.getName() + "_part" + std::to_string(number)).str();
+      StringAttr name = symbols.insert(writeBody(wanted, part, inputs, returned), Block::iterator(body));
       auto length = static_cast<int64_t>(loop.getLength());
       SmallVector<Type> types(ValueRange(returned).take_front(first).getTypes());
       for (Value row : ArrayRef(returned).drop_front(first))
@@ -181,7 +181,7 @@ private:
       if (!mayMove(op) || !(isa<ir::Scalar>(op) || isCheap(&op)) || isIndexed ||
           !llvm::all_of(op.getResults(), isSmall))
         return false;
-      work += passes::workOf(&op);
+      work += workOf(&op);
     }
     return bytes > held && work <= kMostWork;
   }
@@ -367,7 +367,7 @@ private:
         ++readers[value];
       for (Operation *op : part.ops)
         if (++copies[op] > 1) // computed again, which takes as long as a register that is moved
-          paid += passes::workOf(op) * kRegister;
+          paid += workOf(op) * kRegister;
     }
     saved += spilled(all);
     DenseSet<Value> scanned;
@@ -391,7 +391,7 @@ private:
     auto waits = [&](const Part &part) {
       int64_t work = 0; // its own, which fills the time of its chain
       for (Operation *op : part.ops)
-        work += copies.lookup(op) == 1 ? passes::workOf(op) : 0;
+        work += copies.lookup(op) == 1 ? workOf(op) : 0;
       return chainOf(part) > work;
     };
     return paid * 2 <= saved && stacks * 4 <= moved && llvm::none_of(parts, waits);
@@ -420,16 +420,11 @@ private:
     return longest;
   }
 
-  func::FuncOp writeBody(const Part &part, ArrayRef<Value> inputs, ArrayRef<Value> returned) {
-    func::FuncOp function = body.cloneWithoutRegions();
-    function.setPrivate();
-    function.removeArgAttrsAttr();
-    function.removeResAttrsAttr();
-    ir::forgetDerived(function);
-    for (StringRef name : ir::kStatedDerivatives)
-      function->removeAttr(name);
-    function.setFunctionType(
+  func::FuncOp writeBody(const std::string &name, const Part &part, ArrayRef<Value> inputs, ArrayRef<Value> returned) {
+    auto function = func::FuncOp::create(
+        body.getLoc(), name,
         FunctionType::get(body.getContext(), ValueRange(inputs).getTypes(), ValueRange(returned).getTypes()));
+    function.setPrivate();
     Block *entry = function.addEntryBlock();
     IRMapping map;
     map.map(inputs, entry->getArguments());

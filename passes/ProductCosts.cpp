@@ -311,7 +311,14 @@ Estimate ProductCosts::product(const Order &order) const {
     nest.loops.push_back(panels);
     nest.inside = {SmallVector<Axis, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
-  bool packs = liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most));
+  // Vectors of far rows that lie across two lines each.
+  auto isOff = [&](const Letter &letter) {
+    return letter.size > 1 && std::fmod(double(letter.b) * elementBytes, kLine) != 0;
+  };
+  bool crosses = lane.b == 1 && !k.empty() && double(k.back().b) * elementBytes >= kPage &&
+                 terms * most * kVector > 32768 &&
+                 (llvm::any_of(k, isOff) || llvm::any_of(n, isOff) || llvm::any_of(batch, isOff));
+  bool packs = (crosses && rows > 2 * rowsOf(most)) || (liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most)));
   if (packs && !alongBatch) {
     // Panels of b are copied: b is read once, and the copy lies as k's loops run.
     Nest copy{nest.loops, {}};
@@ -358,8 +365,9 @@ Estimate ProductCosts::product(const Order &order) const {
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
-/// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, of a row and of a run
-/// of neighbours that are summed.
+/// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, in a sum or where both
+/// operands of an elementwise product lie across, each along another axis; of a row and of a run of neighbours that are
+/// summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
 constexpr Estimate kGathered = {0.11, 0.3}, kApart = {0.6, 1.4};
 /// Of a vector of products that are stored, of a vector that is moved about in registers, once; and of an element of a
@@ -387,8 +395,7 @@ Estimate ProductCosts::elementwise(const Order &order) const {
     Loop *found = llvm::find_if(axes, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
     if (last.steps[tensor] <= 1 || found == axes.end())
       continue;
-    if (across &&
-        across != found) { // the other operand lies across along another axis: its elements are loaded one by one
+    if (across && across != found) {
       apart = apart + kApart * count;
       continue;
     }

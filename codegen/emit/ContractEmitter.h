@@ -189,6 +189,7 @@ private:
   // ---- Packing
   /// Whether b's columns lie apart, or its rows so far apart, that many rows of a pay for a copy; without relations.
   bool liesFar();
+  /// Whether the vectors of a panel, whose rows lie pages apart, lie across two lines each.
   bool crossesLines();
   /// Whether a panel of b is copied before use.
   bool packsB();

@@ -32,7 +32,8 @@ long double rsqrt80(long double x) { return 1 / std::sqrt(x); }
 double sigmoid64(double x) { return 1 / (1 + std::exp(-x)); }
 long double sigmoid80(long double x) { return 1 / (1 + std::exp(-x)); }
 
-/// `%y = op %x`, or for "math.sigmoid", which is no op, what is one function where the expansions have one.
+/// A function that applies `op`. "math.sigmoid" is not an op: it is spelled out as the quotient that the expansions
+/// recognise as a sigmoid.
 std::string functionText(const std::string &name, const std::string &op, const std::string &element, int lanes) {
   std::string text = mapText(name, op, element, lanes);
   if (op != "math.sigmoid")

@@ -115,17 +115,13 @@ private:
                    const std::string &what) {
     std::string tried;
     bool isTried = false;
-    std::optional<double> before; // by ten times the step, if the one before was that
-    double last = 0;
-    for (double h : {1e-5, 1e-4, 1e-5, 1e-6, 1e-7}) {
+    std::optional<double> before; // by ten times the step
+    for (double h : {1e-4, 1e-5, 1e-6, 1e-7}) {
       std::optional<double> up = replayed(h, directions, all, measure), down = replayed(-h, directions, all, measure);
       if (!up || !down) {
         before.reset();
         continue;
       }
-      if (last < h)
-        before.reset();
-      last = h;
       isTried = true;
       double numeric = (*up - *down) / (2 * h);
       double bound = 1e-5 * std::max(1.0, scale) + 1e-14 * (std::fabs(*up) + notes_.largest) / h;

@@ -183,8 +183,8 @@ TEST(TurnsTest, LayersRunATurnBehind) {
     }
 }
 
-// The adjoint of layers that carry more than registers hold, as the sums of their parameters' gradients, is a loop for
-// each layer. Of both orders, whatever the dtype.
+// An adjoint of layers carries more than registers hold, with the sums of their parameters' gradients: it is a loop for
+// each layer. With two layers the second derivative is right too.
 TEST(TurnsTest, AdjointsOfLayersHaveLoopsOfTheirOwn) {
   constexpr int64_t kWidth = 14, kRows = 6;
   for (DType dtype : {f64, f32})
