@@ -184,7 +184,7 @@ TEST(DistributeLoops, MachineCodeAgrees) {
     distributed += loopsOf(*parts) > 1;
     tests::checkAgreement(*parts, "f",
                           arraysOf(loop, isDouble ? runtime::DType::f64 : runtime::DType::f32, int64_t(seed)),
-                          {.ulps = 4096, .atLeast = 1}, seed);
+                          {.ulps = 64, .atLeast = 1}, seed);
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GT(distributed, int64_t(kLoops) / 6);
