@@ -343,7 +343,8 @@ private:
   /// The last part that a value follows from.
   size_t lastOf(Value value) const {
     size_t last = 0;
-    for (unsigned i : stateOf(value).set_bits())
+    const llvm::BitVector state = stateOf(value);
+    for (unsigned i : state.set_bits())
       last = std::max(last, partOf[i]);
     return last;
   }
