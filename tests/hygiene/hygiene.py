@@ -292,7 +292,19 @@ def ops_speak_for_themselves(root):
                         yield f"{path}:{number}: names {name}"
 
 
+WALKS_TEMPORARY = re.compile(r"\bfor \(.* : (?![\w.\[\]>-]+\.set_bits\(\)\)).*\)\.set_bits\(\)\)")
+
+
+def bits_outlive_their_walk(root):
+    """No loop goes through the set bits of what a call has just returned: it is gone when the first bit is looked at. Compilers do not see it; AddressSanitizer does, where a test gets there."""
+    for path in files(root, (".h", ".cpp"), *ROOMS, "tests"):
+        for number, line in lines(root, path):
+            if WALKS_TEMPORARY.search(line):
+                yield f"{path}:{number}: walks the bits of a temporary"
+
+
 BAD = {
+    bits_outlive_their_walk: {"passes/Bad.cpp": "for (unsigned i : stateOf(value).set_bits())\n"},
     kernels_are_described: {"codegen/Bad.cpp": "bool isRow = shapeOf(x) == shapeOf(y);\n"},
     ops_speak_for_themselves: {"passes/Bad.cpp": "bool isCheap = isa<ir::OneHotOp, ir::IotaOp>(op);\n"},
     sources_are_formatted: {"runtime/Bad.cpp": "int  f ( );\n"},
