@@ -47,23 +47,58 @@ double touched(const Nest &nest, size_t first, size_t tensor, double unit) {
   return runs * (1 + (run - 1) / unit);
 }
 
+/// The lines of a tensor that are read one after another, or by turns with those of so few other runs that processors
+/// follow all of them and fetch the next lines ahead, before the loops go on elsewhere.
+double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
+  constexpr double kFollowed = 16;
+  SmallVector<Axis, 16> axes(ArrayRef(nest.inside[tensor]));
+  llvm::sort(axes, [](const Axis &x, const Axis &y) { return x.step < y.step; });
+  for (const Loop &loop : llvm::reverse(nest.loops))
+    axes.push_back({loop.rounds, loop.steps[tensor]});
+  double run = elementBytes, runs = 1;
+  for (auto [size, step] : axes) {
+    if (size <= 1 || step == 0)
+      continue;
+    if (double bytes = step * elementBytes; bytes > std::max(run, kLine))
+      runs *= size;
+    else if (runs > kFollowed)
+      break;
+    else
+      run += bytes * (size - 1);
+  }
+  return std::max(1.0, run / kLine);
+}
+
 /// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; and
 /// the nanoseconds to get one from beyond it.
 struct Level {
   double unit, least, most, read, written;
 };
-constexpr Level kLevels[] = {{kLine, 700, 700, 0.2, 1.0},
+constexpr Level kLevels[] = {{kLine, 500, 700, 0.2, 1.0},
                              {kLine, 20000, 31000, 1.4, 0.3},
                              {kLine, 250000, 1e6, 0.4, 3.3},
                              {kLine, 750000, 3e6, 2.8, 3.3},
                              {kPage, 1500, 1500, 2.9, 2.9}};
 
+/// How a kind of kernel is bound by memory: a run of lines costs so many lines more, as the first ones are not fetched
+/// ahead; and what one machine takes for all of that, the other takes so much of.
+struct Traffic {
+  double startRead, startWritten, ofFast;
+};
+constexpr Traffic kCopies = {0, 0, 0.65}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
+                  kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5};
+
 /// Nanoseconds that the lines and pages of a nest take. A level keeps what its innermost loops touch together, as many
 /// loops as fit; the next one finds again what it does not move on from; those around find nothing. Of what fits as a
 /// whole nothing is counted: it is there already.
-double memoryOf(const Nest &nest, double elementBytes) {
+double memoryOf(const Nest &nest, double elementBytes, const Traffic &traffic) {
   size_t depth = nest.loops.size();
   double all = 0;
+  std::array<double, 3> starts = {};
+  for (size_t tensor = 0; tensor < 3; ++tensor)
+    if (!nest.inside[tensor].empty())
+      starts[tensor] =
+          (tensor == 2 ? traffic.startWritten : traffic.startRead) / linesInARow(nest, tensor, elementBytes);
   for (double unit : {kLine, kPage}) {
     SmallVector<std::array<double, 3>, 16> units(depth + 1); // by the loops from each one on
     for (size_t first = 0; first < depth; ++first)
@@ -81,26 +116,28 @@ double memoryOf(const Nest &nest, double elementBytes) {
         double rounds = 0.5;
         for (const Loop &loop : ArrayRef(nest.loops).take_front(fits - 1))
           rounds *= loop.rounds;
-        const std::array<double, 3> &missing = units[fits - 1];
+        std::array<double, 3> missing = units[fits - 1];
+        if (unit == kLine && &level != kLevels) // from beyond the second level, whose latency little hides
+          for (auto [lines, start] : llvm::zip_equal(missing, starts))
+            lines *= 1 + start;
         all += rounds * ((missing[0] + missing[1]) * level.read + missing[2] * level.written);
       }
   }
   return all;
 }
 
-/// Of what one machine takes for a memory's line or page the other one takes so much.
-constexpr double kFastReads = 0.42, kFastCopies = 0.6;
-
 /// Loads wait while there is arithmetic to do, but not for all of it.
-Estimate together(Estimate arithmetic, double memory, double ofFast = kFastReads) {
+Estimate together(Estimate arithmetic, double memory, const Traffic &traffic) {
   auto both = [](double x, double y) { return std::max(x, y) + 0.65 * std::min(x, y); };
-  return {both(arithmetic.slowMemory, memory), both(arithmetic.fastMemory, memory * ofFast)};
+  return {both(arithmetic.slowMemory, memory), both(arithmetic.fastMemory, memory * traffic.ofFast)};
 }
 Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
 
 constexpr Estimate kCall = {30, 30}; ///< nanoseconds of a kernel that does nothing
 /// Nanoseconds of a cycle of multiply-adds, of a tile, of storing a vector.
 constexpr double kCycle = 0.27, kTile = 0.6, kStore = 0.25;
+/// What a store of a part of a vector takes longer, on one of the machines.
+constexpr Estimate kMaskedStore = {0, 0.5};
 /// Of a vector that is copied whole; of one that is moved about in registers, once; of an element that is copied by
 /// itself.
 constexpr double kCopy = 0.5, kShuffle = 0.125, kElement = 0.4;
@@ -190,8 +227,8 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
       nest.inside[tensor] = {{last.rounds, 1}};
   } else { // blocks of lanes x lanes are transposed in registers
     double high = across->rounds, wide = last.rounds;
-    arithmetic =
-        count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) * lanes * std::log2(lanes) * kShuffle;
+    arithmetic = count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
+                 (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes) * kShuffle;
     nest.inside[0] = {{std::min(lanes, high), 1}, {std::min(lanes, wide), last.steps[0]}};
     nest.inside[2] = {{std::min(lanes, wide), 1}, {std::min(lanes, high), across->steps[2]}};
     auto inBlocks = [&](Loop axis) {
@@ -206,7 +243,7 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
     nest.loops.assign(axes.begin(), axes.end());
     nest.loops.push_back(inBlocks(last));
   }
-  return together(onBoth(arithmetic), memoryOf(nest, elementBytes), kFastCopies) + kCall;
+  return together({arithmetic, arithmetic * 1.8}, memoryOf(nest, elementBytes, kCopies), kCopies) + kCall;
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -281,6 +318,8 @@ Estimate ProductCosts::product(const Order &order) const {
       };
       arithmetic = arithmetic + Estimate{tile(0.5), tile(isHalf ? 0.5 : 1)} * (panels * tiles);
     }
+  if (!alongBatch && std::fmod(size, lanes) != 0) // the last vector of a row
+    arithmetic = arithmetic + kMaskedStore * rows;
   double times =
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
   arithmetic = arithmetic * times;
@@ -340,7 +379,7 @@ Estimate ProductCosts::product(const Order &order) const {
       }
     }
     // Where so many rows are read a line each, nothing is fetched ahead.
-    packing = together(onBoth(moved), memoryOf(copy, elementBytes) * (lane.b == 1 ? 1 : 2));
+    packing = together(onBoth(moved), memoryOf(copy, elementBytes, kPacking) * (lane.b == 1 ? 1 : 2), kPacking);
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;
@@ -360,7 +399,8 @@ Estimate ProductCosts::product(const Order &order) const {
   for (const Letter &letter : k)
     nest.loops.push_back(loopOf(letter));
   // Where nothing is summed, most of it is written.
-  return together(arithmetic, memoryOf(nest, elementBytes), k.empty() ? kFastCopies : kFastReads) + packing + kCall;
+  const Traffic &traffic = k.empty() ? kOuterProducts : kProducts;
+  return together(arithmetic, memoryOf(nest, elementBytes, traffic), traffic) + packing + kCall;
 }
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
@@ -369,9 +409,11 @@ Estimate ProductCosts::product(const Order &order) const {
 /// operands of an elementwise product lie across, each along another axis; of a row and of a run of neighbours that are
 /// summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-constexpr Estimate kGathered = {0.11, 0.3}, kApart = {0.6, 1.4};
-/// Of a vector of products that are stored, of a vector that is moved about in registers, once; and of an element of a
-/// tensor of more than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
+constexpr Estimate kGathered = {0.11, 0.7}, kApart = {0.6, 1.4};
+/// Of a vector of products that are stored, and of a run of them; of a vector that is moved about in registers, once;
+/// and of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets
+/// of the caches.
+constexpr Estimate kStoredRun = {0, 0.25};
 constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
 
 /// Of an axis, so many places at a time.
@@ -424,7 +466,8 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   nest.loops.assign(axes.begin(), axes.end());
   nest.loops.push_back(inSteps(last, lanes));
   // Lines that are read and written by turns take longer than those that a sum reads.
-  return together(onBoth(arithmetic), memoryOf(nest, elementBytes) * 1.15, kFastCopies) + apart + kCall;
+  double memory = memoryOf(nest, elementBytes, kElementwise) * 1.15;
+  return together(onBoth(arithmetic) + kStoredRun * runs, memory, kElementwise) + apart + kCall;
 }
 
 Estimate ProductCosts::sum(const Order &order, StringRef space) const {
@@ -478,7 +521,8 @@ Estimate ProductCosts::sum(const Order &order, StringRef space) const {
     nest.loops.push_back(inSteps(last, lanes));
   for (size_t tensor : {0, 1, 2})
     nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
-  return together(onBoth(arithmetic) + gathered, memoryOf(nest, elementBytes) * fetched) + kCall;
+  double memory = memoryOf(nest, elementBytes, kSums) * fetched;
+  return together(Estimate{arithmetic, arithmetic * 0.8} + gathered, memory, kSums) + kCall;
 }
 
 std::string ProductCosts::spaceOfSum(const Order &order) const {

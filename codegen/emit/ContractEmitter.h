@@ -81,6 +81,9 @@ private:
     int count;
     bool fetches;
     llvm::ArrayRef<Level> levels;
+    SmallVector<int64_t> linesA, linesB; ///< of a round of one level, so many elements on, which are asked for ahead:
+    size_t aheadDepth = 0;               ///< of this level,
+    int64_t roundsAhead = 0;             ///< so many rounds before
   };
 
   void sortLetters();
@@ -173,6 +176,9 @@ private:
   /// Whether the rows of a, which few terms make short, are asked for before the tile that begins with their next line.
   bool fetchesA();
   void fetch(Value p, Value i, Value j, int count, int vectors);
+  /// Chooses what of a and b is asked for ahead, and in which level's rounds.
+  void findAhead(Tile &tile);
+  void fetchAhead(const Tile &tile, Value p, Value atA, Value atB);
 
   // ---- Related letters
   void chooseRows();

@@ -205,3 +205,26 @@ func.func @rows_across_lines_batched(%a: tensor<29x2x260xf64>, %b: tensor<260x2x
   %c = wg.contract "jik,kilm->iljm" %a, %b : tensor<29x2x260xf64>, tensor<260x2x5x53xf64> -> tensor<2x5x29x53xf64>
   return %c : tensor<2x5x29x53xf64>
 }
+
+// Operands beyond the nearest caches whose terms lie far from each other: those of later rounds are asked for, behind
+// the last term those of the next panel or tile.
+func.func @terms_ahead(%a: tensor<20x30x501xf32>, %b: tensor<11x30xf32>) -> tensor<20x11x501xf32> {
+  %c = wg.contract "lim,ji->ljm" %a, %b : tensor<20x30x501xf32>, tensor<11x30xf32> -> tensor<20x11x501xf32>
+  return %c : tensor<20x11x501xf32>
+}
+func.func @terms_ahead_between(%a: tensor<3x41x7x203xf64>, %b: tensor<5x41xf64>) -> tensor<3x5x7x203xf64> {
+  %c = wg.contract "likm,ji->ljkm" %a, %b : tensor<3x41x7x203xf64>, tensor<5x41xf64> -> tensor<3x5x7x203xf64>
+  return %c : tensor<3x5x7x203xf64>
+}
+func.func @short_terms_ahead(%a: tensor<60x3x1600xf32>, %b: tensor<13x3x60xf32>) -> tensor<13x1600xf32> {
+  %c = wg.contract "ipm,jpi->jm" %a, %b : tensor<60x3x1600xf32>, tensor<13x3x60xf32> -> tensor<13x1600xf32>
+  return %c : tensor<13x1600xf32>
+}
+func.func @terms_ahead_of_rows(%a: tensor<601x503xf32>, %b: tensor<601x13xf32>) -> tensor<503x13xf32> {
+  %c = wg.contract "ki,kj->ij" %a, %b : tensor<601x503xf32>, tensor<601x13xf32> -> tensor<503x13xf32>
+  return %c : tensor<503x13xf32>
+}
+func.func @short_terms_ahead_of_rows(%a: tensor<9x70x301xf64>, %b: tensor<70x9x6xf64>) -> tensor<301x6xf64> {
+  %c = wg.contract "pki,kpj->ij" %a, %b : tensor<9x70x301xf64>, tensor<70x9x6xf64> -> tensor<301x6xf64>
+  return %c : tensor<301x6xf64>
+}
