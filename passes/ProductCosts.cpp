@@ -318,7 +318,7 @@ Estimate ProductCosts::product(const Order &order) const {
       };
       arithmetic = arithmetic + Estimate{tile(0.5), tile(isHalf ? 0.5 : 1)} * (panels * tiles);
     }
-  if (!alongBatch && std::fmod(size, lanes) != 0) // the last vector of a row
+  if (!alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // the last vector of a row
     arithmetic = arithmetic + kMaskedStore * rows;
   double times =
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);

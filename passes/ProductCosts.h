@@ -8,7 +8,8 @@
 // within 20 to 30 %, and nine tenths within a factor of 1.6 (of sums and elementwise products 1.9). What differs on one
 // with fast memory is fitted to 7,100 ways of computing 320 equations there: eight tenths lie between 0.6 and 1.6 (of
 // sums 2.0) of what is estimated; what is chosen takes 3 % longer than the best of up to four ways that were measured,
-// and in one case in seventeen more than 1.25 times as long.
+// and in one case in seventeen more than 1.25 times as long. The figures of the first machine are from before it was
+// known which lines are fetched ahead.
 #pragma once
 
 #include "ir/Dialect.h"

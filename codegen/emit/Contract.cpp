@@ -532,7 +532,8 @@ static constexpr int64_t kTermsAhead = 8, kFarBytes = 512, kCachedBytes = int64_
 /// Prefetches of one round, at most.
 static constexpr int64_t kMostLines = 24;
 
-/// Of `count` elements in steps and those that the rounds of the inner levels have beside them, one a line.
+/// Of `count` elements in steps and those that the rounds of the inner levels have beside them, one a line and the last
+/// one of each run: no row need begin with a line.
 static SmallVector<int64_t> linesOf(int64_t count, int64_t step, ArrayRef<std::pair<int64_t, int64_t>> inner,
                                     int64_t line) {
   SmallVector<int64_t> places, lines;
@@ -546,11 +547,11 @@ static SmallVector<int64_t> linesOf(int64_t count, int64_t step, ArrayRef<std::p
         places.push_back(place + q * step);
   }
   llvm::sort(places);
-  for (int64_t place : places)
-    if (lines.empty() || place >= lines.back() + line)
+  for (auto [i, place] : llvm::enumerate(places)) {
+    bool endsRun = i + 1 == places.size() || places[i + 1] > place + line;
+    if (lines.empty() || place >= lines.back() + line || (endsRun && place != lines.back()))
       lines.push_back(place);
-  if (lines.back() != places.back()) // no operand need begin with a line
-    lines.push_back(places.back());
+  }
   return lines;
 }
 
@@ -564,7 +565,8 @@ void ContractEmitter::findAhead(Tile &tile) {
     terms *= tile.levels[depth].size;
   const Level &level = tile.levels[depth];
   int64_t width = static_cast<int64_t>(tile.panel.masks.size()) * lanes;
-  if (terms * std::max<int64_t>(tile.count, width) > kMostLines * 64)
+  // Where there are fewer terms than are asked for ahead, those of tiles and panels to come are not where these are.
+  if (terms * level.size < kTermsAhead || terms * std::max<int64_t>(tile.count, width) > kMostLines * 64)
     return;
   auto lines = [&](Value x, int64_t count, int64_t step, int64_t Level::*stepOf) {
     SmallVector<std::pair<int64_t, int64_t>> inner;
@@ -578,31 +580,33 @@ void ContractEmitter::findAhead(Tile &tile) {
   };
   // Of several panels all but the first find a in the caches. What many tiles read of b is asked for again each time,
   // which costs nothing only in the nearest cache.
-  if (numPanels() <= 2 && !packsA() && !fetchesA())
+  if (runtime::saturatingMul(numPanels(), sizeOf(n)) <= 2 && !packsA() && !fetchesA())
     tile.linesA = lines(a, tile.count, strideM, &Level::a);
   if (lane.b == 1 && !packsB() &&
-      (sizeK() * width * elementBytes() <= kBytesCloseBy || rows() <= 2 * rowsOfTile(panelVectors())))
+      (sizeK() * width * elementBytes() <= kBytesCloseBy || sizeOf(m) <= 2 * rowsOfTile(panelVectors())))
     tile.linesB = lines(bOperand, width, 1, &Level::b);
   tile.aheadDepth = depth;
   tile.roundsAhead = tile.linesA.empty() && tile.linesB.empty() ? 0 : (kTermsAhead + terms - 1) / terms;
 }
 
-/// Called in each round of that level. Behind the last term are the first ones of the next tile or panel.
+/// Called in each round of that level. Behind its last round is the next one of the level around it; behind that of
+/// them all are the first terms of the next tile or panel.
 void ContractEmitter::fetchAhead(const Tile &tile, Value p, Value atA, Value atB) {
   const Level &level = tile.levels[tile.aheadDepth];
+  const Level *around = tile.aheadDepth > 0 ? &tile.levels[tile.aheadDepth - 1] : nullptr;
   Value ahead = e.add(p, e.index(tile.roundsAhead)),
         isBehind = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, ahead, e.index(level.size));
   auto fetchLines = [&](Value base, Value at, int64_t step, int64_t next, ArrayRef<int64_t> lines) {
     at = e.add(at, e.mul(ahead, step));
-    if (next > 0 && tile.aheadDepth == 0)
+    if (next > 0 && next != level.size * step)
       at = e.add(at, arith::SelectOp::create(b, loc, isBehind, e.index(next - level.size * step), e.index(0)));
     for (int64_t line : lines)
       LLVM::Prefetch::create(b, loc, pointerAt(base, e.add(at, e.index(line))), /*rw=*/0, /*hint=*/3, /*cache=*/1);
   };
   if (!tile.linesA.empty())
-    fetchLines(baseA, atA, level.a, tile.count * strideM, tile.linesA);
+    fetchLines(baseA, atA, level.a, around ? around->a : tile.count * strideM, tile.linesA);
   if (!tile.linesB.empty())
-    fetchLines(tile.panel.base, atB, level.b, numPanels() > 1 ? panelWidth() : 0, tile.linesB);
+    fetchLines(tile.panel.base, atB, level.b, around ? around->b : numPanels() > 1 ? panelWidth() : 0, tile.linesB);
 }
 
 Value ContractEmitter::fma(Value x, Value y, Value z) {

@@ -292,7 +292,7 @@ def ops_speak_for_themselves(root):
                         yield f"{path}:{number}: names {name}"
 
 
-WALKS_TEMPORARY = re.compile(r"\bfor \(.* : (?![\w.\[\]>-]+\.set_bits\(\)\)).*\)\.set_bits\(\)\)")
+WALKS_TEMPORARY = re.compile(r"\bfor \(.* : .*(?<!\(\*)\b\w+\([^*].*\)\.set_bits\(\)|\bfor \(.* : .*\w\(\)\.set_bits\(\)")
 
 
 def bits_outlive_their_walk(root):

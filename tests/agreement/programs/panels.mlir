@@ -228,3 +228,11 @@ func.func @short_terms_ahead_of_rows(%a: tensor<9x70x301xf64>, %b: tensor<70x9x6
   %c = wg.contract "pki,kpj->ij" %a, %b : tensor<9x70x301xf64>, tensor<70x9x6xf64> -> tensor<301x6xf64>
   return %c : tensor<301x6xf64>
 }
+func.func @short_terms_ahead_of_columns(%a: tensor<20x60x3x101xf32>, %b: tensor<13x3x60xf32>) -> tensor<20x13x101xf32> {
+  %c = wg.contract "bipm,jpi->bjm" %a, %b : tensor<20x60x3x101xf32>, tensor<13x3x60xf32> -> tensor<20x13x101xf32>
+  return %c : tensor<20x13x101xf32>
+}
+func.func @terms_ahead_in_two_levels(%a: tensor<12x20x16xf32>, %b: tensor<16x20x1003xf32>) -> tensor<12x1003xf32> {
+  %c = wg.contract "mip,pin->mn" %a, %b : tensor<12x20x16xf32>, tensor<16x20x1003xf32> -> tensor<12x1003xf32>
+  return %c : tensor<12x1003xf32>
+}
