@@ -9,7 +9,7 @@
 
 namespace wg::runtime {
 
-/// `size` elements: up to N on the stack, more on the heap. Where there is no memory it throws std::bad_alloc;
+/// `size` elements, pointers without a value: up to N on the stack, more on the heap. Where there is no memory it throws std::bad_alloc;
 /// LLVM's vectors end the process.
 template <class T, size_t N> class StackArray {
 public:
@@ -17,7 +17,8 @@ public:
       : data_(size <= N ? reinterpret_cast<T *>(local_) : static_cast<T *>(::operator new(size * sizeof(T)))),
         size_(size) {
     static_assert(std::is_nothrow_default_constructible_v<T>);
-    std::uninitialized_value_construct_n(data_, size);
+    if constexpr (!std::is_pointer_v<T>)
+      std::uninitialized_value_construct_n(data_, size);
   }
   StackArray(const StackArray &) = delete;
   ~StackArray() {

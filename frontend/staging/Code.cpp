@@ -221,6 +221,36 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
   return cast<ModuleOp>(module_.get()->clone());
 }
 
+/// Written into run(), as calls that return a scalar take so little.
+[[gnu::always_inline]] std::optional<codegen::RoomWanted> Code::runCompiled(const codegen::Executable &executable,
+                                                                            std::span<const Array> inputs,
+                                                                            std::span<Array> results,
+                                                                            const Where &where) {
+  StackArray<void *, 80> pointers(inputs.size() + results.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    pointers[i] = inputs[i].buffer.data();
+  codegen::AtFault atFault;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TensorType &type = executable.info.results[i];
+    if (!results[i].buffer || results[i].type != type) // what an attempt with less room left
+      results[i] = Array::empty(type.dtype, type.shape);
+    pointers[inputs.size() + i] = results[i].buffer.data();
+  }
+  int32_t status = executable.run(pointers.begin(), &atFault);
+  if (status) [[unlikely]] {
+    if (auto wanted = executable.roomWanted(status, atFault))
+      return wanted;
+    runtime::Failure failure = executable.failure(status, atFault);
+    if (runtime::Status said = runtime::takeHostFailure(); !said.ok()) { // by C++ code, which the program called
+      runtime::Failure own = said.take();
+      failure.op = std::move(own.op), failure.kind = own.kind;
+      failure.message = std::move(own.message), failure.remedy = std::move(own.remedy);
+    }
+    raise(std::move(failure), where);
+  }
+  return std::nullopt;
+}
+
 void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
   if (runtime::debugsNans()) [[unlikely]] // op by op, so that the op is known
     return interpret(inputs, results, where);
@@ -266,34 +296,6 @@ void Code::makeRoom(const Compiled &tooSmall, const codegen::RoomWanted &wanted)
   int64_t step = std::max<int64_t>(1, static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(wanted.turns))) / 8);
   rooms_[loop] = std::max({rooms_[loop], tooSmall.rooms[loop] * 3 / 2, (wanted.turns + step - 1) / step * step});
   std::erase_if(compiled_, [&](const auto &slot) { return slot.second.code.get() == &tooSmall; });
-}
-
-std::optional<codegen::RoomWanted> Code::runCompiled(const codegen::Executable &executable,
-                                                     std::span<const Array> inputs, std::span<Array> results,
-                                                     const Where &where) {
-  StackArray<void *, 80> pointers(inputs.size() + results.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    pointers[i] = inputs[i].buffer.data();
-  codegen::AtFault atFault;
-  for (size_t i = 0; i < results.size(); ++i) {
-    const TensorType &type = executable.info.results[i];
-    if (!results[i].buffer || results[i].type != type) // what an attempt with less room left
-      results[i] = Array::empty(type.dtype, type.shape);
-    pointers[inputs.size() + i] = results[i].buffer.data();
-  }
-  int32_t status = executable.run(pointers.begin(), &atFault);
-  if (status) [[unlikely]] {
-    if (auto wanted = executable.roomWanted(status, atFault))
-      return wanted;
-    runtime::Failure failure = executable.failure(status, atFault);
-    if (runtime::Status said = runtime::takeHostFailure(); !said.ok()) { // by C++ code, which the program called
-      runtime::Failure own = said.take();
-      failure.op = std::move(own.op), failure.kind = own.kind;
-      failure.message = std::move(own.message), failure.remedy = std::move(own.remedy);
-    }
-    raise(std::move(failure), where);
-  }
-  return std::nullopt;
 }
 
 } // namespace wg::detail
