@@ -9,8 +9,8 @@
 
 namespace wg::runtime {
 
-/// `size` elements, pointers without a value: up to N on the stack, more on the heap. Where there is no memory it throws std::bad_alloc;
-/// LLVM's vectors end the process.
+/// `size` elements, pointers without a value: up to N on the stack, more on the heap. Where there is no memory it
+/// throws std::bad_alloc; LLVM's vectors end the process.
 template <class T, size_t N> class StackArray {
 public:
   explicit StackArray(size_t size)
