@@ -80,25 +80,25 @@ constexpr Level kLevels[] = {{kLine, 500, 700, 0.2, 1.0},
                              {kLine, 750000, 3e6, 2.8, 3.3},
                              {kPage, 1500, 1500, 2.9, 2.9}};
 
-/// How a kind of kernel is bound by memory: a run of lines costs so many lines more, as the first ones are not fetched
-/// ahead; and what one machine takes for all of that, the other takes so much of.
-struct Traffic {
-  double startRead, startWritten, ofFast;
+/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the first
+/// ones are not fetched ahead; and of what the machine with slow memory takes for its memory, and for arithmetic, the
+/// other one takes so much.
+struct Kind {
+  double startRead, startWritten, memoryOfFast, arithmeticOfFast = 1;
 };
-constexpr Traffic kCopies = {0, 0, 0.65}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
-                  kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5};
+constexpr Kind kCopies = {0, 0, 0.65, 1.8}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
+               kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5, 0.8};
 
 /// Nanoseconds that the lines and pages of a nest take. A level keeps what its innermost loops touch together, as many
 /// loops as fit; the next one finds again what it does not move on from; those around find nothing. Of what fits as a
 /// whole nothing is counted: it is there already.
-double memoryOf(const Nest &nest, double elementBytes, const Traffic &traffic) {
+double memoryOf(const Nest &nest, double elementBytes, const Kind &kind) {
   size_t depth = nest.loops.size();
   double all = 0;
   std::array<double, 3> starts = {};
   for (size_t tensor = 0; tensor < 3; ++tensor)
     if (!nest.inside[tensor].empty())
-      starts[tensor] =
-          (tensor == 2 ? traffic.startWritten : traffic.startRead) / linesInARow(nest, tensor, elementBytes);
+      starts[tensor] = (tensor == 2 ? kind.startWritten : kind.startRead) / linesInARow(nest, tensor, elementBytes);
   for (double unit : {kLine, kPage}) {
     SmallVector<std::array<double, 3>, 16> units(depth + 1); // by the loops from each one on
     for (size_t first = 0; first < depth; ++first)
@@ -126,10 +126,12 @@ double memoryOf(const Nest &nest, double elementBytes, const Traffic &traffic) {
   return all;
 }
 
-/// Loads wait while there is arithmetic to do, but not for all of it.
-Estimate together(Estimate arithmetic, double memory, const Traffic &traffic) {
+/// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
+Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind, double times = 1) {
+  double memory = memoryOf(nest, elementBytes, kind) * times;
   auto both = [](double x, double y) { return std::max(x, y) + 0.65 * std::min(x, y); };
-  return {both(arithmetic.slowMemory, memory), both(arithmetic.fastMemory, memory * traffic.ofFast)};
+  return {both(arithmetic.slowMemory, memory),
+          both(arithmetic.fastMemory * kind.arithmeticOfFast, memory * kind.memoryOfFast)};
 }
 Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
 
@@ -243,7 +245,7 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
     nest.loops.assign(axes.begin(), axes.end());
     nest.loops.push_back(inBlocks(last));
   }
-  return together({arithmetic, arithmetic * 1.8}, memoryOf(nest, elementBytes, kCopies), kCopies) + kCall;
+  return together(onBoth(arithmetic), nest, elementBytes, kCopies) + kCall;
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -379,7 +381,7 @@ Estimate ProductCosts::product(const Order &order) const {
       }
     }
     // Where so many rows are read a line each, nothing is fetched ahead.
-    packing = together(onBoth(moved), memoryOf(copy, elementBytes, kPacking) * (lane.b == 1 ? 1 : 2), kPacking);
+    packing = together(onBoth(moved), copy, elementBytes, kPacking, lane.b == 1 ? 1 : 2);
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;
@@ -399,8 +401,7 @@ Estimate ProductCosts::product(const Order &order) const {
   for (const Letter &letter : k)
     nest.loops.push_back(loopOf(letter));
   // Where nothing is summed, most of it is written.
-  const Traffic &traffic = k.empty() ? kOuterProducts : kProducts;
-  return together(arithmetic, memoryOf(nest, elementBytes, traffic), traffic) + packing + kCall;
+  return together(arithmetic, nest, elementBytes, k.empty() ? kOuterProducts : kProducts) + packing + kCall;
 }
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
@@ -409,7 +410,7 @@ Estimate ProductCosts::product(const Order &order) const {
 /// operands of an elementwise product lie across, each along another axis; of a row and of a run of neighbours that are
 /// summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-constexpr Estimate kGathered = {0.11, 0.7}, kApart = {0.6, 1.4};
+constexpr Estimate kGathered = {0.11, 0.875}, kApart = {0.6, 1.4};
 /// Of a vector of products that are stored, and of a run of them; of a vector that is moved about in registers, once;
 /// and of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets
 /// of the caches.
@@ -466,8 +467,7 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   nest.loops.assign(axes.begin(), axes.end());
   nest.loops.push_back(inSteps(last, lanes));
   // Lines that are read and written by turns take longer than those that a sum reads.
-  double memory = memoryOf(nest, elementBytes, kElementwise) * 1.15;
-  return together(onBoth(arithmetic) + kStoredRun * runs, memory, kElementwise) + apart + kCall;
+  return together(onBoth(arithmetic) + kStoredRun * runs, nest, elementBytes, kElementwise, 1.15) + apart + kCall;
 }
 
 Estimate ProductCosts::sum(const Order &order, StringRef space) const {
@@ -521,8 +521,7 @@ Estimate ProductCosts::sum(const Order &order, StringRef space) const {
     nest.loops.push_back(inSteps(last, lanes));
   for (size_t tensor : {0, 1, 2})
     nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
-  double memory = memoryOf(nest, elementBytes, kSums) * fetched;
-  return together(Estimate{arithmetic, arithmetic * 0.8} + gathered, memory, kSums) + kCall;
+  return together(onBoth(arithmetic) + gathered, nest, elementBytes, kSums, fetched) + kCall;
 }
 
 std::string ProductCosts::spaceOfSum(const Order &order) const {

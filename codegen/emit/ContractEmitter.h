@@ -1,6 +1,7 @@
 // A contract kernel on its way to loops: how its letters are walked, tiled and packed. Private to emit/.
 //
-// Contract.cpp holds the tiles, ContractPack.cpp the copies of panels, Windows.cpp the loops of related letters.
+// Contract.cpp holds the tiles, ContractPack.cpp the copies of panels, ContractFetch.cpp what is asked for ahead,
+// Windows.cpp the loops of related letters.
 #pragma once
 
 #include "codegen/emit/KernelEmitter.h"
@@ -88,7 +89,6 @@ private:
 
   void sortLetters();
   static void longestLast(std::vector<Letter> &group, int64_t wanted);
-  void findStreamed();
   /// c's axes that a letter stands for, outermost first.
   SmallVector<unsigned> axesOfC(const Letter &letter);
 
@@ -172,13 +172,18 @@ private:
   void finish(const Panel &panel, Value i, Value first, int rows, Point &origin,
               llvm::function_ref<Value(int row, int vector)> accumulator);
   void finishInLoop(llvm::ArrayRef<Value> acc, const Panel &panel, Value i, int count, Point &origin);
+
+  // ---- Fetching ahead
+  void findStreamed();
   bool canFetch();
   /// Whether the rows of a, which few terms make short, are asked for before the tile that begins with their next line.
   bool fetchesA();
-  void fetch(Value p, Value i, Value j, int count, int vectors);
   /// Chooses what of a and b is asked for ahead, and in which level's rounds.
   void findAhead(Tile &tile);
+  void fetchInRound(const Tile &tile, size_t depth, Value p, Value atA, Value atB);
+  void fetch(Value p, Value i, Value j, int count, int vectors);
   void fetchAhead(const Tile &tile, Value p, Value atA, Value atB);
+  void prefetch(Value base, Value offset);
 
   // ---- Related letters
   void chooseRows();

@@ -224,14 +224,8 @@ public:
       stateOf(made[i])->type = outputs[i].type;
       stateOf(made[i])->buffer = std::move(outputs[i].buffer);
     }
-    for (uint32_t i = 0; i < concrete_.numResults; ++i) {
-      results.push_back(Tensor());
-      Tensor &result = results[results.size() - 1];
-      if (derivative_) // the tapes keep it, too
-        result = made[i];
-      else
-        result = std::move(made[i]);
-    }
+    for (uint32_t i = 0; i < concrete_.numResults; ++i)
+      results.push_back(derivative_ ? made[i] : std::move(made[i])); // what tapes keep has two owners
     for (size_t i = 0; i < concrete_.assigned.size(); ++i)
       if (const std::shared_ptr<VariableState> &variable = variableAt(concrete_.assigned[i]); !variable->isOrder)
         variable->current = made[concrete_.numResults + i];

@@ -26,9 +26,9 @@ public:
   Inline(const Inline &) = delete;
   Inline &operator=(const Inline &) = delete;
   ~Inline();
-  void push_back(const T &value) {
+  void push_back(T value) {
     reserve(size_ + 1);
-    data_[size_++] = value;
+    data_[size_++] = std::move(value);
   }
   /// Room for `size` elements: pushing up to there does not fail.
   void reserve(size_t size) {
