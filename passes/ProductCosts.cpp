@@ -80,9 +80,9 @@ constexpr Level kLevels[] = {{kLine, 500, 700, 0.2, 1.0},
                              {kLine, 750000, 3e6, 2.8, 3.3},
                              {kPage, 1500, 1500, 2.9, 2.9}};
 
-/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the first
-/// ones are not fetched ahead; and of what the machine with slow memory takes for its memory, and for arithmetic, the
-/// other one takes so much.
+/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the
+/// first ones are not fetched ahead; and of what the machine with slow memory takes for its memory, and for arithmetic,
+/// the other one takes so much.
 struct Kind {
   double startRead, startWritten, memoryOfFast, arithmeticOfFast = 1;
 };

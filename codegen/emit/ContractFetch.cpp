@@ -1,4 +1,4 @@
-// What a contract kernel's tiles ask for before they or their epilogue read it: prefetches, in the rounds of their sums.
+// What a contract kernel's tiles ask for before they, or their epilogue, read it: prefetches in the rounds of sums.
 #include "codegen/emit/ContractEmitter.h"
 
 #include "runtime/Extent.h"
