@@ -408,6 +408,12 @@ Value KernelEmitter::load(const Point &point, Value pointer, Type element, Array
   return loadElements(*this, point, point.at, pointer, element, strides, offset);
 }
 
+void KernelEmitter::askFor(const Point &point, Value pointer, Type element, ArrayRef<int64_t> strides, int64_t offset) {
+  Value dataOffsets;
+  Value base = addressOf(*this, point.at, pointer, element, strides, offset, &dataOffsets).first;
+  LLVM::Prefetch::create(b, loc, base, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
 Value KernelEmitter::loadAt(const Point &point, Value root, ArrayRef<ir::Coordinate> at) {
   auto type = cast<RankedTensorType>(root.getType());
   if (auto constant = root.getDefiningOp<ir::ConstantOp>())

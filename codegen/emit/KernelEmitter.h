@@ -120,6 +120,9 @@ public:
   /// A load or store at base + the point's coordinates times `strides` (one per Axis) + offset, in elements.
   mlir::Value load(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
                    int64_t offset);
+  /// Asks the caches for what such a load reads.
+  void askFor(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
+              int64_t offset);
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides,
                int64_t offset);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
@@ -190,8 +193,14 @@ private:
   };
   void evalUniform(Point &once);
   std::optional<Across> readAcross();
-  int64_t pointsAtOnce(const Across &across);
-  llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across,
+  /// Of the innermost axis blocks take so many points at once, in all loops from that of `axis` on.
+  struct Cut {
+    int64_t points;
+    size_t axis;
+  };
+  Cut pointsAtOnce(const Across &across);
+  int64_t elementsAhead(mlir::Value value, const Across &across, const Cut &cut);
+  llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across, int64_t ahead,
                                                 llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first,
                                                 mlir::Value from, int lanes, int64_t rows, int64_t count,
                                                 int64_t width);

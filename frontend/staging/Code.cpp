@@ -254,12 +254,15 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
 void Code::run(std::span<const Array> inputs, std::span<Array> results, const Where &where) {
   if (runtime::debugsNans()) [[unlikely]] // op by op, so that the op is known
     return interpret(inputs, results, where);
-  const Compiled *only = this->only();
-  while (true) {
-    std::shared_ptr<const Compiled> kept = only ? nullptr : compiled(inputs, where);
-    const Compiled *code = only ? only : kept.get();
-    if (!code)
-      break;
+  if (const Compiled *only = this->only()) [[likely]] { // which keeps nothing of loops
+    try {
+      runCompiled(*only->executable, inputs, results, where);
+      return;
+    } catch (const std::bad_alloc &) {
+      raiseOutOfMemory(*only->executable, where);
+    }
+  }
+  while (std::shared_ptr<const Compiled> code = compiled(inputs, where)) {
     std::optional<codegen::RoomWanted> wanted;
     try {
       wanted = runCompiled(*code->executable, inputs, results, where);

@@ -37,7 +37,7 @@ public:
       return programs.emplace(step.get(), std::move(made)).first->second.programs;
     } catch (...) { // the next call traces again
       std::lock_guard guard(function->mutex);
-      std::erase_if(function->entries, [&](const auto &entry) { return entry.second->concrete == step; });
+      function->eraseEntries([&](const Entry &entry) { return entry.concrete == step; });
       throw;
     }
   }

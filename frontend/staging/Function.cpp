@@ -320,6 +320,7 @@ static bool fitsOpen(const ConcreteState &concrete, const Arguments &arguments) 
 }
 
 void FunctionState::evict() {
+  latest = nullptr;
   while (static_cast<int64_t>(entries.size()) > std::max<int64_t>(1, options.capacity)) {
     auto oldest = entries.end();
     for (auto at = entries.begin(); at != entries.end(); ++at)
@@ -412,7 +413,7 @@ std::shared_ptr<ConcreteState> FunctionState::findSaved(const Arguments &argumen
   entry->number = best->number;
   entry->alias = fewest > 0;
   entry->lastUse = ++clock;
-  std::erase_if(entries, [&](const auto &each) { return each.second->alias && each.second->key == entry->key; });
+  eraseEntries([&](const Entry &each) { return each.alias && each.key == entry->key; });
   entries.emplace(hash, entry);
   evict();
   return best->concrete;
@@ -421,28 +422,35 @@ std::shared_ptr<ConcreteState> FunctionState::findSaved(const Arguments &argumen
 std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body body, bool exact) {
   std::span<const uint64_t> key(arguments.key.begin(), arguments.key.size());
   uint64_t outer = level().trace ? level().trace->id() : 0;
+  auto isFor = [&](const Entry &known) {
+    return !(exact && known.alias) && known.key.size() == key.size() &&
+           std::equal(key.begin(), key.end(), known.key.begin()) &&
+           (!known.concrete ||
+            ((known.concrete->boundTo == 0 || known.concrete->boundTo == outer) && serves(*known.concrete, arguments)));
+  };
+  auto use = [&](Entry &known) -> const std::shared_ptr<ConcreteState> & {
+    known.lastUse = ++clock;
+    if (known.open)
+      known.open->lastUse = clock; // what serves others outlives them
+    return known.concrete;
+  };
   std::unique_lock lock(mutex);
+  if (latest && isFor(*latest)) [[likely]]
+    return use(*latest);
   uint64_t hash = hashOf(key);
   std::shared_ptr<Entry> entry;
   for (;;) {
     entry = nullptr;
-    for (auto [at, end] = entries.equal_range(hash); at != end; ++at) {
-      Entry &known = *at->second;
-      if (!(exact && known.alias) && known.key.size() == key.size() &&
-          std::equal(key.begin(), key.end(), known.key.begin()) &&
-          (!known.concrete || ((known.concrete->boundTo == 0 || known.concrete->boundTo == outer) &&
-                               serves(*known.concrete, arguments)))) {
+    for (auto [at, end] = entries.equal_range(hash); at != end; ++at)
+      if (isFor(*at->second)) {
         entry = at->second;
         break;
       }
-    }
     if (!entry)
       break;
     if (entry->concrete) {
-      entry->lastUse = ++clock;
-      if (entry->open)
-        entry->open->lastUse = clock; // what serves others outlives them
-      return entry->concrete;
+      latest = entry.get();
+      return use(*entry);
     }
     if (entry->tracer == std::this_thread::get_id())
       raiseOp(name.c_str(), "it calls itself with the same signature while it is being traced, which has no end",
@@ -485,7 +493,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   entry->key.assign(key.begin(), key.end());
   entry->tracer = std::this_thread::get_id();
   entry->lastUse = ++clock;
-  std::erase_if(entries, [&](const auto &each) { return each.second->alias && each.second->key == entry->key; });
+  eraseEntries([&](const Entry &each) { return each.alias && each.key == entry->key; });
   entries.emplace(hash, entry);
   int64_t number = entry->number = ++traceCount;
   lock.unlock();
@@ -499,7 +507,7 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
            milliseconds(concrete->traceSeconds);
   } catch (...) {
     lock.lock();
-    std::erase_if(entries, [&](const auto &each) { return each.second == entry; });
+    eraseEntries([&](const Entry &each) { return &each == entry.get(); });
     entry->ended = true;
     --traceCount;
     traced.notify_all();
@@ -509,9 +517,9 @@ std::shared_ptr<ConcreteState> FunctionState::find(Arguments &arguments, Body bo
   entry->concrete = concrete;
   entry->ended = true;
   // Calls that a trace with more open sizes has served until now may find this one: the next of each decides anew.
-  std::erase_if(entries, [&](const auto &each) {
+  eraseEntries([&](const Entry &each) {
     size_t open;
-    return each.second->alias && covers(entry->key, each.second->key, open);
+    return each.alias && covers(entry->key, each.key, open);
   });
   lastConcrete = concrete;
   lastTrace = std::move(text);
@@ -729,7 +737,7 @@ std::string FunctionBase::report() const {
 
 void FunctionBase::clear_cache() {
   std::lock_guard lock(self().mutex);
-  std::erase_if(self().entries, [](const auto &entry) { return entry.second->concrete != nullptr; });
+  self().eraseEntries([](const detail::Entry &entry) { return entry.concrete != nullptr; });
   // What is left is being traced.
   self().tracesCleared = self().traceCount - static_cast<int64_t>(self().entries.size());
 }

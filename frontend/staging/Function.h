@@ -289,7 +289,13 @@ public:
 
   mutable std::mutex mutex;
   std::condition_variable traced;
-  std::unordered_multimap<uint64_t, std::shared_ptr<Entry>> entries;
+  std::unordered_multimap<uint64_t, std::shared_ptr<Entry>> entries; ///< by the hashes of their keys
+  Entry *latest = nullptr; ///< of the entries: what the last call found, which most next calls find too
+  /// Erases the entries of which `isSo`.
+  template <class F> void eraseEntries(F isSo) {
+    latest = nullptr;
+    std::erase_if(entries, [&](const auto &each) { return isSo(*each.second); });
+  }
   int64_t traceCount = 0;
   int64_t tracesCleared = 0; ///< of these, those that clear_cache has forgotten: max_traces does not count them
   uint64_t clock = 0;

@@ -167,6 +167,12 @@ template <class S> constexpr bool checkState() {
   return checkTree<S>();
 }
 
+/// `x` in tensors of its own. Eagerly too, what control flow gives is no tensor that was there before it, even where a
+/// body returns one or no turn is made: a tape that watches that one later does not see it in the result.
+template <class T> T ownTensors(T x, const Where &where) {
+  return mapTensors(std::move(x), [&](const Tensor &t) { return t.defined() ? identity(Located(t, where)) : t; });
+}
+
 /// Of rows 0 to n - 1: each with all before it. Pairs are joined, scanned, and joined with what lies between them.
 template <class X>
 X scanPairs(std::type_identity_t<FunctionRef<X(const X &, const X &)>> f, const X &xs, int64_t n, const Where &where) {
@@ -243,7 +249,7 @@ S whileOf(const char *op, const FunctionRef<Tensor(const S &)> *condition, const
     checkTurn(op, state, next, turn, where);
     state = std::move(next);
   }
-  return stopped(std::move(state));
+  return stopped(ownTensors(std::move(state), where));
 }
 template <class C, class B, class S>
 S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
@@ -403,7 +409,7 @@ R scanOf(const char *op, TurnRef<R, S, X> f, S state, const X &xs, const ScanOpt
     ++leaf;
     return stack(column, 0, where);
   });
-  return R(std::move(state), std::move(stacked));
+  return R(ownTensors(std::move(state), where), std::move(stacked));
 }
 template <class R, class S> inline constexpr bool isTurnOf = false;
 template <class S, class Y> inline constexpr bool isTurnOf<std::pair<S, Y>, S> = true;
@@ -437,7 +443,7 @@ template <class F, class G> auto cond(const Located &predicate, F f, G g) -> std
   if (predicate.isLiteral())
     return predicate.integer() != 0 ? f() : g();
   if (!detail::isTracing())
-    return detail::truthOf("cond", predicate.tensor(), where) ? f() : g();
+    return detail::ownTensors(detail::truthOf("cond", predicate.tensor(), where) ? f() : g(), where);
   static_assert(detail::checkTypes<R>());
   const detail::FunctionRef<R()> branches[] = {g, f};
   return detail::condTraced<R>("cond", predicate.tensor(), branches, where);
@@ -456,7 +462,7 @@ auto switch_case(const Located &index, F first, G... rest) -> std::decay_t<std::
   if (index.isLiteral() || !detail::isTracing()) {
     int64_t taken = index.isLiteral() ? index.integer() : detail::branchOf(index.tensor(), count, where);
     taken = taken < 0 ? 0 : taken >= count ? count - 1 : taken;
-    return branches[taken]();
+    return index.isLiteral() ? branches[taken]() : detail::ownTensors(branches[taken](), where);
   }
   static_assert(detail::checkTypes<R>());
   return detail::condTraced<R>("switch_case", index.tensor(), branches, where);
@@ -532,7 +538,7 @@ S for_range(int64_t begin, int64_t end, B body, S state, const RangeOptions &opt
         detail::checkTurn("for_range", state, next, i - begin, where);
         state = std::move(next);
       }
-      return state;
+      return detail::ownTensors(std::move(state), where);
     }
     auto turn = [&](const std::pair<S, Tensor> &s, const std::monostate &) {
       S next = body(s.second, s.first);

@@ -283,6 +283,54 @@ TEST(ControlTest, NoTurnAtAll) {
 }
 
 /// What an outer tape records of a derivative may hang on residuals alone.
+
+/// What `way` makes of x: tensors that a tape which watches x only then does not follow back to it.
+static Tensors laterWatched(const Tensors &x, int way) {
+  Tensor none(int64_t(0)), yes(true), index(int64_t(1));
+  auto less = [](const Tensor &i, int64_t n) { return i < n; };
+  Tensor y;
+  switch (way) {
+  case 0: y = for_range(0, none, [](const Tensor &, const Tensor &s) { return sin(s); }, x[0]); break;
+  case 1: y = for_range(0, 0, [](const Tensor &, const Tensor &s) { return sin(s); }, x[0]); break;
+  case 2: y = for_range(0, 3, [](const Tensor &, const Tensor &s) { return s; }, x[0]); break;
+  case 3: y = cond(yes, [&] { return x[0]; }, [&] { return sin(x[0]); }); break;
+  case 4: y = switch_case(index, [&] { return sin(x[0]); }, [&] { return x[0]; }); break;
+  case 5:
+    y = while_loop([&](const std::pair<Tensor, Tensor> &s) { return less(s.second, 2); },
+                   [](const std::pair<Tensor, Tensor> &s) { return std::pair(s.first, s.second + 1); },
+                   std::pair(x[0], Tensor(int64_t(0))))
+            .first;
+    break;
+  default:
+    y = scan([](const Tensor &s, const Tensor &row) { return std::pair(s, row * 2.0); }, x[0], stack({x[0], x[0]}))
+            .first;
+  }
+  GradientTape tape({.persistent = true});
+  tape.watch(x[0]);
+  Tensor z = y * y + x[0] * 3.0;
+  return {tape.gradient(z, x[0]).value(), tape.gradient(y, x[0], {.unconnected = Unconnected::zero}).value(), y};
+}
+
+TEST(ControlTest, WhatATapeWatchesLaterIsNotWhatALoopPassedThrough) {
+  for (int way = 0; way < 7; ++way) {
+    SCOPED_TRACE(way);
+    Tensors x{Tensor(0.7)};
+    auto compare = [&](const Tensors &found) {
+      expectNear(found[0], Tensor(3.0), 0);
+      expectNear(found[1], Tensor(0.0), 0);
+      expectNear(found[2], x[0], 0);
+    };
+    compare(laterWatched(x, way));
+    for (bool interpret : {true, false})
+      compare(
+          wg::function("program", [&](const Tensors &y) { return laterWatched(y, way); }, {.interpret = interpret})(x));
+    // One that watches before does follow it.
+    GradientTape tape;
+    tape.watch(x[0]);
+    expectNear(tape.gradient(laterWatched(x, way)[2], x[0]).value(), Tensor(1.0), 0);
+  }
+}
+
 TEST(ControlTest, SecondDerivativesInsideOfAFunction) {
   auto called = wg::function("called", [](const Tensor &x) { return exp(x) * 2.0; });
   Tensor x(0.7);

@@ -258,3 +258,27 @@ func.func @many_ops(%x: tensor<37x21xf32>) -> tensor<21x37xf32> {
   %a70 = wg.sin %a69 : tensor<21x37xf32>
   return %a70 : tensor<21x37xf32>
 }
+
+// What is read across is a part of a line, and the loops outside go on along it: points are cut outside of these.
+func.func @parts_of_lines(%x: tensor<700x90x5x3xf32>, %w: tensor<90xf32>) -> tensor<3x5x90x700xf32> {
+  %t = wg.transpose %x by [3, 2, 1, 0] : tensor<700x90x5x3xf32> -> tensor<3x5x90x700xf32>
+  %v = wg.broadcast %w to [3, 5, 90, 700] dims [2] : tensor<90xf32> -> tensor<3x5x90x700xf32>
+  %y = wg.mul %t, %v : tensor<3x5x90x700xf32>
+  return %y : tensor<3x5x90x700xf32>
+}
+func.func @parts_of_lines_within_others(%x: tensor<2x19x530x4x6xf64>) -> tensor<6x4x2x19x530xf64> {
+  %t = wg.transpose %x by [4, 3, 0, 1, 2] : tensor<2x19x530x4x6xf64> -> tensor<6x4x2x19x530xf64>
+  %y = wg.sin %t : tensor<6x4x2x19x530xf64>
+  return %y : tensor<6x4x2x19x530xf64>
+}
+func.func @parts_of_lines_of_flags(%x: tensor<1100x130x3x4xi1>, %z: tensor<4x130x3x1100xi1>) -> tensor<4x130x3x1100xi1> {
+  %t = wg.transpose %x by [3, 1, 2, 0] : tensor<1100x130x3x4xi1> -> tensor<4x130x3x1100xi1>
+  %y = wg.logical_and %t, %z : tensor<4x130x3x1100xi1>
+  return %y : tensor<4x130x3x1100xi1>
+}
+func.func @parts_of_lines_two_ways(%x: tensor<640x60x7x2xf32>, %y: tensor<60x640x7x2xf32>) -> tensor<2x7x60x640xf32> {
+  %t = wg.transpose %x by [3, 2, 1, 0] : tensor<640x60x7x2xf32> -> tensor<2x7x60x640xf32>
+  %u = wg.transpose %y by [3, 2, 0, 1] : tensor<60x640x7x2xf32> -> tensor<2x7x60x640xf32>
+  %z = wg.mul %t, %u : tensor<2x7x60x640xf32>
+  return %z : tensor<2x7x60x640xf32>
+}
