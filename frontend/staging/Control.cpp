@@ -144,12 +144,26 @@ Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const W
   return slice(Located(x, where), {begin}, {end}, {step});
 }
 
+/// The elements of x as so many rows like those of `like`.
+static Tensor inRows(const Tensor &x, int64_t rows, const Tensor &like, const Where &where) {
+  Shape shape{rows};
+  std::vector<Tensor> sizes;
+  for (int axis = 1; axis < like.rank(); ++axis) {
+    shape.push_back(like.shape().dim(axis));
+    if (shape.dim(axis) == dynamic)
+      sizes.push_back(dim(like, axis, where));
+  }
+  return reshapeTo(x, shape, sizes, where);
+}
+
+Tensor withRows(const Tensor &x, int64_t rows, const Where &where) {
+  return x.body(where)->type.shape.dim(0) == rows ? x : inRows(x, rows, x, where);
+}
+
 Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where) {
   int64_t pairs = odd.body(where)->type.shape.dim(0), all = even.body(where)->type.shape.dim(0);
   Tensor both = stack({all == pairs ? even : rowsOf(even, 0, pairs, 1, where), odd}, 1, where);
-  std::vector<int64_t> sizes(odd.body(where)->type.shape.begin(), odd.body(where)->type.shape.end());
-  sizes[0] = 2 * pairs;
-  Tensor y = reshape(Located(both, where), Shape(std::span<const int64_t>(sizes)));
+  Tensor y = inRows(both, 2 * pairs, odd, where);
   return all == pairs ? y : concat({y, rowsOf(even, pairs, all, 1, where)}, 0, where);
 }
 

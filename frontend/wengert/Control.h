@@ -139,6 +139,8 @@ WENGERT_API void checkEnd(const char *op, int64_t begin, int64_t end, const Wher
 WENGERT_API void checkCheckpoints(const char *op, int64_t checkpoints, int64_t every, const Where &where);
 /// Rows begin, begin + step, ... below end of x.
 WENGERT_API Tensor rowsOf(const Tensor &x, int64_t begin, int64_t end, int64_t step, const Where &where);
+/// x, of which the loop has said that it has so many rows.
+WENGERT_API Tensor withRows(const Tensor &x, int64_t rows, const Where &where);
 /// Rows of even and odd by turns: the first of even first, which has as many or one more.
 WENGERT_API Tensor interleaved(const Tensor &even, const Tensor &odd, const Where &where);
 /// The rows, of which there are so many, from the last to the first.
@@ -516,12 +518,13 @@ X associative_scan(F f, const X &xs, const ScanOptions &options = {}, Where wher
   if constexpr (detail::checkState<X>()) {
     int64_t n = detail::lengthOf("associative_scan", detail::tensorsOf(xs), options.length, where);
     detail::checkRowsAreKnown("associative_scan", n, where);
+    X rows = detail::mapTensors(xs, [&](const Tensor &t) { return detail::withRows(t, n, where); });
     if (!options.reverse)
-      return detail::scanPairs(f, xs, n, where);
+      return detail::scanPairs(f, rows, n, where);
     auto turned = [&](const X &x) {
       return detail::mapTensors(x, [&](const Tensor &t) { return detail::turnedOver(t, n, where); });
     };
-    return turned(detail::scanPairs(f, turned(xs), n, where));
+    return turned(detail::scanPairs(f, turned(rows), n, where));
   }
 }
 

@@ -580,6 +580,24 @@ TEST(ControlTest, OneTensorSaysHowManyRowsThereAre) {
       << messageOf([&] { f(matrix(1, 4)[0], ys); });
 }
 
+TEST(ControlTest, OneTensorSaysHowManyRowsAnAssociativeScanHas) {
+  using Pair = std::pair<Tensor, Tensor>;
+  for (bool reverse : {false, true})
+    for (int64_t rows = 1; rows < 6; ++rows) {
+      auto scanned = [&](const Tensor &xs, const Tensor &ys) {
+        Pair all =
+            associative_scan([](const Pair &x, const Pair &y) { return Pair(x.first * y.first, x.second + y.second); },
+                             Pair(xs, ys), {.reverse = reverse});
+        return all.first * reduce_sum(all.second, {1, 2});
+      };
+      auto f = wg::function("f", scanned);
+      f.trace(TensorSpec{f64, {dynamic}}, TensorSpec{f64, {rows, dynamic, dynamic}});
+      Tensor xs = 1 + matrix(1, rows)[0], ys = reshape(matrix(rows, 6), {rows, 2, 3});
+      expectNear(f(xs, ys), scanned(xs, ys));
+      EXPECT_EQ(f.trace_count(), 1);
+    }
+}
+
 TEST(ControlTest, WhatMayFailIsNotDoneForNoTurn) {
   for (bool interpret : {true, false}) {
     auto f = wg::function("f",
