@@ -282,8 +282,6 @@ TEST(ControlTest, NoTurnAtAll) {
         {matrix(1, 3)[0] + 1.0});
 }
 
-/// What an outer tape records of a derivative may hang on residuals alone.
-
 /// What `way` makes of x: tensors that a tape which watches x only then does not follow back to it.
 static Tensors laterWatched(const Tensors &x, int way) {
   Tensor none(int64_t(0)), yes(true), index(int64_t(1));
@@ -331,6 +329,7 @@ TEST(ControlTest, WhatATapeWatchesLaterIsNotWhatALoopPassedThrough) {
   }
 }
 
+/// What an outer tape records of a derivative may hang on residuals alone.
 TEST(ControlTest, SecondDerivativesInsideOfAFunction) {
   auto called = wg::function("called", [](const Tensor &x) { return exp(x) * 2.0; });
   Tensor x(0.7);
