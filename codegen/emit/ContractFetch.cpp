@@ -7,9 +7,7 @@ using namespace mlir;
 
 namespace wg::codegen {
 
-void ContractEmitter::prefetch(Value base, Value offset) {
-  LLVM::Prefetch::create(b, loc, pointerAt(base, offset), /*rw=*/0, /*hint=*/3, /*cache=*/1);
-}
+void ContractEmitter::prefetch(Value base, Value offset) { e.prefetch(pointerAt(base, offset)); }
 
 /// What is asked for in round `p` of the level `depth` of a tile.
 void ContractEmitter::fetchInRound(const Tile &tile, size_t depth, Value p, Value atA, Value atB) {

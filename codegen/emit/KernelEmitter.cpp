@@ -408,10 +408,14 @@ Value KernelEmitter::load(const Point &point, Value pointer, Type element, Array
   return loadElements(*this, point, point.at, pointer, element, strides, offset);
 }
 
-void KernelEmitter::askFor(const Point &point, Value pointer, Type element, ArrayRef<int64_t> strides, int64_t offset) {
+void KernelEmitter::prefetch(Value pointer) {
+  LLVM::Prefetch::create(b, loc, pointer, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+void KernelEmitter::prefetch(const Point &point, Value pointer, Type element, ArrayRef<int64_t> strides,
+                             int64_t offset) {
   Value dataOffsets;
-  Value base = addressOf(*this, point.at, pointer, element, strides, offset, &dataOffsets).first;
-  LLVM::Prefetch::create(b, loc, base, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+  prefetch(addressOf(*this, point.at, pointer, element, strides, offset, &dataOffsets).first);
 }
 
 Value KernelEmitter::loadAt(const Point &point, Value root, ArrayRef<ir::Coordinate> at) {

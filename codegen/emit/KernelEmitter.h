@@ -120,9 +120,10 @@ public:
   /// A load or store at base + the point's coordinates times `strides` (one per Axis) + offset, in elements.
   mlir::Value load(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
                    int64_t offset);
-  /// Asks the caches for what such a load reads.
-  void askFor(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
-              int64_t offset);
+  /// Prefetches a line; what such a load reads.
+  void prefetch(mlir::Value pointer);
+  void prefetch(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
+                int64_t offset);
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides,
                int64_t offset);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.

@@ -169,8 +169,9 @@ template <class S> constexpr bool checkState() {
   return checkTree<S>();
 }
 
-/// `x` in tensors of its own. Eagerly too, what control flow gives is no tensor that was there before it, even where a
-/// body returns one or no turn is made: a tape that watches that one later does not see it in the result.
+/// Gives each tensor of `x` an identity of its own. Traced control flow always returns new tensors; this makes eager
+/// control flow do the same where a body returns a tensor from outside, or a loop makes no turn. A tape that starts to
+/// watch that tensor afterwards then finds no path from it to the result. A Grad keeps its identity.
 template <class T> T ownTensors(T x, const Where &where) {
   return mapTensors(std::move(x), [&](const Tensor &t) { return t.defined() ? identity(Located(t, where)) : t; });
 }
@@ -251,7 +252,7 @@ S whileOf(const char *op, const FunctionRef<Tensor(const S &)> *condition, const
     checkTurn(op, state, next, turn, where);
     state = std::move(next);
   }
-  return stopped(ownTensors(std::move(state), where));
+  return options.differentiable ? ownTensors(std::move(state), where) : stopped(std::move(state));
 }
 template <class C, class B, class S>
 S whileAs(const char *op, C &condition, B &body, S state, const WhileOptions &options, const Where &where) {
