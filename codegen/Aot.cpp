@@ -19,8 +19,9 @@ namespace wg::codegen {
 
 static runtime::Result<std::string> compile(mlir::ModuleOp module, const Target &target, bool assembly) {
   LLVMContext context;
-  auto allowed = [](StringRef name) {
-    return isLibrarySymbol(name) || runtime::isInLibrary(name) || runtime::isForeign(name);
+  auto allowed = [assembly](StringRef name) {
+    return isLibrarySymbol(name) || runtime::isInLibrary(name) || runtime::isForeign(name) ||
+           (assembly && name == "wg_parallel_for"); // of code for this process, to be read
   };
   auto ir = translate(module, target, context, allowed);
   if (!ir.ok())

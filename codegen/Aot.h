@@ -15,7 +15,7 @@ namespace wg::codegen {
 /// A module of the llvm dialect as a position-independent ELF object. An undefined symbol that is
 /// none of libm, libc or libwengert_rt.a is an error that names it.
 runtime::Result<std::string> emitObject(mlir::ModuleOp module, const Target &target);
-/// The same as assembly text.
+/// The same as assembly text, which may be of code that the runtime compiled for itself: that names wg_parallel_for.
 runtime::Result<std::string> emitAssembly(mlir::ModuleOp module, const Target &target);
 
 /// An argument or result of a compiled entry, as its C header describes it.

@@ -27,7 +27,8 @@ llvm::ArrayRef<StageInfo> stages() {
        "gradients end, ops fold and merge: no gradient is taken any more, and no kernel should form of what folds "
        "away"},
       {Stage::fused, "fused", "wg-fuse",
-       "products get their form and order, loops leave to what is before them what all turns would compute, those that "
+       "products leave loops and get their form and order, loops leave to what is before them what all turns would "
+       "compute, those that "
        "carry more than registers hold become several, and ops join kernels: the last place where a program is "
        "tensors"},
       {Stage::lowered, "lowered", "wg-lower",

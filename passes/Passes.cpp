@@ -25,13 +25,15 @@ void addDrop(OpPassManager &modules, StringRef function) {
   modules.nest<func::FuncOp>().addPass(createDropDeadGradients());
 }
 
-/// Products first: those that become sums of products join their neighbours, and a transpose that is left explicit is a
-/// view to its readers. Then what loops compute of invariants leaves them, such transposes too, while it may still join
-/// the kernels around a loop.
+/// Products first: those of all turns leave loops, and are then of rows that a table has; those that become sums of
+/// products join their neighbours, and a transpose that is left explicit is a view to its readers. Then what loops
+/// compute of invariants leaves them, such transposes too, while it may still join the kernels around a loop.
 void addFuse(OpPassManager &modules) {
   OpPassManager &ready = modules.nest<func::FuncOp>();
   ready.addPass(createOpenKernels());
   ready.addPass(createCheckCompilable());
+  modules.addPass(createProductsLeaveLoops());
+  modules.nest<func::FuncOp>().addPass(createProductsOfTables());
   modules.addPass(createArrangeProducts());
   modules.addPass(createHoistInvariants());
   modules.addPass(createDistributeLoops());
@@ -46,6 +48,8 @@ void registerPasses() {
   registerPass([] { return createEndGradients(); });
   registerPass([] { return createOpenKernels(); });
   registerPass([] { return createFoldConstants(); });
+  registerPass([] { return createProductsLeaveLoops(); });
+  registerPass([] { return createProductsOfTables(); });
   registerPass([] { return createArrangeProducts(); });
   registerPass([] { return createHoistInvariants(); });
   registerPass([] { return createDistributeLoops(); });
@@ -57,7 +61,8 @@ void registerPasses() {
   PassPipelineRegistration<>("wg-drop", "The stage dropped: inline calls, drop dead gradients",
                              [](OpPassManager &modules) { addDrop(modules); });
   PassPipelineRegistration<>("wg-fuse",
-                             "The stage fused: open kernels, check that all is compilable, arrange products, hoist "
+                             "The stage fused: open kernels, check that all is compilable, take products out of "
+                             "loops, multiply tables and not their rows, arrange products, hoist "
                              "invariants, distribute loops, group ops, end barriers",
                              [](OpPassManager &modules) { addFuse(modules); });
   PassPipelineRegistration<>("wg-simplify",

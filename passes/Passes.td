@@ -48,6 +48,24 @@ def FoldConstants : Pass<"wg-fold-constants", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
 }
 
+def ProductsLeaveLoops : Pass<"wg-products-leave-loops", "::mlir::ModuleOp"> {
+  let summary = "Compute as one product, before a loop or after it, what its turns would multiply row by row";
+  let dependentDialects = ["::wg::ir::WGDialect", "::mlir::func::FuncDialect"];
+  let description = [{
+    Products of a scanned tensor's rows and of invariants, sums over the turns of products, and products that are only stacked; where
+    a row is a part of what a product reads, or a slice of it is stacked, that part.
+  }];
+}
+
+def ProductsOfTables : Pass<"wg-products-of-tables", "::mlir::func::FuncOp"> {
+  let summary = "Multiply a table, not the rows that are looked up in it";
+  let dependentDialects = ["::wg::ir::WGDialect"];
+  let description = [{
+    A product of rows that a gather has taken from a table of fewer is the product of the table, looked up; what is multiplied and added
+    up in a table, or multiplied by such rows and summed over them, is added up first.
+  }];
+}
+
 def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::ModuleOp"> {
   let summary = "Give each product the form and the order of letters in which it is cheapest";
   let dependentDialects = ["::wg::ir::WGDialect"];

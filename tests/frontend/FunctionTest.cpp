@@ -257,6 +257,8 @@ TEST(Function, EveryStageHasAText) {
   EXPECT_NE(cf.text(Stage::fused).find("wg.kernel map"), std::string::npos);
   for (Stage stage : {Stage::dropped, Stage::simplified, Stage::lowered, Stage::llvm, Stage::assembly})
     EXPECT_FALSE(cf.text(stage).empty()) << to_string(stage);
+  // So large a kernel is shared among threads.
+  EXPECT_FALSE(f.trace(TensorSpec{f32, {4 << 20}}).text(Stage::assembly).empty());
 }
 
 // U-02, D11

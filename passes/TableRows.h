@@ -1,0 +1,22 @@
+// Rows that were taken from a table of fewer, or are added up in one: whose products are products of the table.
+#pragma once
+
+#include "ir/Dialect.h"
+
+#include <optional>
+
+namespace wg::passes {
+
+/// A tensor whose first axes are places of indices, and whose others are a row's, as a gather has taken them from a
+/// table of fewer rows.
+struct Taken {
+  ir::GatherOp op;
+  size_t places; ///< how many axes are places
+};
+/// Nothing where it is no such tensor, in whatever shape of the places.
+std::optional<Taken> takenRows(mlir::Value x);
+
+/// Whether the rows that it adds up are more than those that it has.
+bool keepsFewerRows(ir::ScatterAddOp op);
+
+} // namespace wg::passes
