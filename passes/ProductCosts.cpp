@@ -327,11 +327,11 @@ Estimate ProductCosts::product(const Order &order) const {
   arithmetic = arithmetic * times;
   double high = std::min(rowsOf(widest), rows);
 
-  // What its loops walk through: batch, n, panels, rows of m, k.
+  // What its loops walk through: batch, n (as these lie in c where nothing is summed), panels, rows of m, k.
   double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size);
   Estimate packing;
   Nest nest;
-  for (const Letter &letter : batch)
+  for (const Letter &letter : alongBatch ? batch : runtime::outsideOfPanels(batch, n, !k.empty()))
     nest.loops.push_back(loopOf(letter));
   Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};
   double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
@@ -347,8 +347,6 @@ Estimate ProductCosts::product(const Order &order) const {
       nest.inside[2].push_back({widest, c});
     }
   } else {
-    for (const Letter &letter : n)
-      nest.loops.push_back(loopOf(letter));
     nest.loops.push_back(panels);
     nest.inside = {SmallVector<Axis, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }

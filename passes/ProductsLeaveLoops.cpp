@@ -85,9 +85,19 @@ std::optional<Range> rangeOf(ir::SliceOp slice) {
   return range;
 }
 
-/// Slices of weights, each once, where the weights are.
+/// Slices of weights, each once, where the weights are. Of those that are results they are known for one loop only:
+/// what other loops become, and their bodies, may not be the same values any more.
 class Slices {
 public:
+  void begin(Block *of) {
+    SmallVector<std::pair<Key, Value>> kept;
+    for (const auto &[key, slice] : known)
+      if (block == of && isa<BlockArgument>(key.first))
+        kept.push_back({key, slice});
+    known.clear();
+    known.insert(kept.begin(), kept.end());
+    block = of;
+  }
   Value of(Value weights, Range range) {
     Value &slice = known[{weights, {static_cast<int64_t>(range.axis), {range.from, range.to}}}];
     if (!slice) {
@@ -99,7 +109,9 @@ public:
   }
 
 private:
-  DenseMap<std::pair<Value, std::pair<int64_t, std::pair<int64_t, int64_t>>>, Value> known;
+  using Key = std::pair<Value, std::pair<int64_t, std::pair<int64_t, int64_t>>>;
+  Block *block = nullptr;
+  DenseMap<Key, Value> known;
 };
 
 /// One loop, and what leaves it.
@@ -320,9 +332,10 @@ private:
            llvm::any_of(sums, [&](const Sum &sum) { return llvm::is_contained(sum.products, op); });
   }
 
-  /// Whether a product after the loop reads what the turns have of it.
+  /// Whether a product after the loop reads what the turns have of it, as it is or as a part.
   bool isStacked(Value value) const {
-    return llvm::any_of(after, [&](const After &each) { return SeenProduct(each.op, each.isA).x == value; }) ||
+    return llvm::any_of(concats, [&](Concat each) { return llvm::is_contained(each.op.getXs(), value); }) ||
+           llvm::any_of(after, [&](const After &each) { return SeenProduct(each.op, each.isA).x == value; }) ||
            llvm::any_of(sums, [&](const Sum &sum) {
              return llvm::any_of(sum.products,
                                  [&](ir::ContractOp op) { return op.getA() == value || op.getB() == value; });
@@ -658,6 +671,7 @@ struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
         symbols.insert(body);
         loop.setBodyNames(FlatSymbolRefAttr::get(body.getSymNameAttr()));
       }
+      slices.begin(loop->getBlock());
       Leave leave(loop, body, symbols, slices);
       if (leave.find())
         leave.write();

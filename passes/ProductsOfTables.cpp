@@ -34,8 +34,8 @@ namespace wg::passes {
 
 namespace {
 
-/// Products for each element that is looked up, or added up: fewer cost no more than to move it.
-constexpr int64_t kWork = 24;
+/// Products for each element that is looked up, or added up: fewer may cost no more than to move it through memory.
+constexpr int64_t kWork = 64;
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 int64_t elementsOf(ArrayRef<int64_t> shape) {

@@ -332,6 +332,14 @@ void dropUnits(std::vector<Letter> &letters) {
   std::erase_if(letters, [](const Letter &letter) { return letter.size == 1; });
 }
 
+std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<const Letter> n, bool isSum) {
+  std::vector<Letter> letters(batch.begin(), batch.end());
+  letters.insert(letters.end(), n.begin(), n.end());
+  if (!isSum)
+    std::sort(letters.begin(), letters.end(), [](const Letter &x, const Letter &y) { return x.c > y.c; });
+  return letters;
+}
+
 void mergeNeighbours(std::vector<Letter> &letters) {
   size_t kept = 0;
   for (size_t i = 0; i < letters.size(); ++i) {

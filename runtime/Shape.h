@@ -71,7 +71,10 @@ public:
     return false;
   }
   friend constexpr bool operator==(const Ints &a, const Ints &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    bool equal = a.size_ == b.size_; // of so few a loop is faster than a call of memcmp
+    for (size_t i = 0; equal && i < a.size_; ++i)
+      equal = a.data_[i] == b.data_[i];
+    return equal;
   }
 
   /// Whose sizes these are, where that is needed to know what a `?` is: the number of a tensor of a trace, below 2^48;

@@ -3,7 +3,8 @@
 // The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b) by runtime/Letters;
 // neighbours that every tensor steps through as one axis are merged. Vectors lie along c's innermost letter, so that c
 // is stored in vectors. That is a letter of batch, and then a and b are read in vectors too and a tile is rows of m by
-// columns of n; or one of n, where a and b change roles if that is needed. Then, per batch and per panel of n:
+// columns of n; or one of n, where a and b change roles if that is needed. Then, per batch and per panel of n, or where
+// nothing is summed in the order in which both lie in c:
 //
 //   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share
 //                                   cache sets (and once, before all panels, a[k, tile of m] where a lies that way)
@@ -181,28 +182,35 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   pieceBegin = begin, pieceEnd = end;
   if (!related.empty() && isEmpty())
     return success();
-  nest(batch, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
+  // A packed a is one of a batch, and is there before the letters of n.
+  std::vector<Letter> outside, inside;
+  if (alongBatch || packsA())
+    outside = batch;
+  else
+    outside = runtime::outsideOfPanels(batch, n, !k.empty() || !related.empty());
+  if (packsA())
+    inside = n;
+  nest(outside, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
     if (packsA())
       offsetA = packA(offsetA);
-    nest(alongBatch ? ArrayRef<Letter>() : ArrayRef<Letter>(n), offsetA, offsetB, origin,
-         [&](Value offsetA, Value offsetB) {
-           int64_t width = panelWidth(), size = lane.size, whole = size / width * width;
-           auto last = [&] { panel(offsetA, offsetB, e.index(whole), size - whole, origin); };
-           // Each piece packs into its own part of the scratch.
-           if (packsB() && e.chunks > 1)
-             pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
-           if (e.chunks == 1 || !sharesPanels() || sharesRows()) {
-             e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, width, origin); });
-             if (whole < size)
-               last();
-             return;
-           }
-           // Panels are shared among threads.
-           e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
-                  [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), width, origin); });
-           if (whole < size)
-             e.onLastChunk(end, whole / width, last);
-         });
+    nest(inside, offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
+      int64_t width = panelWidth(), size = lane.size, whole = size / width * width;
+      auto last = [&] { panel(offsetA, offsetB, e.index(whole), size - whole, origin); };
+      // Each piece packs into its own part of the scratch.
+      if (packsB() && e.chunks > 1)
+        pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
+      if (e.chunks == 1 || !sharesPanels() || sharesRows()) {
+        e.loop(0, whole, width, [&](Value j) { panel(offsetA, offsetB, j, width, origin); });
+        if (whole < size)
+          last();
+        return;
+      }
+      // Panels are shared among threads.
+      e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
+             [&](Value panelIndex) { panel(offsetA, offsetB, e.mul(panelIndex, width), width, origin); });
+      if (whole < size)
+        e.onLastChunk(end, whole / width, last);
+    });
   });
   return success();
 }

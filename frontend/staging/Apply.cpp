@@ -56,14 +56,20 @@ static uint64_t nextId() {
   return next++;
 }
 
-Tensor makeTensor(Array array) {
+Tensor makeTensor() {
   auto *state = new TensorState;
-  state->type = array.type;
-  state->buffer = std::move(array.buffer);
   state->id = nextId();
   if (Trace *trace = level().trace) [[unlikely]]
     state->birth = trace->id();
   return Tensor(state);
+}
+
+Tensor makeTensor(Array array) {
+  Tensor tensor = makeTensor();
+  TensorState &state = *stateOf(tensor);
+  state.type = array.type;
+  state.buffer = std::move(array.buffer);
+  return tensor;
 }
 
 Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, const Where &made) {

@@ -39,6 +39,8 @@ inline runtime::Array arrayOf(const Tensor &tensor) { return {tensor.body()->typ
 
 /// A new tensor with an identity of its own.
 Tensor makeTensor(runtime::Array array);
+/// One that gets its type and its elements later.
+Tensor makeTensor();
 /// The same value under an identity of its own, by an op that outer tapes record.
 Tensor fresh(const Tensor &x);
 Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, const Where &made);

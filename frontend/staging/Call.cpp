@@ -205,7 +205,7 @@ public:
     outputs_.emplace(code_->results().size());
     made_.emplace(outputs_->size());
     for (Tensor &tensor : *made_)
-      tensor = makeTensor(Array());
+      tensor = makeTensor();
     results.reserve(results.size() + concrete_.numResults);
     if (!derivative_)
       return assignInPlace();

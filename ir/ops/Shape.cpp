@@ -119,9 +119,16 @@ Value PadOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_
 
 /// Piece by piece, in runs along the last axis.
 void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
-  int64_t axis = getAxis(), offset = 0;
-  for (auto [operand, x] : llvm::enumerate(getXs())) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
+  auto axis = static_cast<size_t>(static_cast<int64_t>(getAxis()));
+  auto shapeOf = [](Value x) { return cast<RankedTensorType>(x.getType()).getShape(); };
+  // `outer`: coordinates of the first axes, for the piece that begins at `offset`.
+  auto copyPiece = [&](OpBuilder &b, Location loc, size_t operand, int64_t offset, ArrayRef<Value> outer) {
+    ArrayRef<int64_t> shape = shapeOf(getXs()[operand]), inner = shape.drop_front(outer.size());
+    auto coordinates = [&](ArrayRef<Value> rest) {
+      SmallVector<Value> at(outer);
+      llvm::append_range(at, rest);
+      return at;
+    };
     auto placed = [&](OpBuilder &b, ArrayRef<Value> at) {
       SmallVector<Value> to(at);
       to[axis] = arith::AddIOp::create(b, loc, at[axis], arith::ConstantIndexOp::create(b, loc, offset));
@@ -129,17 +136,29 @@ void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
     };
     constexpr int64_t kRun = 4; // of fewer elements a vector is mostly empty
     if (shape.back() >= kRun)
-      forEach(b, loc, shape.drop_back(), [&, operand = operand](OpBuilder &b, Location loc, ArrayRef<Value> row) {
-        SmallVector<Value> at(row);
+      forEach(b, loc, inner.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> row) {
+        SmallVector<Value> at = coordinates(row);
         at.push_back(arith::ConstantIndexOp::create(b, loc, 0));
         memory.copyRun(b, loc, operand, at, placed(b, at), shape.back());
       });
     else
-      forEach(b, loc, shape, [&, operand = operand](OpBuilder &b, Location loc, ArrayRef<Value> at) {
+      forEach(b, loc, inner, [&](OpBuilder &b, Location loc, ArrayRef<Value> row) {
+        SmallVector<Value> at = coordinates(row);
         memory.store(b, loc, placed(b, at), memory.load(b, loc, operand, at));
       });
-    offset += shape[axis];
-  }
+  };
+  // A few pieces go side by side along what lies outside of their axis: the result is written from start to end.
+  constexpr size_t kFew = 8;
+  auto copyAll = [&](OpBuilder &b, Location loc, ArrayRef<Value> outer) {
+    int64_t offset = 0;
+    for (auto [operand, x] : llvm::enumerate(getXs())) {
+      copyPiece(b, loc, operand, offset, outer);
+      offset += shapeOf(x)[axis];
+    }
+  };
+  if (getXs().size() > kFew)
+    return copyAll(b, loc, {});
+  forEach(b, loc, shapeOf(getXs()[0]).take_front(axis), copyAll);
 }
 
 Value IotaOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_t lanes, ReadElement) {

@@ -133,11 +133,11 @@ TEST(ProductsOfTurnsTest, RowsOfATable) {
   Tensor indices = Tensor::from(std::vector<int32_t>{0, 3, 3, 1, 4, 0, 0, 0, 1, 3, 4, 3, 1, 1, 0, 4, 3, 3}, {6, 3});
   for (bool isConcat : {false, true}) {
     Program f = embedded(indices, isConcat);
-    Tensors x{matrix(5, 40)};
-    for (const Tensor &weights : weightsOf(1, 40, 32))
+    Tensors x{matrix(5, 72)};
+    for (const Tensor &weights : weightsOf(1, 72, 64))
       x.push_back(weights);
-    EXPECT_EQ(countIn(expectSame(f, x), "tensor<6x3x40xf64>"), 0) << "rows are looked up before they are multiplied";
-    EXPECT_EQ(countIn(expectSame(gradientOf(f), x, 1e-11), "tensor<6x3x40xf64>"), 0);
+    EXPECT_EQ(countIn(expectSame(f, x), "tensor<6x3x72xf64>"), 0) << "rows are looked up before they are multiplied";
+    EXPECT_EQ(countIn(expectSame(gradientOf(f), x, 1e-11), "tensor<6x3x72xf64>"), 0);
   }
 }
 
@@ -145,9 +145,9 @@ TEST(ProductsOfTurnsTest, RowsOfATable) {
 TEST(ProductsOfTurnsTest, RowsThatNoIndexNames) {
   Tensor indices = Tensor::from(std::vector<int32_t>{0, 3, 3, 1, 4, 0, 0, 0, 1, 3, 4, 3}, {4, 3});
   for (double strange : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    Tensor table = where(reshape(linspace(0, 4, 5, f64), {5, 1}) == 2.0, Tensor(strange), matrix(5, 40));
+    Tensor table = where(reshape(linspace(0, 4, 5, f64), {5, 1}) == 2.0, Tensor(strange), matrix(5, 72));
     Tensors x{table};
-    for (const Tensor &weights : weightsOf(1, 40, 32))
+    for (const Tensor &weights : weightsOf(1, 72, 64))
       x.push_back(weights);
     Tensors gradients = wg::function("gradient", gradientOf(embedded(indices, true)))(x);
     for (const Tensor &gradient : gradients)
@@ -155,7 +155,7 @@ TEST(ProductsOfTurnsTest, RowsThatNoIndexNames) {
         ASSERT_TRUE(std::isfinite(value));
     for (double value : gradients[1][2].to_vector<double>())
       EXPECT_EQ(value, 0);
-    expectSame(gradientOf(embedded(indices, true)), {matrix(5, 40), x[1], x[2], x[3]}, 1e-11);
+    expectSame(gradientOf(embedded(indices, true)), {matrix(5, 72), x[1], x[2], x[3]}, 1e-11);
   }
 }
 
@@ -166,7 +166,7 @@ TEST(ProductsOfTurnsTest, AnIndexOutOfRangeIsFoundByWhatLooksUp) {
     Tensor loss = reduce_sum(tanh(matmul(gather(table, indices), w)));
     return tape.gradient(loss, w).value();
   };
-  Tensor table = matrix(5, 40), w = matrix(40, 32, 1);
+  Tensor table = matrix(5, 72), w = matrix(72, 32, 1);
   std::vector<int64_t> places(20, 3);
   places[7] = 5;
   std::string eager, compiled;
@@ -187,13 +187,13 @@ TEST(ProductsOfTurnsTest, LanguageModels) {
   Program f = [=](const Tensors &x) {
     Tensor hs = cells(1, true)({gather(x[0], indices), x[1], x[2], x[3]})[2];
     Tensor above = cells(1, true)({hs, x[4], x[5], x[3]})[2];
-    return Tensors{matmul(reshape(above, {16, 32}), transpose(x[0])), hs};
+    return Tensors{matmul(reshape(above, {16, 64}), transpose(x[0])), hs};
   };
-  Tensors x{matrix(5, 32)};
-  for (const Tensor &weights : weightsOf(1, 32, 32))
+  Tensors x{matrix(5, 64)};
+  for (const Tensor &weights : weightsOf(1, 64, 64))
     x.push_back(weights);
-  x.push_back(matrix(32, 32, 4) * 0.1);
-  x.push_back(matrix(32, 32, 5) * 0.1);
+  x.push_back(matrix(64, 64, 4) * 0.1);
+  x.push_back(matrix(64, 64, 5) * 0.1);
   expectSame(f, x);
   expectSame(gradientOf(f), x, 1e-11);
   Program twice = [&](const Tensors &x) {
