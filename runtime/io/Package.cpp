@@ -213,6 +213,9 @@ Status Package::openFile(uint64_t longestManifest) {
   return source.finish();
 }
 
+/// How often a part that is there is opened, though it could not be.
+static constexpr int kAgain = 8;
+
 /// False: it was replaced while it was read.
 Result<bool> Package::openDirectory(Directory &directory, uint64_t longestManifest) {
   if (!directory.has(kManifest))
@@ -237,8 +240,12 @@ Result<bool> Package::openDirectory(Directory &directory, uint64_t longestManife
     if (locked_)
       break;
     Result<InputFile> part = directory.file(name);
-    if (!part.ok() && directory.has(name))
-      return part.take();
+    // One that is there all the same was removed by one writer, and another has just written it again.
+    for (int times = 0; !part.ok() && directory.has(name); ++times) {
+      if (times == kAgain)
+        return part.take();
+      part = directory.file(name);
+    }
     if (part.ok())
       parts_.emplace(name, std::move(*part));
   }
