@@ -21,8 +21,9 @@
 //   products    of few rows a turn, which would read the weights again for each; and of rows that a gather has taken
 //               from a table of fewer, or that are added up in one, where wg-products-of-tables multiplies the table
 //
-// and only where what is stacked for it is little beside what the loop reads and writes anyhow. Legal because a product
-// is linear, but for rounding: sums over turns are added in another order. Cost: linear in the ops of the bodies.
+// and only where what is stacked for it is at most four times what the loop reads and writes anyhow. Legal because a
+// product is linear, but for rounding: sums over turns are added in another order. Cost: the products of a body times
+// its rows.
 #include "ir/Build.h"
 #include "ir/Calls.h"
 #include "passes/Invariants.h"
@@ -54,6 +55,10 @@ constexpr int64_t kFewRows = 4, kManyWeights = 4096;
 /// What may be stacked for it, beside what the loop reads and stacks: so many times as much.
 constexpr int64_t kMostStacked = 4;
 
+bool isKnown(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape();
+}
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 int64_t bytesOf(Value value) { return typeOf(value).getNumElements() * typeOf(value).getElementTypeBitWidth() / 8; }
 
@@ -85,8 +90,8 @@ std::optional<Range> rangeOf(ir::SliceOp slice) {
   return range;
 }
 
-/// Slices of weights, each once, where the weights are. Of those that are results they are known for one loop only:
-/// what other loops become, and their bodies, may not be the same values any more.
+/// Slices of weights, each once, where the weights are. Those of arguments are known until another block is met, those
+/// of results for one loop: what loops become, and other bodies, may not be the same values any more.
 class Slices {
 public:
   void begin(Block *of) {
@@ -131,10 +136,6 @@ public:
   bool find() {
     if (length < 2 || loop.hasCondition() || loop.getLimited() || loop.hasRoom() || loop.getCheckpoints() > 0)
       return false;
-    auto isKnown = [](Type type) {
-      auto tensor = dyn_cast<RankedTensorType>(type);
-      return tensor && tensor.hasStaticShape();
-    };
     if (!llvm::all_of(loop->getOperandTypes(), isKnown) || !llvm::all_of(loop->getResultTypes(), isKnown) ||
         !llvm::all_of(block.getArgumentTypes(), isKnown) || !llvm::all_of(yield->getOperandTypes(), isKnown))
       return false;
@@ -175,14 +176,29 @@ private:
     ir::ConcatOp op;
   };
 
-  bool canStack(Value value) const {
-    return ir::isValueType(ir::stackOf(value.getType(), length)) &&
-           (scannedOf.lookup(value) || bytesOf(value) + added <= kMostStacked * moved);
+  /// Whether all of them may be stacked as well.
+  bool canStack(ValueRange values) const {
+    llvm::SmallPtrSet<const void *, 8> seen;
+    int64_t bytes = added;
+    for (Value value : values) {
+      if (!isKnown(value.getType()) || !ir::isValueType(ir::stackOf(value.getType(), length)))
+        return false;
+      if (isNew(value) && seen.insert(value.getAsOpaquePointer()).second)
+        bytes += bytesOf(value);
+    }
+    return bytes == added || bytes <= kMostStacked * moved;
   }
-  void stack(Value value) {
-    if (!scannedOf.lookup(value) && !llvm::is_contained(yield->getOperands().drop_front(carried), value) &&
-        stacked.insert(value))
-      added += bytesOf(value);
+  /// Whether no stack has its rows yet.
+  bool isNew(Value value) const {
+    return !scannedOf.lookup(value) && !stacked.contains(value) &&
+           !llvm::is_contained(yield->getOperands().drop_front(carried), value);
+  }
+  void stack(ValueRange values) {
+    for (Value value : values)
+      if (isNew(value)) {
+        stacked.insert(value);
+        added += bytesOf(value);
+      }
   }
 
   /// The products whose sum over the turns is state i; none if it is no such sum.
@@ -210,12 +226,15 @@ private:
     for (unsigned i = 0; i < carried; ++i) {
       SmallVector<ir::ContractOp> products = productsOf(i);
       if (products.empty() || !llvm::all_of(products, [&](ir::ContractOp op) {
-            return paysAsSum(op) && !heldOf.lookup(op.getA()) && !heldOf.lookup(op.getB()) && canStack(op.getA()) &&
-                   canStack(op.getB());
+            return paysAsSum(op) && !heldOf.lookup(op.getA()) && !heldOf.lookup(op.getB());
           }))
         continue;
+      SmallVector<Value> factors;
       for (ir::ContractOp op : products)
-        stack(op.getA()), stack(op.getB());
+        factors.append({op.getA(), op.getB()});
+      if (!canStack(factors))
+        continue;
+      stack(factors);
       sums.push_back({i, products});
     }
   }
@@ -226,7 +245,8 @@ private:
     return bytes >= kFarAway || (bytes >= kCloseBy && SeenProduct(op, true).terms() <= kManyTerms) ||
            hasTableRows(scannedOf.lookup(op.getA())) || hasTableRows(scannedOf.lookup(op.getB()));
   }
-  /// Whether rows of a table are what is scanned, or a part of what a loop has stacked.
+  /// Whether rows of a table are what is scanned, or a part of what a loop has stacked (which wg-products-of-tables may
+  /// decline for other reasons).
   bool hasTableRows(Value xs) const {
     if (!xs || takenRows(xs))
       return !!xs;
@@ -258,7 +278,7 @@ private:
         if (!isPlainProduct(op))
           continue;
         SeenProduct seen(op, isA);
-        if (!heldOf.lookup(seen.other) || heldOf.lookup(seen.x) || !canStack(op.getC()))
+        if (!heldOf.lookup(seen.other) || heldOf.lookup(seen.x) || !canStack(Value(op.getC())))
           continue;
         auto leaves = [&](Value part) {
           Value xs = scannedOf.lookup(part);
@@ -267,7 +287,7 @@ private:
         Before found{op, isA, {}, {}};
         if (auto parts = seen.x.getDefiningOp<ir::ConcatOp>()) {
           char letter = seen.letters[axisOf(parts)];
-          if (has(seen.ofC, letter))
+          if (has(seen.ofC, letter) || !llvm::all_of(parts.getXs().getTypes(), isKnown))
             continue;
           for (auto [i, part] : llvm::enumerate(parts.getXs()))
             if (leaves(part))
@@ -360,10 +380,12 @@ private:
         SeenProduct seen(op, op.getA() == stack);
         return has(seen.ofC, seen.letters[axis]) && !has(seen.ofOther, seen.letters[axis]);
       });
-      if (!isMultiplied || isStacked(value) || !llvm::all_of(parts.getXs(), [&](Value part) { return canStack(part); }))
+      // Its row goes, so that nothing may be made of it; nor of others that have gone.
+      bool isOfConcats =
+          llvm::any_of(concats, [&](Concat each) { return llvm::is_contained(parts.getXs(), Value(each.op.getY())); });
+      if (!isMultiplied || isStacked(value) || isOfConcats || !canStack(parts.getXs()))
         continue;
-      for (Value part : parts.getXs())
-        this->stack(part);
+      this->stack(parts.getXs());
       concats.push_back({static_cast<unsigned>(row), parts});
     }
   }
@@ -660,7 +682,9 @@ struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
         loops.push_back(loop);
     });
     // Those that read others' stacks come first: what they multiply after their turns says what the others stack.
-    for (ir::LoopOp loop : llvm::reverse(loops)) {
+    std::reverse(loops.begin(), loops.end());
+    for (size_t next = 0; next < loops.size(); ++next) {
+      ir::LoopOp loop = loops[next];
       auto body = symbols.lookup<func::FuncOp>(cast<FlatSymbolRefAttr>(loop.getBodies()[0]).getAttr());
       if (body.isExternal() || !Leave(loop, body, symbols, slices).find())
         continue;
@@ -670,6 +694,14 @@ struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
         body.setPrivate();
         symbols.insert(body);
         loop.setBodyNames(FlatSymbolRefAttr::get(body.getSymNameAttr()));
+        ++users[body.getSymNameAttr()];
+        // The copy runs what the body runs.
+        for (ir::WithBodies op : llvm::reverse(llvm::to_vector(body.getOps<ir::WithBodies>()))) {
+          for (FlatSymbolRefAttr name : op.bodyNames())
+            ++users[name.getAttr()];
+          if (auto inner = dyn_cast<ir::LoopOp>(op.getOperation()))
+            loops.push_back(inner);
+        }
       }
       slices.begin(loop->getBlock());
       Leave leave(loop, body, symbols, slices);

@@ -12,7 +12,7 @@
 // A layer that reads an embedding multiplies each row of the table again wherever it was looked up: of a vocabulary of
 // 65 letters in 1,600 places, 25 times. Here the table is multiplied, and its products are looked up. So are the
 // derivatives: rows are added up before they are multiplied. Only where the table has clearly fewer rows than there are
-// places, and a row's product is work; where rows are added up in f32 or f64.
+// places, and a row's product is work; in f32 and f64, in which rows can be added up.
 // Legal because a product is linear in each row, but for rounding: sums are in another order. Rows of the table that no
 // place names are multiplied too: in sums over rows they count as zeros, whatever they hold, and their own derivative
 // is exactly zero. An index out of range is found by what looks up, as before. Cost: linear in the ops.
@@ -92,14 +92,16 @@ private:
       return false;
     std::string places = seen.letters.substr(0, taken->places), row = seen.letters.substr(taken->places);
     if (!llvm::all_of(places, [&](char letter) { return has(seen.ofC, letter) && !has(seen.ofOther, letter); }) ||
-        seen.terms() < kWork)
+        seen.terms() < kWork ||
+        typeOf(taken->op.getIndices()).getRank() + seen.ofC.size() - places.size() > runtime::kMaxRank)
       return false;
     OpBuilder b(op);
     Location loc = op.getLoc();
     std::string r = seen.freeLetter(), rest = without(seen.ofC, places);
     Value table = seen.with(b, loc, taken->op.getX(), r + row, seen.other, seen.ofOther, r + rest);
     Value rows = ir::GatherOp::create(b, taken->op.getLoc(), table, taken->op.getIndices());
-    lookedUp.insert(ir::storageOf(taken->op.getIndices()));
+    if (!op.getC().use_empty())
+      lookedUp.insert(ir::storageOf(taken->op.getIndices()));
     SmallVector<int64_t> shape(typeOf(seen.x).getShape().take_front(places.size()));
     llvm::append_range(shape, typeOf(table).getShape().drop_front());
     replace(op, ordered(b, loc, reshaped(b, loc, rows, shape), places + rest, seen.ofC));
@@ -137,7 +139,7 @@ private:
       for (Operation *user : work.pop_back_val()->getUsers())
         if (isa<ir::ReshapeOp>(user))
           work.push_back(user);
-        else if (!isa<ir::ContractOp>(user))
+        else if (!isa<ir::ContractOp>(user) && !isOpTriviallyDead(user))
           return true;
     return false;
   }

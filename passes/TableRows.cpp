@@ -10,7 +10,7 @@ namespace wg::passes {
 constexpr int64_t kFewer = 2;
 
 static bool isFewer(int64_t rows, RankedTensorType indices) {
-  return indices.getNumElements() > 0 && rows <= indices.getNumElements() / kFewer;
+  return rows > 0 && rows <= indices.getNumElements() / kFewer;
 }
 
 std::optional<Taken> takenRows(Value x) {

@@ -1,4 +1,5 @@
-// Rows that were taken from a table of fewer, or are added up in one: whose products are products of the table.
+// Rows that were taken from a table of fewer, or are added up in one: whose products are products of the table. Fewer:
+// at most half as many, and at least one.
 #pragma once
 
 #include "ir/Dialect.h"

@@ -241,6 +241,46 @@ TEST(ProductsOfTurnsTest, LoopsInLoops) {
   expectSame(gradientOf(f), x, 1e-11);
 }
 
+// Two calls run the same loop, and that a loop: what one of them becomes the other does not run.
+TEST(ProductsOfTurnsTest, LoopsInLoopsOfTwoCalls) {
+  auto layer = wg::function("layer", [](const Tensor &h, const Tensor &rows, const Tensor &u, const Tensor &w) {
+    auto outer = [&](const Tensor &h, const std::pair<Tensor, Tensor> &x) {
+      auto inner = [&](const Tensor &h, const Tensor &row) {
+        Tensor next = tanh(matmul(row, u) + matmul(h, w));
+        return std::pair(next, next);
+      };
+      Tensor next = scan(inner, h, x.first).first + matmul(x.second, u);
+      return std::pair(next, next);
+    };
+    return scan(outer, h, std::pair(rows, rows[0])).first;
+  });
+  Program f = [&](const Tensors &x) {
+    Tensor first = layer(x[0], x[1], x[2], x[3]), second = layer(first, x[1] * 0.5, x[2], x[3]);
+    return Tensors{first, second};
+  };
+  Tensors x{matrix(2, 64), reshape(matrix(18, 64, 1), {3, 3, 2, 64}), matrix(64, 64, 2) * 0.1, matrix(64, 64, 3) * 0.1};
+  expectSame(f, x);
+  expectSame(gradientOf(f), x, 1e-11);
+}
+
+// Of two stacks of rows of a table beside others, one is a part of the other.
+TEST(ProductsOfTurnsTest, PartsOfParts) {
+  Tensor indices = Tensor::from(std::vector<int32_t>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 1, 0}, {9, 2});
+  for (bool isInnerFirst : {false, true}) {
+    Program f = [=](const Tensors &x) {
+      auto cell = [&](const Tensor &h, const Tensor &row) {
+        Tensor inner = concat({row, h}, 1), outer = concat({row, inner}, 1);
+        return std::pair(tanh(h + row), isInnerFirst ? Tensors{inner, outer} : Tensors{outer, inner});
+      };
+      auto [last, stacks] = scan(cell, x[1], gather(x[0], indices));
+      return Tensors{last, einsum("tmk,tmn->kn", {stacks[0], x[2]}), einsum("tmk,tmn->kn", {stacks[1], x[2]})};
+    };
+    Tensors x{matrix(3, 72), matrix(2, 72, 1), reshape(matrix(18, 16, 2), {9, 2, 16})};
+    expectSame(f, x);
+    expectSame(gradientOf(f), x, 1e-11);
+  }
+}
+
 // A covariance, which goes on from what it was.
 TEST(ProductsOfTurnsTest, SumsGoOn) {
   Program f = [](const Tensors &x) {

@@ -213,3 +213,36 @@ func.func private @back(%g: tensor<8x32xf32>, %d: tensor<64x96xf32>, %y: tensor<
   %n = wg.slice %p from [0, 32] to [8, 64] by [1, 1] : tensor<8x64xf32> -> tensor<8x32xf32>
   return %n, %s, %x : tensor<8x32xf32>, tensor<64x96xf32>, tensor<8x32xf32>
 }
+
+// -----
+
+// A body that several loops run is copied for each, and then what it runs is not of one alone.
+// CHECK-LABEL: func.func private @inner
+// CHECK-SAME: (%{{.*}}: tensor<2x64xf32>, %{{.*}}: tensor<2x64xf32>)
+// CHECK-LABEL: func.func private @outer(
+// CHECK: %[[Z:.*]] = wg.contract "amk,kn->amn"
+// CHECK-NEXT: wg.loop [@inner_1](%{{.*}}, %[[Z]])
+// CHECK-LABEL: func.func @twice
+// CHECK: wg.loop [@outer](
+// CHECK: wg.loop [@outer_0](
+// CHECK-LABEL: func.func private @outer_0(
+// CHECK: %[[Z:.*]] = wg.contract "amk,kn->amn"
+// CHECK-NEXT: wg.loop [@inner](%{{.*}}, %[[Z]])
+// CHECK-LABEL: func.func private @inner_1
+// CHECK-SAME: (%{{.*}}: tensor<2x64xf32>, %{{.*}}: tensor<2x64xf32>)
+func.func private @inner(%h: tensor<2x64xf32>, %x: tensor<2x64xf32>, %u: tensor<64x64xf32>) -> tensor<2x64xf32> {
+  %z = wg.contract "mk,kn->mn" %x, %u : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  %n = wg.sub %h, %z : tensor<2x64xf32>
+  return %n : tensor<2x64xf32>
+}
+func.func private @outer(%h: tensor<2x64xf32>, %x: tensor<2x64xf32>, %rows: tensor<9x2x64xf32>, %u: tensor<64x64xf32>) -> tensor<2x64xf32> {
+  %z = wg.contract "mk,kn->mn" %x, %u : tensor<2x64xf32>, tensor<64x64xf32> -> tensor<2x64xf32>
+  %0 = wg.loop [@inner](%z, %rows, %u) {carried = 1 : i64, length = 9 : i64, scanned = 1 : i64} : (tensor<2x64xf32>, tensor<9x2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
+  %n = wg.sub %h, %0 : tensor<2x64xf32>
+  return %n : tensor<2x64xf32>
+}
+func.func @twice(%h: tensor<2x64xf32>, %xs: tensor<3x2x64xf32>, %rows: tensor<9x2x64xf32>, %u: tensor<64x64xf32>) -> tensor<2x64xf32> {
+  %0 = wg.loop [@outer](%h, %xs, %rows, %u) {carried = 1 : i64, length = 3 : i64, scanned = 1 : i64} : (tensor<2x64xf32>, tensor<3x2x64xf32>, tensor<9x2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
+  %1 = wg.loop [@outer](%0, %xs, %rows, %u) {carried = 1 : i64, length = 3 : i64, scanned = 1 : i64} : (tensor<2x64xf32>, tensor<3x2x64xf32>, tensor<9x2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
+  return %1 : tensor<2x64xf32>
+}

@@ -97,3 +97,27 @@ func.func @found(%e: tensor<10x64xf32>, %i: tensor<72xi32>, %d: tensor<72x48xf32
   %y = wg.contract "mk,mn->kn" %x, %d : tensor<72x64xf32>, tensor<72x48xf32> -> tensor<64x48xf32>
   return %y : tensor<64x48xf32>
 }
+
+// -----
+
+// Nor where what is looked up would have too many axes, and of no table without rows.
+// CHECK-LABEL: func.func @axes
+// CHECK-NEXT: wg.gather
+// CHECK-NEXT: wg.reshape
+// CHECK-NEXT: wg.contract "mk,kij->mij"
+// CHECK-NEXT: return
+func.func @axes(%e: tensor<10x64xf64>, %i: tensor<1x1x1x1x1x1x72xi32>, %w: tensor<64x4x6xf64>) -> tensor<72x4x6xf64> {
+  %x = wg.gather %e, %i : tensor<10x64xf64>, tensor<1x1x1x1x1x1x72xi32> -> tensor<1x1x1x1x1x1x72x64xf64>
+  %r = wg.reshape %x to [72, 64] : tensor<1x1x1x1x1x1x72x64xf64> -> tensor<72x64xf64>
+  %y = wg.contract "mk,kij->mij" %r, %w : tensor<72x64xf64>, tensor<64x4x6xf64> -> tensor<72x4x6xf64>
+  return %y : tensor<72x4x6xf64>
+}
+// CHECK-LABEL: func.func @nothing
+// CHECK-NEXT: wg.gather
+// CHECK-NEXT: wg.contract "kb,kacdefgh->bacdefgh"
+// CHECK-NEXT: return
+func.func @nothing(%e: tensor<0x64x2xf64>, %i: tensor<i32>, %w: tensor<64x1x1x1x1x1x1x2xf64>) -> tensor<2x1x1x1x1x1x1x2xf64> {
+  %x = wg.gather %e, %i : tensor<0x64x2xf64>, tensor<i32> -> tensor<64x2xf64>
+  %y = wg.contract "kb,kacdefgh->bacdefgh" %x, %w : tensor<64x2xf64>, tensor<64x1x1x1x1x1x1x2xf64> -> tensor<2x1x1x1x1x1x1x2xf64>
+  return %y : tensor<2x1x1x1x1x1x1x2xf64>
+}
