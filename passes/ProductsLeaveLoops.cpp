@@ -696,7 +696,8 @@ struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
         loop.setBodyNames(FlatSymbolRefAttr::get(body.getSymNameAttr()));
         ++users[body.getSymNameAttr()];
         // The copy runs what the body runs.
-        for (ir::WithBodies op : llvm::reverse(llvm::to_vector(body.getOps<ir::WithBodies>()))) {
+        SmallVector<ir::WithBodies> inside = llvm::to_vector(body.getOps<ir::WithBodies>());
+        for (ir::WithBodies op : llvm::reverse(inside)) {
           for (FlatSymbolRefAttr name : op.bodyNames())
             ++users[name.getAttr()];
           if (auto inner = dyn_cast<ir::LoopOp>(op.getOperation()))
