@@ -31,6 +31,7 @@
 #include "passes/Invariants.h"
 #include "passes/Passes.h"
 #include "passes/ProductCosts.h"
+#include "passes/SeenProduct.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -124,8 +125,7 @@ void sumBefore(ir::ReduceSumOp sum) {
     x = neg.getX();
   auto product = x.getDefiningOp<ir::ContractOp>();
   // A relation says which terms there are, so its letters cannot be summed before it.
-  if (!product || !product->hasOneUse() || product.isRelated() || !product.getA().getType().hasStaticShape() ||
-      !product.getB().getType().hasStaticShape())
+  if (!isPlainProduct(product) || !product->hasOneUse())
     return;
   std::string gone;
   for (int64_t axis : sum.getAxes())
@@ -293,7 +293,7 @@ public:
         invariants = invariantsOf(block, loop.getInvariants().size());
       }
       for (auto op : llvm::make_early_inc_range(block.getOps<ir::ContractOp>()))
-        if (!op.isRelated() && op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape()) {
+        if (isPlainProduct(op)) {
           bool isHeld = invariants.erase(op.getC()); // the op may go
           Value result = arrange(op, isHeld);
           if (isHeld)
@@ -325,7 +325,7 @@ private:
     auto type = RankedTensorType::get(costs.shapeBy(order.c), op.getC().getType().getElementType());
     std::string equation = runtime::Equation{order.a, order.b, order.c}.text();
     auto product = ir::ContractOp::create(b, op.getLoc(), type, x, y, equation);
-    Value result = transposed(b, op.getLoc(), product.getC(), order.c, start.c);
+    Value result = inOrder(b, op.getLoc(), product.getC(), order.c, start.c);
     if (result.getType() != op.getC().getType())
       result = ir::ReshapeOp::create(b, op.getLoc(), result, op.getC().getType().getShape(), ValueRange());
     op.getC().replaceAllUsesWith(result);
@@ -336,15 +336,6 @@ private:
       return isResult ? sum : result;
     }
     return result;
-  }
-
-  static Value transposed(OpBuilder &b, Location loc, Value x, StringRef from, StringRef to) {
-    if (from == to)
-      return x;
-    SmallVector<int64_t> permutation;
-    for (char letter : to)
-      permutation.push_back(from.find(letter));
-    return ir::TransposeOp::create(b, loc, x, permutation);
   }
 
   /// An operand without its letters of size 1 and in another order; products that want the same share one copy.

@@ -21,6 +21,7 @@
 #include "passes/Cheap.h"
 #include "passes/Invariants.h"
 #include "passes/Passes.h"
+#include "passes/Unread.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -71,12 +72,7 @@ public:
   void take() {
     for (Value value : values)
       value.replaceAllUsesWith(block.addArgument(value.getType(), value.getLoc()));
-    SmallVector<Operation *> ops;
-    for (Operation &op : block.without_terminator())
-      ops.push_back(&op);
-    for (Operation *op : llvm::reverse(ops))
-      if (isOpTriviallyDead(op))
-        op->erase();
+    eraseUnread(block);
   }
 
 private:

@@ -17,7 +17,8 @@ namespace wg::passes {
 void addSimplify(mlir::OpPassManager &functions);
 
 /// What the stage *fused* and `wengert-opt --wg-fuse` run: kernels of a text are opened, what has no machine code is
-/// refused, products are arranged, loops compute what is the same in all turns before the first, ops are grouped.
+/// refused, products leave loops and are arranged, loops compute what is the same in all turns before the first, ops
+/// are grouped.
 void addFuse(mlir::OpPassManager &modules);
 
 /// What the stage *dropped* and `wengert-opt --wg-drop` run: calls of `function` (empty: of all public ones) are

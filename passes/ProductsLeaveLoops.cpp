@@ -26,17 +26,13 @@
 // its rows.
 #include "ir/Build.h"
 #include "ir/Calls.h"
-#include "passes/Invariants.h"
+#include "passes/LeavingProducts.h"
 #include "passes/Passes.h"
-#include "passes/SeenProduct.h"
-#include "passes/TableRows.h"
+#include "passes/Unread.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/SetVector.h"
 
-#include <functional>
-#include <optional>
+#include <memory>
 
 using namespace mlir;
 
@@ -45,412 +41,60 @@ namespace wg::passes {
 #define GEN_PASS_DEF_PRODUCTSLEAVELOOPS
 #include "passes/Passes.h.inc"
 
-namespace {
-
-/// Bytes of a sum from which on it leaves: less stays in the nearest cache. Of many terms a turn, those from which on
-/// only what leaves the next cache too is worth the stacks.
-constexpr int64_t kCloseBy = 32 << 10, kFarAway = 1 << 20, kManyTerms = 16;
-/// Rows of a turn's product up to which it is bound by reading the other operand, and elements of that from which on.
-constexpr int64_t kFewRows = 4, kManyWeights = 4096;
-/// What may be stacked for it, beside what the loop reads and stacks: so many times as much.
-constexpr int64_t kMostStacked = 4;
-
-bool isKnown(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape();
-}
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-int64_t bytesOf(Value value) { return typeOf(value).getNumElements() * typeOf(value).getElementTypeBitWidth() / 8; }
-
-size_t axisOf(ir::ConcatOp op) { return static_cast<size_t>(static_cast<int64_t>(op.getAxis())); }
-
-/// Places [from, to) of an axis.
-struct Range {
-  size_t axis;
-  int64_t from, to;
-};
-Value sliceOf(OpBuilder &b, Location loc, Value x, Range range) {
+static Value sliceOf(OpBuilder &b, Location loc, Value x, Range range) {
   SmallVector<int64_t> starts(typeOf(x).getRank(), 0), limits(typeOf(x).getShape()), strides(typeOf(x).getRank(), 1);
   starts[range.axis] = range.from;
   limits[range.axis] = range.to;
   return ir::SliceOp::create(b, loc, x, starts, limits, strides, ValueRange());
 }
 
-/// The range of a slice along one axis, without steps.
-std::optional<Range> rangeOf(ir::SliceOp slice) {
-  if (!slice.getSizes().empty() || llvm::any_of(slice.getStrides(), [](int64_t step) { return step != 1; }))
-    return {};
-  std::optional<Range> range;
-  for (auto [axis, size] : llvm::enumerate(typeOf(slice.getX()).getShape()))
-    if (int64_t from = slice.getStarts()[axis], to = slice.getLimits()[axis]; from != 0 || to != size) {
-      if (range)
-        return {};
-      range = Range{axis, from, to};
-    }
+void Slices::begin(Block *of) {
+  SmallVector<std::pair<Key, Value>> kept;
+  for (const auto &[key, slice] : known)
+    if (block == of && isa<BlockArgument>(key.first))
+      kept.push_back({key, slice});
+  known.clear();
+  known.insert(kept.begin(), kept.end());
+  block = of;
+}
+Value Slices::of(Value weights, Range range) {
+  Value &slice = known[{weights, {static_cast<int64_t>(range.axis), {range.from, range.to}}}];
+  if (!slice) {
+    OpBuilder b(weights.getContext());
+    b.setInsertionPointAfterValue(weights);
+    slice = sliceOf(b, weights.getLoc(), weights, range);
+  }
+  return slice;
+}
+
+// ---- Writing ------------------------------------------------------------------------------------------------------
+
+BlockArgument Leave::addRow(Value stack) {
+  xs.push_back(stack);
+  return block.insertArgument(carried + static_cast<unsigned>(xs.size()) - 1, ir::rowTypeOf(stack.getType()),
+                              stack.getLoc());
+}
+BlockArgument Leave::addInvariant(Value value) {
+  invariants.push_back(value);
+  return block.addArgument(value.getType(), value.getLoc());
+}
+
+/// The places of the parts from `first` to `end` of a concat.
+Range Leave::placesOf(ir::ConcatOp parts, size_t axis, size_t first, size_t end) {
+  auto size = [&](size_t part) { return typeOf(parts.getXs()[part]).getDimSize(axisOf(parts)); };
+  Range range{axis, 0, 0};
+  for (size_t part = 0; part < end; ++part)
+    (part < first ? range.from : range.to) += size(part);
+  range.to += range.from;
   return range;
 }
 
-/// Slices of weights, each once, where the weights are. Those of arguments are known until another block is met, those
-/// of results for one loop: what loops become, and other bodies, may not be the same values any more.
-class Slices {
-public:
-  void begin(Block *of) {
-    SmallVector<std::pair<Key, Value>> kept;
-    for (const auto &[key, slice] : known)
-      if (block == of && isa<BlockArgument>(key.first))
-        kept.push_back({key, slice});
-    known.clear();
-    known.insert(kept.begin(), kept.end());
-    block = of;
-  }
-  Value of(Value weights, Range range) {
-    Value &slice = known[{weights, {static_cast<int64_t>(range.axis), {range.from, range.to}}}];
-    if (!slice) {
-      OpBuilder b(weights.getContext());
-      b.setInsertionPointAfterValue(weights);
-      slice = sliceOf(b, weights.getLoc(), weights, range);
-    }
-    return slice;
-  }
-
-private:
-  using Key = std::pair<Value, std::pair<int64_t, std::pair<int64_t, int64_t>>>;
-  Block *block = nullptr;
-  DenseMap<Key, Value> known;
-};
-
-/// One loop, and what leaves it.
-class Leave {
-public:
-  Leave(ir::LoopOp loop, func::FuncOp body, const SymbolTable &symbols, Slices &slices)
-      : symbols(symbols), slices(slices), loop(loop), body(body), block(body.getBody().front()),
-        yield(block.getTerminator()), carried(loop.getInits().size()), scanned(loop.getXs().size()),
-        length(turnsOf(loop)), xs(loop.getXs()), invariants(loop.getInvariants()) {
-    for (auto [argument, outer] : llvm::zip_equal(block.getArguments().slice(carried, scanned), xs))
-      scannedOf[argument] = outer;
-    for (auto [argument, outer] : llvm::zip_equal(block.getArguments().drop_front(carried + scanned), invariants))
-      heldOf[argument] = outer;
-  }
-
-  /// Whether anything leaves.
-  bool find() {
-    if (length < 2 || loop.hasCondition() || loop.getLimited() || loop.hasRoom() || loop.getCheckpoints() > 0)
-      return false;
-    if (!llvm::all_of(loop->getOperandTypes(), isKnown) || !llvm::all_of(loop->getResultTypes(), isKnown) ||
-        !llvm::all_of(block.getArgumentTypes(), isKnown) || !llvm::all_of(yield->getOperandTypes(), isKnown))
-      return false;
-    for (Value x : block.getArguments().slice(carried, scanned))
-      moved += bytesOf(x);
-    for (Value row : yield->getOperands().drop_front(carried))
-      moved += bytesOf(row);
-    findSums();
-    findProducts();
-    findStacked();
-    findConcats();
-    return !sums.empty() || !before.empty() || !after.empty() || !concats.empty();
-  }
-
-  /// Writes it, into a body that nobody else runs.
-  void write();
-
-private:
-  struct Sum {
-    unsigned state;
-    SmallVector<ir::ContractOp> products;
-  };
-  struct Before {
-    ir::ContractOp op;
-    bool isA;           ///< the operand that has the row
-    ir::ConcatOp parts; ///< of which the row is one; null if it is the operand
-    SmallVector<unsigned> leaving;
-  };
-  struct After {
-    ir::ContractOp op;
-    bool isA;      ///< the operand of the turn
-    unsigned row;  ///< of what is stacked
-    Value stacked; ///< the product, or a slice of it
-    std::optional<Range> range;
-  };
-  struct Concat {
-    unsigned row;
-    ir::ConcatOp op;
-  };
-
-  /// Whether all of them may be stacked as well.
-  bool canStack(ValueRange values) const {
-    llvm::SmallPtrSet<const void *, 8> seen;
-    int64_t bytes = added;
-    for (Value value : values) {
-      if (!isKnown(value.getType()) || !ir::isValueType(ir::stackOf(value.getType(), length)))
-        return false;
-      if (isNew(value) && seen.insert(value.getAsOpaquePointer()).second)
-        bytes += bytesOf(value);
-    }
-    return bytes == added || bytes <= kMostStacked * moved;
-  }
-  /// Whether no stack has its rows yet.
-  bool isNew(Value value) const {
-    return !scannedOf.lookup(value) && !stacked.contains(value) &&
-           !llvm::is_contained(yield->getOperands().drop_front(carried), value);
-  }
-  void stack(ValueRange values) {
-    for (Value value : values)
-      if (isNew(value)) {
-        stacked.insert(value);
-        added += bytesOf(value);
-      }
-  }
-
-  /// The products whose sum over the turns is state i; none if it is no such sum.
-  SmallVector<ir::ContractOp> productsOf(unsigned i) {
-    SmallVector<ir::ContractOp> products;
-    SmallVector<Value> work{yield->getOperand(i)};
-    bool isSum = false;
-    while (!work.empty()) {
-      Value value = work.pop_back_val();
-      if (!value.hasOneUse())
-        return {};
-      if (value == block.getArgument(i))
-        isSum = true;
-      else if (auto add = value.getDefiningOp<ir::AddOp>())
-        llvm::append_range(work, add->getOperands());
-      else if (auto op = value.getDefiningOp<ir::ContractOp>(); isPlainProduct(op))
-        products.push_back(op);
-      else
-        return {};
-    }
-    return isSum ? products : SmallVector<ir::ContractOp>();
-  }
-
-  void findSums() {
-    for (unsigned i = 0; i < carried; ++i) {
-      SmallVector<ir::ContractOp> products = productsOf(i);
-      if (products.empty() || !llvm::all_of(products, [&](ir::ContractOp op) {
-            return paysAsSum(op) && !heldOf.lookup(op.getA()) && !heldOf.lookup(op.getB());
-          }))
-        continue;
-      SmallVector<Value> factors;
-      for (ir::ContractOp op : products)
-        factors.append({op.getA(), op.getB()});
-      if (!canStack(factors))
-        continue;
-      stack(factors);
-      sums.push_back({i, products});
-    }
-  }
-
-  /// Whether a sum of such products costs its turns more than the stacks of what they multiply.
-  bool paysAsSum(ir::ContractOp op) const {
-    int64_t bytes = bytesOf(op.getC());
-    return bytes >= kFarAway || (bytes >= kCloseBy && SeenProduct(op, true).terms() <= kManyTerms) ||
-           hasTableRows(scannedOf.lookup(op.getA())) || hasTableRows(scannedOf.lookup(op.getB()));
-  }
-  /// Whether rows of a table are what is scanned, or a part of what a loop has stacked (which wg-products-of-tables may
-  /// decline for other reasons).
-  bool hasTableRows(Value xs) const {
-    if (!xs || takenRows(xs))
-      return !!xs;
-    auto other = xs.getDefiningOp<ir::LoopOp>();
-    if (!other || other == loop)
-      return false;
-    auto function = symbols.lookup<func::FuncOp>(cast<FlatSymbolRefAttr>(other.getBodies()[0]).getAttr());
-    size_t result = cast<OpResult>(xs).getResultNumber(), state = other.getFinals().size();
-    if (!function || function.isExternal() || other.hasCondition() || result < state)
-      return false;
-    Block &block = function.getBody().front();
-    auto parts = block.getTerminator()->getOperand(static_cast<unsigned>(result)).getDefiningOp<ir::ConcatOp>();
-    return parts && llvm::any_of(parts.getXs(), [&](Value part) {
-             auto argument = dyn_cast<BlockArgument>(part);
-             size_t number = argument ? argument.getArgNumber() : 0;
-             return argument && number >= state && number < state + other.getXs().size() &&
-                    takenRows(other.getXs()[number - state]);
-           });
-  }
-
-  /// Whether a product of all rows is worth more than one in each turn.
-  bool pays(const SeenProduct &seen, bool isOfTable) const {
-    return isOfTable || (seen.rows() <= kFewRows && typeOf(seen.other).getNumElements() >= kManyWeights);
-  }
-
-  void findProducts() {
-    for (auto op : block.getOps<ir::ContractOp>())
-      for (bool isA : {true, false}) {
-        if (!isPlainProduct(op))
-          continue;
-        SeenProduct seen(op, isA);
-        if (!heldOf.lookup(seen.other) || heldOf.lookup(seen.x) || !canStack(Value(op.getC())))
-          continue;
-        auto leaves = [&](Value part) {
-          Value xs = scannedOf.lookup(part);
-          return xs && pays(seen, takenRows(xs).has_value());
-        };
-        Before found{op, isA, {}, {}};
-        if (auto parts = seen.x.getDefiningOp<ir::ConcatOp>()) {
-          char letter = seen.letters[axisOf(parts)];
-          if (has(seen.ofC, letter) || !llvm::all_of(parts.getXs().getTypes(), isKnown))
-            continue;
-          for (auto [i, part] : llvm::enumerate(parts.getXs()))
-            if (leaves(part))
-              found.leaving.push_back(static_cast<unsigned>(i));
-          found.parts = parts;
-          if (found.leaving.empty())
-            continue;
-        } else if (!leaves(seen.x)) {
-          continue;
-        }
-        added += bytesOf(op.getC());
-        before.push_back(found);
-        break;
-      }
-  }
-
-  /// Whether all that reads a stack adds up its rows in a table of fewer.
-  static bool endsInTable(Value stack) {
-    while (stack.hasOneUse() && isa<ir::ReshapeOp>(*stack.user_begin()))
-      stack = stack.user_begin()->getResult(0);
-    auto sum = stack.hasOneUse() ? dyn_cast<ir::ScatterAddOp>(*stack.user_begin()) : ir::ScatterAddOp();
-    return sum && sum.getUpdates() == stack && keepsFewerRows(sum);
-  }
-
-  void findStacked() {
-    for (auto [row, value] : llvm::enumerate(yield->getOperands().drop_front(carried))) {
-      if (!value.hasOneUse())
-        continue;
-      After found{value.getDefiningOp<ir::ContractOp>(), true, static_cast<unsigned>(row), value, {}};
-      if (auto slice = value.getDefiningOp<ir::SliceOp>()) {
-        found.op = slice.getX().getDefiningOp<ir::ContractOp>();
-        found.range = rangeOf(slice);
-        if (!found.op || !found.range || !isSliced(found.op, found.range->axis))
-          continue;
-      }
-      if (!isPlainProduct(found.op) || isTaken(found.op))
-        continue;
-      for (bool isA : {true, false}) {
-        SeenProduct seen(found.op, isA);
-        found.isA = isA;
-        if (!heldOf.lookup(seen.other) || heldOf.lookup(seen.x) || !canStack(seen.x) ||
-            !pays(seen, endsInTable(loop.getStacked()[row])) ||
-            (found.range && !has(seen.ofOther, seen.ofC[found.range->axis])) ||
-            (found.range && has(seen.letters, seen.ofC[found.range->axis])))
-          continue;
-        stack(seen.x);
-        after.push_back(found);
-        break;
-      }
-    }
-  }
-  /// Whether all that is read of a product are slices along one axis.
-  static bool isSliced(ir::ContractOp op, size_t axis) {
-    return llvm::all_of(op->getUsers(), [&](Operation *user) {
-      auto slice = dyn_cast<ir::SliceOp>(user);
-      std::optional<Range> range = slice ? rangeOf(slice) : std::nullopt;
-      return range && range->axis == axis;
-    });
-  }
-  bool isTaken(ir::ContractOp op) const {
-    return llvm::any_of(before, [&](const Before &each) { return each.op == op; }) ||
-           llvm::any_of(sums, [&](const Sum &sum) { return llvm::is_contained(sum.products, op); });
-  }
-
-  /// Whether a product after the loop reads what the turns have of it, as it is or as a part.
-  bool isStacked(Value value) const {
-    return llvm::any_of(concats, [&](Concat each) { return llvm::is_contained(each.op.getXs(), value); }) ||
-           llvm::any_of(after, [&](const After &each) { return SeenProduct(each.op, each.isA).x == value; }) ||
-           llvm::any_of(sums, [&](const Sum &sum) {
-             return llvm::any_of(sum.products,
-                                 [&](ir::ContractOp op) { return op.getA() == value || op.getB() == value; });
-           });
-  }
-
-  /// What is stacked of rows of a table and other values, and multiplied as such after the loop.
-  void findConcats() {
-    for (auto [row, value] : llvm::enumerate(yield->getOperands().drop_front(carried))) {
-      auto parts = value.getDefiningOp<ir::ConcatOp>();
-      Value stack = loop.getStacked()[row];
-      if (!parts || stack.use_empty() || llvm::none_of(parts.getXs(), [&](Value part) {
-            Value xs = scannedOf.lookup(part);
-            return xs && takenRows(xs).has_value();
-          }))
-        continue;
-      size_t axis = axisOf(parts) + 1;
-      bool isMultiplied = llvm::all_of(stack.getUses(), [&](OpOperand &use) {
-        auto op = dyn_cast<ir::ContractOp>(use.getOwner());
-        if (!isPlainProduct(op) || op.getA() == op.getB())
-          return false;
-        SeenProduct seen(op, op.getA() == stack);
-        return has(seen.ofC, seen.letters[axis]) && !has(seen.ofOther, seen.letters[axis]);
-      });
-      // Its row goes, so that nothing may be made of it; nor of others that have gone.
-      bool isOfConcats =
-          llvm::any_of(concats, [&](Concat each) { return llvm::is_contained(parts.getXs(), Value(each.op.getY())); });
-      if (!isMultiplied || isStacked(value) || isOfConcats || !canStack(parts.getXs()))
-        continue;
-      this->stack(parts.getXs());
-      concats.push_back({static_cast<unsigned>(row), parts});
-    }
-  }
-
-  // ---- Writing ------------------------------------------------------------------------------------------------------
-
-  BlockArgument addRow(Value stack) {
-    xs.push_back(stack);
-    return block.insertArgument(carried + static_cast<unsigned>(xs.size()) - 1, ir::rowTypeOf(stack.getType()),
-                                stack.getLoc());
-  }
-  BlockArgument addInvariant(Value value) {
-    invariants.push_back(value);
-    return block.addArgument(value.getType(), value.getLoc());
-  }
-
-  /// The places of the parts from `first` to `end` of a concat.
-  static Range placesOf(ir::ConcatOp parts, size_t axis, size_t first, size_t end) {
-    auto size = [&](size_t part) { return typeOf(parts.getXs()[part]).getDimSize(axisOf(parts)); };
-    Range range{axis, 0, 0};
-    for (size_t part = 0; part < end; ++part)
-      (part < first ? range.from : range.to) += size(part);
-    range.to += range.from;
-    return range;
-  }
-
-  /// The range of a slice of the product, in the other operand.
-  static Range placesIn(const SeenProduct &seen, ir::SliceOp slice) {
-    Range range = *rangeOf(slice);
-    range.axis = seen.ofOther.find(seen.ofC[range.axis]);
-    return range;
-  }
-
-  void stackAll();
-  std::function<Value()> sourceOf(Value value);
-  void leaveSum(const Sum &sum);
-  void leaveAfter(const After &each);
-  void leaveConcat(const Concat &each);
-  void leaveBefore(const Before &each);
-  void keepSlices(const After &each);
-  void remake();
-  void dropUnread();
-
-  const SymbolTable &symbols;
-  Slices &slices;
-  ir::LoopOp loop;
-  func::FuncOp body;
-  Block &block;
-  Operation *yield;
-  unsigned carried, scanned;
-  int64_t length;
-  SmallVector<Value> xs, invariants;        ///< of the loop, with those that are added
-  DenseMap<Value, Value> scannedOf, heldOf; ///< of arguments: the tensor whose row, or what in every turn, it is
-  int64_t moved = 0, added = 0; ///< bytes of rows that a turn reads and gives, and of what it would stack as well
-  SmallVector<Sum> sums;
-  SmallVector<Before> before;
-  SmallVector<After> after;
-  SmallVector<Concat> concats;
-  llvm::SetVector<Value> stacked; ///< that is not so far
-  // While it is written:
-  DenseMap<Value, unsigned> rowOf;
-  SmallVector<Value> finals, stacks; ///< what is in the place of the loop's results, and stacks beside them
-  llvm::BitVector isLeaving, isGone; ///< states, rows
-  SmallVector<std::function<void(OpBuilder &)>> later;
-};
+/// The range of a slice of the product, in the other operand.
+Range Leave::placesIn(const SeenProduct &seen, ir::SliceOp slice) {
+  Range range = *rangeOf(slice);
+  range.axis = seen.ofOther.find(seen.ofC[range.axis]);
+  return range;
+}
 
 void Leave::write() {
   stackAll();
@@ -646,12 +290,7 @@ void Leave::remake() {
 
 /// Ops of the body that nobody reads any more, and arguments.
 void Leave::dropUnread() {
-  SmallVector<Operation *> ops;
-  for (Operation &op : block.without_terminator())
-    ops.push_back(&op);
-  for (Operation *op : llvm::reverse(ops))
-    if (isOpTriviallyDead(op))
-      op->erase();
+  eraseUnread(block);
   auto drop = [&](size_t argument, SmallVector<Value> &outer, size_t i) {
     if (!block.getArgument(static_cast<unsigned>(argument)).use_empty())
       return;
@@ -667,6 +306,7 @@ void Leave::dropUnread() {
       block.eraseArgument(i);
 }
 
+namespace {
 struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
   using Base::Base;
 
@@ -686,7 +326,10 @@ struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
     for (size_t next = 0; next < loops.size(); ++next) {
       ir::LoopOp loop = loops[next];
       auto body = symbols.lookup<func::FuncOp>(cast<FlatSymbolRefAttr>(loop.getBodies()[0]).getAttr());
-      if (body.isExternal() || !Leave(loop, body, symbols, slices).find())
+      if (body.isExternal())
+        continue;
+      auto leave = std::make_unique<Leave>(loop, body, symbols, slices);
+      if (!leave->find())
         continue;
       if (users[body.getSymNameAttr()] > 1 || body.isPublic()) { // others run it, or know it
         --users[body.getSymNameAttr()];
@@ -703,11 +346,11 @@ struct ProductsLeaveLoops : impl::ProductsLeaveLoopsBase<ProductsLeaveLoops> {
           if (auto inner = dyn_cast<ir::LoopOp>(op.getOperation()))
             loops.push_back(inner);
         }
+        leave = std::make_unique<Leave>(loop, body, symbols, slices);
+        leave->find();
       }
       slices.begin(loop->getBlock());
-      Leave leave(loop, body, symbols, slices);
-      if (leave.find())
-        leave.write();
+      leave->write();
     }
   }
 };

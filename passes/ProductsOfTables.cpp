@@ -21,6 +21,7 @@
 #include "passes/Passes.h"
 #include "passes/SeenProduct.h"
 #include "passes/TableRows.h"
+#include "passes/Unread.h"
 
 #include <map>
 #include <numeric>
@@ -60,14 +61,8 @@ public:
         multiplySums(sum);
       }
     }
-    if (!isChanged)
-      return;
-    SmallVector<Operation *> ops;
-    for (Operation &op : block.without_terminator())
-      ops.push_back(&op);
-    for (Operation *op : llvm::reverse(ops))
-      if (isOpTriviallyDead(op))
-        op->erase();
+    if (isChanged)
+      eraseUnread(block);
   }
 
 private:
@@ -104,7 +99,7 @@ private:
       lookedUp.insert(ir::storageOf(taken->op.getIndices()));
     SmallVector<int64_t> shape(typeOf(seen.x).getShape().take_front(places.size()));
     llvm::append_range(shape, typeOf(table).getShape().drop_front());
-    replace(op, ordered(b, loc, reshaped(b, loc, rows, shape), places + rest, seen.ofC));
+    replace(op, inOrder(b, loc, reshaped(b, loc, rows, shape), places + rest, seen.ofC));
     return true;
   }
 
@@ -147,7 +142,7 @@ private:
   /// Products that are added up in a table: their rows are, before they are multiplied.
   void multiplySums(ir::ScatterAddOp sum) {
     auto op = ir::storageOf(sum.getUpdates()).getDefiningOp<ir::ContractOp>();
-    if (!op || !isPlain(op) || !keepsFewerRows(sum) || !isReadBy(op, sum))
+    if (!op || !isPlain(op) || onlySum(op.getC()) != sum)
       return;
     ArrayRef<int64_t> row = typeOf(sum.getY()).getShape().drop_front(), shape = op.getC().getType().getShape();
     if (shape.size() < row.size() || shape.take_back(row.size()) != row)
@@ -172,13 +167,6 @@ private:
       return;
     }
   }
-  /// Whether a sum alone reads the product, through reshapes.
-  static bool isReadBy(ir::ContractOp op, ir::ScatterAddOp sum) {
-    Value value = op.getC();
-    while (value.hasOneUse() && isa<ir::ReshapeOp>(*value.user_begin()))
-      value = value.user_begin()->getResult(0);
-    return value.hasOneUse() && value == sum.getUpdates();
-  }
 
   /// The rows of x, of `places` axes, by index: once, where several products want them.
   Value addedUp(OpBuilder &b, Location loc, Value x, size_t places, Value indices, int64_t size) {
@@ -200,26 +188,14 @@ private:
     auto type = typeOf(x);
     int64_t size = type.getDimSize(0), count = typeOf(indices).getNumElements();
     Value &isNamed = named[{ir::storageOf(indices).getAsOpaquePointer(), size}];
-    auto number = [&](ArrayRef<int64_t> shape, Type element, double value) -> Value {
-      auto type = RankedTensorType::get(shape, element);
-      return ir::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getFloatAttr(element, value)));
-    };
     if (!isNamed) {
-      Value ones = number({count}, b.getF32Type(), 1), none = number({size}, b.getF32Type(), 0);
+      auto ofOnes = RankedTensorType::get({count}, b.getF32Type());
+      Value ones = ir::ConstantOp::create(b, loc, DenseElementsAttr::get(ofOnes, b.getF32FloatAttr(1)));
       Value uses = ir::ScatterAddOp::create(b, loc, ones, reshaped(b, loc, indices, {count}), {size}, 0, ValueRange());
-      isNamed = ir::GreaterOp::create(b, loc, uses, none);
+      isNamed = ir::GreaterOp::create(b, loc, uses, ir::zerosLike(b, loc, uses));
     }
     Value mask = ir::BroadcastOp::create(b, loc, isNamed, type.getShape(), {0}, ValueRange());
-    return ir::SelectOp::create(b, loc, mask, x, number(type.getShape(), type.getElementType(), 0));
-  }
-
-  static Value ordered(OpBuilder &b, Location loc, Value x, StringRef from, StringRef to) {
-    if (from == to)
-      return x;
-    SmallVector<int64_t> permutation;
-    for (char letter : to)
-      permutation.push_back(static_cast<int64_t>(from.find(letter)));
-    return ir::TransposeOp::create(b, loc, x, permutation);
+    return ir::SelectOp::create(b, loc, mask, x, ir::zerosLike(b, loc, x));
   }
 
   void replace(ir::ContractOp op, Value value) {

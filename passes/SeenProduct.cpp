@@ -38,6 +38,15 @@ Value SeenProduct::with(OpBuilder &b, Location loc, Value x, const std::string &
   return ir::ContractOp::create(b, loc, other, x, runtime::Equation{ofOther, letters, ofC}.text());
 }
 
+Value inOrder(OpBuilder &b, Location loc, Value x, StringRef from, StringRef to) {
+  if (from == to)
+    return x;
+  SmallVector<int64_t> permutation;
+  for (char letter : to)
+    permutation.push_back(static_cast<int64_t>(from.find(letter)));
+  return ir::TransposeOp::create(b, loc, x, permutation);
+}
+
 bool isPlainProduct(ir::ContractOp op) {
   return op && !op.isRelated() && op.getA().getType().hasStaticShape() && op.getB().getType().hasStaticShape();
 }

@@ -28,11 +28,17 @@ std::optional<Taken> takenRows(Value x) {
   return Taken{gather, type.getShape().size() - row.size()};
 }
 
-bool keepsFewerRows(ir::ScatterAddOp op) {
-  auto type = cast<RankedTensorType>(op.getY().getType()), updates = cast<RankedTensorType>(op.getUpdates().getType()),
-       indices = cast<RankedTensorType>(op.getIndices().getType());
-  return op.getBatchDims() == 0 && type.hasStaticShape() && updates.hasStaticShape() && indices.hasStaticShape() &&
-         isFewer(type.getDimSize(0), indices);
+ir::ScatterAddOp onlySum(Value rows) {
+  while (rows.hasOneUse() && isa<ir::ReshapeOp>(*rows.user_begin()))
+    rows = rows.user_begin()->getResult(0);
+  auto sum = rows.hasOneUse() ? dyn_cast<ir::ScatterAddOp>(*rows.user_begin()) : ir::ScatterAddOp();
+  if (!sum || sum.getUpdates() != rows || sum.getBatchDims() != 0)
+    return {};
+  auto type = cast<RankedTensorType>(sum.getY().getType()),
+       indices = cast<RankedTensorType>(sum.getIndices().getType());
+  bool isKnown =
+      type.hasStaticShape() && cast<RankedTensorType>(rows.getType()).hasStaticShape() && indices.hasStaticShape();
+  return isKnown && isFewer(type.getDimSize(0), indices) ? sum : ir::ScatterAddOp();
 }
 
 } // namespace wg::passes

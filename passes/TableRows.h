@@ -17,7 +17,7 @@ struct Taken {
 /// Nothing where it is no such tensor, in whatever shape of the places.
 std::optional<Taken> takenRows(mlir::Value x);
 
-/// Whether the rows that it adds up are more than those that it has.
-bool keepsFewerRows(ir::ScatterAddOp op);
+/// What adds `rows` up in a table of fewer, in whatever shape of the places, if nothing else reads them; else null.
+ir::ScatterAddOp onlySum(mlir::Value rows);
 
 } // namespace wg::passes
