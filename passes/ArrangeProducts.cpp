@@ -179,15 +179,14 @@ SmallVector<std::string> ordersOf(StringRef group, ArrayRef<StringRef> tensors) 
 }
 
 /// The orders of c's letters in which the product may be written: all of them, so that whichever order is asked for,
-/// the cheapest one and a transpose are among what is compared. Of many letters the groups side by side.
-SmallVector<std::string> ordersOfResult(const Order &start, StringRef batch, StringRef m, StringRef n) {
-  constexpr size_t kMost = 4;
+/// the cheapest one and a transpose are among what is compared. Of more than `most` letters the groups side by side.
+SmallVector<std::string> ordersOfResult(const Order &start, size_t most, StringRef batch, StringRef m, StringRef n) {
   SmallVector<std::string> orders{start.c};
   auto include = [&](const std::string &order) {
     if (!llvm::is_contained(orders, order))
       orders.push_back(order);
   };
-  if (start.c.size() <= kMost) {
+  if (start.c.size() <= most) {
     std::string order = start.c;
     llvm::sort(order);
     do
@@ -230,11 +229,14 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
     dropUnits(*group);
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
-  // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better.
+  // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
+  // than what there is, and with copies of operands better than without.
+  auto clearlyBelow = [](Estimate estimate) { return estimate.mean() * 0.92 - 50; };
   bool isThin = m.empty() || n.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
-  double best = before.mean() * 0.92 - 50, least = costs.leastProduct(start);
+  double best = clearlyBelow(before), least = costs.leastProduct(start);
   Form form{start, isThin};
+  constexpr size_t kMost = 4, kMostElementwise = 5; // letters
   auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
     double all = estimate.mean();
     if (all < best) {
@@ -242,7 +244,9 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       form = {order, isSum};
     }
   };
-  for (const std::string &c : ordersOfResult(start, batch, m, n)) {
+  SmallVector<std::string> orders = ordersOfResult(start, kMost, batch, m, n),
+                           more = k.empty() ? ordersOfResult(start, kMostElementwise, batch, m, n) : orders;
+  for (const std::string &c : more) {
     Estimate moved = costs.transpose(c, start.c);
     if (c != start.c && std::max(turnsA, turnsB) > 1 &&
         std::isfinite(before.mean())) // a copy before the loop costs for sure what it is estimated to
@@ -253,14 +257,27 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       Order other{start.a, start.b, c};
       consider(other, true, moved + costs.sum(other));
       // An operand that is read again and again may lie as it is walked: such a copy is made (wg-fuse).
+      std::string walk = k.empty() ? c : costs.spaceOfSum(other);
+      Estimate copies = moved;
+      auto copy = [&](std::string &letters, double turns) {
+        std::string from = letters;
+        llvm::sort(letters, [&](char x, char y) { return walk.find(x) < walk.find(y); });
+        if (letters == from)
+          return;
+        if (!paysForCopy(costs.elements(from), costs.elements(walk))) {
+          letters = from;
+          return;
+        }
+        copies = copies + costs.transpose(from, letters) * (1 / turns);
+        consider(other, true, copies + costs.sum(other));
+      };
       bool isSmallA = costs.elements(start.a) < costs.elements(start.b);
-      std::string &small = isSmallA ? other.a : other.b;
-      std::string walk = k.empty() ? c : costs.spaceOfSum(other), from = small;
-      llvm::sort(small, [&](char x, char y) { return walk.find(x) < walk.find(y); });
-      if (small != from && paysForCopy(costs.elements(small), costs.elements(walk)))
-        consider(other, true,
-                 moved + costs.transpose(from, small) * (1 / (isSmallA ? turnsA : turnsB)) + costs.sum(other));
+      copy(isSmallA ? other.a : other.b, isSmallA ? turnsA : turnsB);
+      copy(isSmallA ? other.b : other.a, isSmallA ? turnsB : turnsA);
     }
+    if (!llvm::is_contained(orders, c))
+      continue;
+    double withoutCopies = clearlyBelow(moved + costs.product({start.a, start.b, c}));
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
       Estimate movedA = moved + costs.transpose(start.a, a) * (1 / turnsA);
@@ -271,7 +288,9 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
         Order other{a, b, c};
         if (all.mean() + least >= best || other == start)
           continue;
-        consider(other, false, all + costs.product(other));
+        all = all + costs.product(other);
+        if ((other.a == start.a && other.b == start.b) || all.mean() < withoutCopies)
+          consider(other, false, all);
       }
     }
   }

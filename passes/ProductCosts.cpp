@@ -13,118 +13,7 @@ namespace wg::passes {
 using runtime::Letter;
 using runtime::Letters;
 
-// ---- The memory -----------------------------------------------------------------------------------------------------
 namespace {
-
-constexpr double kVector = 64, kLine = 64, kPage = 4096; ///< bytes
-
-using Loop = ProductCosts::Loop;
-/// What is inside of all loops touches so many elements of a tensor at such a distance, along each of some axes.
-struct Axis {
-  double size, step;
-};
-using Inside = std::array<SmallVector<Axis, 2>, 3>;
-/// Loops, outermost first, and what each of their rounds touches of a, b and c.
-struct Nest {
-  SmallVector<Loop, 12> loops;
-  Inside inside;
-};
-
-/// The units of `unit` elements each that the loops from `first` on touch of a tensor.
-double touched(const Nest &nest, size_t first, size_t tensor, double unit) {
-  SmallVector<Axis, 16> axes(ArrayRef(nest.inside[tensor]));
-  for (const Loop &loop : ArrayRef(nest.loops).drop_front(first))
-    axes.push_back({loop.rounds, loop.steps[tensor]});
-  llvm::erase_if(axes, [](const Axis &axis) { return axis.size <= 1 || axis.step == 0; });
-  llvm::sort(axes, [](const Axis &x, const Axis &y) { return x.step < y.step; });
-  // A run of neighbours, and as many runs as there are places beyond it.
-  double run = 1, runs = 1;
-  for (auto [size, step] : axes)
-    if (runs == 1 && step <= std::max(run, unit))
-      run += step * (size - 1);
-    else
-      runs *= size;
-  return runs * (1 + (run - 1) / unit);
-}
-
-/// The lines of a tensor that are read one after another, or by turns with those of so few other runs that processors
-/// follow all of them and fetch the next lines ahead, before the loops go on elsewhere.
-double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
-  constexpr double kFollowed = 16;
-  SmallVector<Axis, 16> axes(ArrayRef(nest.inside[tensor]));
-  llvm::sort(axes, [](const Axis &x, const Axis &y) { return x.step < y.step; });
-  for (const Loop &loop : llvm::reverse(nest.loops))
-    axes.push_back({loop.rounds, loop.steps[tensor]});
-  double run = elementBytes, runs = 1;
-  for (auto [size, step] : axes) {
-    if (size <= 1 || step == 0)
-      continue;
-    if (double bytes = step * elementBytes; bytes > std::max(run, kLine))
-      runs *= size;
-    else if (runs > kFollowed)
-      break;
-    else
-      run += bytes * (size - 1);
-  }
-  return std::max(1.0, run / kLine);
-}
-
-/// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; and
-/// the nanoseconds to get one from beyond it.
-struct Level {
-  double unit, least, most, read, written;
-};
-constexpr Level kLevels[] = {{kLine, 500, 700, 0.2, 1.0},
-                             {kLine, 20000, 31000, 1.4, 0.3},
-                             {kLine, 250000, 1e6, 0.4, 3.3},
-                             {kLine, 750000, 3e6, 2.8, 3.3},
-                             {kPage, 1500, 1500, 2.9, 2.9}};
-
-/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the
-/// first ones are not fetched ahead; and of what the machine with slow memory takes for its memory, and for arithmetic,
-/// the other one takes so much.
-struct Kind {
-  double startRead, startWritten, memoryOfFast, arithmeticOfFast = 1;
-};
-constexpr Kind kCopies = {0, 0, 0.65, 1.8}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
-               kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5, 0.8};
-
-/// Nanoseconds that the lines and pages of a nest take. A level keeps what its innermost loops touch together, as many
-/// loops as fit; the next one finds again what it does not move on from; those around find nothing. Of what fits as a
-/// whole nothing is counted: it is there already.
-double memoryOf(const Nest &nest, double elementBytes, const Kind &kind) {
-  size_t depth = nest.loops.size();
-  double all = 0;
-  std::array<double, 3> starts = {};
-  for (size_t tensor = 0; tensor < 3; ++tensor)
-    if (!nest.inside[tensor].empty())
-      starts[tensor] = (tensor == 2 ? kind.startWritten : kind.startRead) / linesInARow(nest, tensor, elementBytes);
-  for (double unit : {kLine, kPage}) {
-    SmallVector<std::array<double, 3>, 16> units(depth + 1); // by the loops from each one on
-    for (size_t first = 0; first < depth; ++first)
-      for (size_t tensor = 0; tensor < 3; ++tensor)
-        units[first][tensor] = nest.inside[tensor].empty() ? 0 : touched(nest, first, tensor, unit / elementBytes);
-    for (const Level &level : kLevels)
-      for (double kept : {level.least, level.most}) {
-        if (level.unit != unit)
-          continue;
-        size_t fits = depth;
-        while (fits > 0 && units[fits - 1][0] + units[fits - 1][1] + units[fits - 1][2] <= kept)
-          --fits;
-        if (fits == 0)
-          continue;
-        double rounds = 0.5;
-        for (const Loop &loop : ArrayRef(nest.loops).take_front(fits - 1))
-          rounds *= loop.rounds;
-        std::array<double, 3> missing = units[fits - 1];
-        if (unit == kLine && &level != kLevels) // from beyond the second level, whose latency little hides
-          for (auto [lines, start] : llvm::zip_equal(missing, starts))
-            lines *= 1 + start;
-        all += rounds * ((missing[0] + missing[1]) * level.read + missing[2] * level.written);
-      }
-  }
-  return all;
-}
 
 /// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
 Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind, double times = 1) {
@@ -214,37 +103,29 @@ SmallVector<Loop, 8> ProductCosts::axesOf(const Order &order, StringRef space) c
   return axes;
 }
 
+Nest ProductCosts::blocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes) const {
+  return nestOfBlocks(axes, orderOfBlocks(axes, across, lanes, elementBytes), across, lanes);
+}
+
 Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   if (from == to)
     return {};
   SmallVector<Loop, 8> axes = axesOf({from.str(), "", to.str()}, to);
-  Loop last = axes.pop_back_val();
+  Loop last = axes.back();
+  auto outer = ArrayRef<Loop>(axes).drop_back();
   double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic;
-  Nest nest;
-  auto across = llvm::find_if(axes, [](const Loop &axis) { return axis.steps[0] == 1; });
-  if (across == axes.end()) { // runs are copied whole
+  std::optional<size_t> across;
+  for (auto [i, axis] : llvm::enumerate(outer))
+    if (axis.steps[0] == 1)
+      across = i;
+  if (!across) { // runs are copied whole
     arithmetic = count / last.rounds * std::ceil(last.rounds / most) * kCopy;
-    nest.loops.assign(axes.begin(), axes.end());
-    for (size_t tensor : {0, 2})
-      nest.inside[tensor] = {{last.rounds, 1}};
   } else { // blocks of lanes x lanes are transposed in registers
-    double high = across->rounds, wide = last.rounds;
+    double high = axes[*across].rounds, wide = last.rounds;
     arithmetic = count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
                  (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes) * kShuffle;
-    nest.inside[0] = {{std::min(lanes, high), 1}, {std::min(lanes, wide), last.steps[0]}};
-    nest.inside[2] = {{std::min(lanes, wide), 1}, {std::min(lanes, high), across->steps[2]}};
-    auto inBlocks = [&](Loop axis) {
-      axis.rounds = std::ceil(axis.rounds / lanes);
-      for (double &step : axis.steps)
-        step *= lanes;
-      return axis;
-    };
-    *across = inBlocks(*across);
-    if (wide * kVector >= 256 * lanes) // loops are in the order in which the operand lies
-      llvm::sort(axes, [](const Loop &x, const Loop &y) { return x.steps[0] > y.steps[0]; });
-    nest.loops.assign(axes.begin(), axes.end());
-    nest.loops.push_back(inBlocks(last));
   }
+  Nest nest = blocks(axes, across, across ? lanes : last.rounds);
   return together(onBoth(arithmetic), nest, elementBytes, kCopies) + kCall;
 }
 
@@ -337,7 +218,7 @@ Estimate ProductCosts::product(const Order &order) const {
   double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
   if (alongBatch) {
     nest.loops.push_back(panels);
-    nest.inside = {SmallVector<Axis, 2>{{width, 1}, {high, rowA}}, {{width, 1}}, {{width, 1}, {high, rowC}}};
+    nest.inside = {SmallVector<Extent, 2>{{width, 1}, {high, rowA}}, {{width, 1}}, {{width, 1}, {high, rowC}}};
     if (columnsOfN) {
       for (const Letter &letter : ArrayRef(n).drop_back())
         nest.loops.push_back(loopOf(letter));
@@ -348,7 +229,7 @@ Estimate ProductCosts::product(const Order &order) const {
     }
   } else {
     nest.loops.push_back(panels);
-    nest.inside = {SmallVector<Axis, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
+    nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
   // Vectors of far rows that lie across two lines each.
   auto isOff = [&](const Letter &letter) {
@@ -415,33 +296,23 @@ constexpr Estimate kGathered = {0.11, 0.875}, kApart = {0.6, 1.4};
 constexpr Estimate kStoredRun = {0, 0.25};
 constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
 
-/// Of an axis, so many places at a time.
-static Loop inSteps(Loop axis, double by) {
-  axis.rounds = std::ceil(axis.rounds / by);
-  for (double &step : axis.steps)
-    step *= by;
-  return axis;
-}
-
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
 Estimate ProductCosts::elementwise(const Order &order) const {
   SmallVector<Loop, 8> axes = axesOf(order, order.c);
-  Loop last = axes.pop_back_val();
+  Loop last = axes.back();
+  auto outer = ArrayRef<Loop>(axes).drop_back();
   double count = elements(order.c), lanes = lanesFor(last.rounds, kVector / elementBytes), runs = count / last.rounds,
          vectors = std::ceil(last.rounds / lanes), arithmetic = runs * vectors * kStored;
-  Loop *across = nullptr;
-  size_t read = 0; // the tensor that is read across its vectors
+  const Loop *across = nullptr;
   Estimate apart;
   for (size_t tensor : {0, 1}) {
-    Loop *found = llvm::find_if(axes, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
-    if (last.steps[tensor] <= 1 || found == axes.end())
+    const Loop *found = llvm::find_if(outer, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
+    if (last.steps[tensor] <= 1 || found == outer.end())
       continue;
     if (across && across != found) {
       apart = apart + kApart * count;
       continue;
     }
-    if (!across || elements(order.b) > elements(order.a))
-      read = tensor;
     across = found;
     arithmetic +=
         runs / found->rounds * std::ceil(found->rounds / lanes) * vectors * lanes * std::log2(lanes) * kAcross;
@@ -449,21 +320,7 @@ Estimate ProductCosts::elementwise(const Order &order) const {
         std::fmod(last.steps[tensor] * elementBytes, kPage) == 0)
       arithmetic += count * kShared;
   }
-  Nest nest;
-  for (size_t tensor : {0, 1, 2}) {
-    nest.inside[tensor] = {{std::min(lanes, last.rounds), last.steps[tensor]}};
-    if (across)
-      nest.inside[tensor].push_back({std::min(lanes, across->rounds), across->steps[tensor]});
-  }
-  if (across) {
-    *across = inSteps(*across, lanes);
-    double elementsRead = elements(read == 0 ? order.a : order.b);
-    if (last.rounds * kVector >= 256 * lanes && elementsRead >= count / 2 &&
-        elementsRead * elementBytes > double(1 << 20)) // loops are in the order in which the operand lies
-      llvm::sort(axes, [&](const Loop &x, const Loop &y) { return x.steps[read] > y.steps[read]; });
-  }
-  nest.loops.assign(axes.begin(), axes.end());
-  nest.loops.push_back(inSteps(last, lanes));
+  Nest nest = blocks(axes, across ? std::optional<size_t>(across - outer.begin()) : std::nullopt, lanes);
   // Lines that are read and written by turns take longer than those that a sum reads.
   return together(onBoth(arithmetic) + kStoredRun * runs, nest, elementBytes, kElementwise, 1.15) + apart + kCall;
 }

@@ -13,8 +13,8 @@
 #pragma once
 
 #include "ir/Dialect.h"
+#include "passes/MemoryCosts.h"
 
-#include <array>
 #include <cmath>
 #include <string>
 
@@ -58,16 +58,12 @@ public:
   /// makes the sum cheaper. Where nothing is summed, those of the result, as it lies.
   std::string spaceOfSum(const Order &order) const;
 
-  /// So many rounds, each of which steps on by so many elements in each of three tensors.
-  struct Loop {
-    double rounds;
-    std::array<double, 3> steps;
-  };
-
 private:
   Estimate sum(const Order &order, llvm::StringRef space) const;
   Estimate elementwise(const Order &order) const;
   llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;
+  /// What reads across, or not, in the order of its loops that the kernel has.
+  Nest blocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes) const;
   double step(llvm::StringRef letters, char letter) const;
 
   llvm::DenseMap<char, int64_t> sizes;

@@ -2,6 +2,7 @@
 #include "codegen/emit/KernelEmitter.h"
 
 #include "ir/Views.h"
+#include "passes/MemoryCosts.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -97,31 +98,36 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
   return across;
 }
 
-/// Where rows are long enough to be written whole, loops outside of them may be in any order: that in which what is
-/// read across them is walked as it lies, so that a cache line that a block has read a part of is read again soon.
-/// What is small stays in the caches close by, or costs less than results that are not written as they lie.
+/// Loops outside of the innermost one may be in any order: that in which cache lines that were read, or written, in
+/// part are touched again soon. Of what is read the two largest count, so many elements as its steps tell apart.
 void KernelEmitter::orderAxes() {
-  constexpr int64_t kRowBytes = 256, kCloseBy = int64_t(1) << 20;
   std::optional<Across> across = readAcross();
-  if (!across || axes.back().size * target.vectorBytes < kRowBytes * lanesFor(axes.back().size) ||
-      llvm::any_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }))
+  if (axes.size() < 3 || llvm::any_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }))
     return;
-  auto typeOf = [&](Value value) { return cast<RankedTensorType>(accessOf(value)->root.getType()); };
-  Value largest = *llvm::max_element(
-      across->values, [&](Value x, Value y) { return typeOf(x).getNumElements() < typeOf(y).getNumElements(); });
-  RankedTensorType read = typeOf(largest);
-  int64_t written = 1;
-  for (const Axis &axis : axes)
-    written *= axis.size;
-  if (read.getNumElements() < written / 2 || read.getNumElements() * alignmentOf(read.getElementType()) <= kCloseBy)
-    return;
-  SmallVector<int64_t> strides = accessOf(largest)->strides;
-  SmallVector<size_t> order = llvm::to_vector(llvm::seq(axes.size() - 1));
-  // An axis that does not move the operand reads all of it again: inside of the others.
-  llvm::sort(order, [&](size_t x, size_t y) { return std::pair(-strides[x], x) < std::pair(-strides[y], y); });
-  SmallVector<Axis> sorted = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
-  sorted.push_back(axes.back());
-  axes = sorted;
+  auto elementsOf = [&](ArrayRef<int64_t> strides) {
+    double elements = 1;
+    for (auto [axis, stride] : llvm::zip_equal(axes, strides))
+      elements *= stride == 0 ? 1 : static_cast<double>(axis.size);
+    return elements;
+  };
+  SmallVector<SmallVector<int64_t>> tensors = stridesOfReads();
+  llvm::sort(tensors, [&](ArrayRef<int64_t> x, ArrayRef<int64_t> y) {
+    return std::pair(-elementsOf(x), x) < std::pair(-elementsOf(y), y);
+  });
+  tensors.erase(llvm::unique(tensors), tensors.end());
+  tensors.resize(2, SmallVector<int64_t>(axes.size()));
+  tensors.push_back(outputStrides(0));
+  SmallVector<passes::Loop> around;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    around.push_back({static_cast<double>(axis.size), {}});
+    for (auto [step, strides] : llvm::zip_equal(around.back().steps, tensors))
+      step = static_cast<double>(strides[i]);
+  }
+  SmallVector<size_t> order =
+      passes::orderOfBlocks(around, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size),
+                            alignmentOf(getElementTypeOrSelf(kernel.getYield().getValues()[0])));
+  order.push_back(axes.size() - 1);
+  axes = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
   accesses.clear();
 }
 

@@ -1,0 +1,60 @@
+// What do loops that walk through tensors cost in memory? Estimates of one core, in nanoseconds: the lines and pages
+// that each level of memory has not kept since they were touched last, and which of them no processor fetches ahead.
+// What each of these costs is fitted to measured times (passes/ProductCosts.h). Products are chosen by it, and the
+// loops of elementwise kernels are put into the order that costs least.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <array>
+#include <optional>
+
+namespace wg::passes {
+
+constexpr double kVector = 64, kLine = 64, kPage = 4096; ///< bytes
+
+/// So many rounds, each of which steps on by so many elements in each of three tensors: two that are read and the one
+/// that is written.
+struct Loop {
+  double rounds;
+  std::array<double, 3> steps;
+};
+
+/// So many places at a time.
+Loop inSteps(Loop axis, double by);
+
+/// What is inside of all loops touches so many elements of a tensor at such a distance, along each of some axes.
+struct Extent {
+  double size, step;
+};
+
+/// Loops, outermost first, and what each of their rounds touches of the three tensors.
+struct Nest {
+  llvm::SmallVector<Loop, 12> loops;
+  std::array<llvm::SmallVector<Extent, 2>, 3> inside;
+};
+
+/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the
+/// first ones are not fetched ahead; and of what the machine with slow memory takes for its memory, and for arithmetic,
+/// the other one takes so much. Where only orders of loops are compared, levels are others.
+struct Kind {
+  double startRead, startWritten, memoryOfFast, arithmeticOfFast = 1;
+  bool comparesOrders = false;
+};
+constexpr Kind kCopies = {0, 0, 0.65, 1.8}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
+               kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5, 0.8},
+               kOrders = {0.6, 1, 0.46, 1, true};
+
+/// Nanoseconds that the lines and pages of a nest take.
+double memoryOf(const Nest &nest, double elementBytes, const Kind &kind);
+
+/// Vectors of at most `lanes` places along the innermost axis, the last one, in blocks of as many along `across`, if
+/// there is one, in which what is read lies: the loops around them in the order in which `outer` has the other axes.
+Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, llvm::ArrayRef<size_t> outer, std::optional<size_t> across, double lanes);
+
+/// The order of the axes outside of the innermost one in which such loops are cheapest, of elements of so many bytes.
+llvm::SmallVector<size_t> orderOfBlocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes,
+                                        double elementBytes);
+
+} // namespace wg::passes
