@@ -188,3 +188,31 @@ func.func @loop_of_product(%h: tensor<32x512xf32>, %w: tensor<512x512xf32>, %v: 
   %0 = wg.loop [@of_product](%h, %w, %v) {carried = 1 : i64, length = 50 : i64} : (tensor<32x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<32x512xf32>
   return %0 : tensor<32x512xf32>
 }
+
+// -----
+
+// An elementwise product of five letters: whichever order of the result is asked for, a copy of an operand that lies
+// across, or one of the result, is compared with what reads it across. As a product of panels it took five times as long.
+// CHECK-LABEL: func.func @elementwise_of_five
+// FUSED-LABEL: func.func @elementwise_of_five
+func.func @elementwise_of_five(%a: tensor<5x16x22xf32>, %b: tensor<8x16x24xf32>) -> tensor<5x22x24x16x8xf32> {
+  // CHECK-NOT:   wg.contract
+  // CHECK:       %[[P:.*]] = wg.mul {{.*}} : tensor<5x22x24x16x8xf32>
+  // CHECK-NEXT:  return %[[P]]
+  // FUSED:       wg.kernel map
+  // FUSED-NOT:   wg.kernel contract
+  // FUSED:       return
+  %c = wg.contract "mlj,ilk->mjkli" %a, %b : tensor<5x16x22xf32>, tensor<8x16x24xf32> -> tensor<5x22x24x16x8xf32>
+  return %c : tensor<5x22x24x16x8xf32>
+}
+
+// -----
+
+// A copy of an operand is made where the product is clearly cheaper with it: here it is not.
+// CHECK-LABEL: func.func @small
+func.func @small(%a: tensor<5x10x10x4xf32>, %b: tensor<8x4x10x5xf32>) -> tensor<10x8x4xf32> {
+  // CHECK-NEXT:  %[[P:.*]] = wg.contract "jilm,kmlj->imk" %arg0, %arg1
+  // CHECK-NEXT:  wg.transpose %[[P]]
+  %c = wg.contract "jilm,kmlj->ikm" %a, %b : tensor<5x10x10x4xf32>, tensor<8x4x10x5xf32> -> tensor<10x8x4xf32>
+  return %c : tensor<10x8x4xf32>
+}

@@ -282,3 +282,17 @@ func.func @parts_of_lines_two_ways(%x: tensor<640x60x7x2xf32>, %y: tensor<60x640
   %z = wg.mul %t, %u : tensor<2x7x60x640xf32>
   return %z : tensor<2x7x60x640xf32>
 }
+// Loops of kernels are in the order that costs the memory least: not as the result lies, nor as what is read.
+func.func @loops_in_another_order(%x: tensor<51x30x3x91x12xf32>, %w: tensor<91xf32>) -> tensor<91x12x3x30x51xf32> {
+  %t = wg.transpose %x by [3, 4, 2, 1, 0] : tensor<51x30x3x91x12xf32> -> tensor<91x12x3x30x51xf32>
+  %v = wg.broadcast %w to [91, 12, 3, 30, 51] dims [0] : tensor<91xf32> -> tensor<91x12x3x30x51xf32>
+  %y = wg.mul %t, %v : tensor<91x12x3x30x51xf32>
+  return %y : tensor<91x12x3x30x51xf32>
+}
+// Short rows that are read as they lie, of more than caches hold.
+func.func @short_rows_in_another_order(%x: tensor<2x60x110x36x9xf32>, %w: tensor<60x9xf32>) -> tensor<36x60x110x2x9xf32> {
+  %t = wg.transpose %x by [3, 1, 2, 0, 4] : tensor<2x60x110x36x9xf32> -> tensor<36x60x110x2x9xf32>
+  %v = wg.broadcast %w to [36, 60, 110, 2, 9] dims [1, 4] : tensor<60x9xf32> -> tensor<36x60x110x2x9xf32>
+  %y = wg.mul %t, %v : tensor<36x60x110x2x9xf32>
+  return %y : tensor<36x60x110x2x9xf32>
+}
