@@ -17,14 +17,16 @@
 // transpose, or a product, whatever is cheaper. Any other is a kernel of its own, whose cost depends
 // on the order of the letters: vectors lie along the result's innermost letter, tiles take rows of another, and what
 // lies apart is read a cache line an element. So the orders that may be best are listed: all of the result's letters
-// (of more than four, the groups of letters side by side), and of each operand the tensor as it is or its groups side
-// by side. Whichever order of the result is asked for, the list is the same, so that none is estimated to cost more
-// than the cheapest kernel and a transpose behind it. The cheapest by ProductCosts is written, with transposes to it
-// and from it. They are explicit: one of an operand is a copy in blocks, one of the result a view to an elementwise
-// reader. Of what a loop's turns do not change there is one copy, before the loop (wg-hoist-invariants), which costs a
-// turn its part of that. Legal because a sum of products is the same in any order of its letters, but for rounding.
+// (of more than four, or five where nothing is summed, the groups of letters side by side), and of each operand the
+// tensor as it is or its groups side by side. Whichever order of the result is asked for, the list is the same, so that
+// none is estimated to cost more than the cheapest kernel and a transpose behind it. The cheapest by ProductCosts is
+// written, with transposes to it and from it. They are explicit: one of an operand is a copy in blocks, one of the
+// result a view to an elementwise reader. Of what a loop's turns do not change there is one copy, before the loop
+// (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is the same in any order
+// of its letters, but for rounding.
 // Simplification folds transposes into products and so leaves the choice to this pass, which ends what simplification
-// began. Cost: at most some hundred estimates a product, of a few microseconds each.
+// began. Cost: at most some hundred estimates a product, of a few microseconds each; where tensors have four or five
+// letters in different orders, of some tens, as each order of a kernel's loops is estimated.
 #include "ir/Build.h"
 #include "ir/Dialect.h"
 #include "passes/Cheap.h"
@@ -230,7 +232,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
     dropUnits(*group);
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
-  // than what there is, and with copies of operands better than without.
+  // than what there is, and a product of panels with copies of operands than one without.
   auto clearlyBelow = [](Estimate estimate) { return estimate.mean() * 0.92 - 50; };
   bool isThin = m.empty() || n.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
@@ -244,9 +246,9 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       form = {order, isSum};
     }
   };
-  SmallVector<std::string> orders = ordersOfResult(start, kMost, batch, m, n),
-                           more = k.empty() ? ordersOfResult(start, kMostElementwise, batch, m, n) : orders;
-  for (const std::string &c : more) {
+  SmallVector<std::string> ofPanels = ordersOfResult(start, kMost, batch, m, n),
+                           orders = k.empty() ? ordersOfResult(start, kMostElementwise, batch, m, n) : ofPanels;
+  for (const std::string &c : orders) {
     Estimate moved = costs.transpose(c, start.c);
     if (c != start.c && std::max(turnsA, turnsB) > 1 &&
         std::isfinite(before.mean())) // a copy before the loop costs for sure what it is estimated to
@@ -275,21 +277,25 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       copy(isSmallA ? other.a : other.b, isSmallA ? turnsA : turnsB);
       copy(isSmallA ? other.b : other.a, isSmallA ? turnsB : turnsA);
     }
-    if (!llvm::is_contained(orders, c))
+    if (!llvm::is_contained(ofPanels, c))
       continue;
-    double withoutCopies = clearlyBelow(moved + costs.product({start.a, start.b, c}));
+    Order plain{start.a, start.b, c};
+    Estimate withoutCopies = moved + costs.product(plain);
+    if (c != start.c)
+      consider(plain, false, withoutCopies);
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
+    SmallVector<Estimate> movedB =
+        llvm::map_to_vector(ordersB, [&](const std::string &b) { return costs.transpose(start.b, b) * (1 / turnsB); });
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
       Estimate movedA = moved + costs.transpose(start.a, a) * (1 / turnsA);
       if (movedA.mean() + least >= best)
         continue;
-      for (const std::string &b : ordersB) {
-        Estimate all = movedA + costs.transpose(start.b, b) * (1 / turnsB);
+      for (auto [b, cost] : llvm::zip_equal(ordersB, movedB)) {
+        Estimate all = movedA + cost;
         Order other{a, b, c};
-        if (all.mean() + least >= best || other == start)
+        if (all.mean() + least >= best || other == plain)
           continue;
-        all = all + costs.product(other);
-        if ((other.a == start.a && other.b == start.b) || all.mean() < withoutCopies)
+        if (all = all + costs.product(other); all.mean() < clearlyBelow(withoutCopies))
           consider(other, false, all);
       }
     }

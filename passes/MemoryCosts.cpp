@@ -67,6 +67,7 @@ constexpr Level kLevels[] = {{kLine, 500, 700, 0.2, 1.0},
 constexpr Level kLevelsOfOrders[] = {{kLine, 500, 700, 0.2, 1.0},    {kLine, 10000, 31000, 1.4, 0.3},
                                      {kLine, 250000, 1e6, 0.4, 3.3}, {kLine, 750000, 3e6, 2.8, 3.3},
                                      {kPage, 1500, 1500, 2.9, 2.9},  {kPage, 50, 100, 0.3, 0.6}};
+constexpr Kind kOrders = {0.6, 1, 0.46, 1, true};
 
 } // namespace
 
@@ -147,6 +148,8 @@ static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> a
   if (!across)
     return order;
   auto isReadAcross = [&](size_t tensor) { return axes[*across].steps[tensor] == 1 && axes.back().steps[tensor] > 1; };
+  if (!isReadAcross(0) && !isReadAcross(1))
+    return order;
   size_t tensor = isReadAcross(0) && (!isReadAcross(1) || elementsOf(axes, 0) >= elementsOf(axes, 1)) ? 0 : 1;
   double read = elementsOf(axes, tensor);
   if (axes.back().rounds * kVector >= kLongRow * lanes && read >= elementsOf(axes, 2) / 2 &&

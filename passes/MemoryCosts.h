@@ -42,9 +42,6 @@ struct Kind {
   double startRead, startWritten, memoryOfFast, arithmeticOfFast = 1;
   bool comparesOrders = false;
 };
-constexpr Kind kCopies = {0, 0, 0.65, 1.8}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
-               kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5, 0.8},
-               kOrders = {0.6, 1, 0.46, 1, true};
 
 /// Nanoseconds that the lines and pages of a nest take.
 double memoryOf(const Nest &nest, double elementBytes, const Kind &kind);

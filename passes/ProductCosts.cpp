@@ -15,6 +15,9 @@ using runtime::Letters;
 
 namespace {
 
+constexpr Kind kCopies = {0, 0, 0.65, 1.8}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
+               kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5, 0.8};
+
 /// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
 Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind, double times = 1) {
   double memory = memoryOf(nest, elementBytes, kind) * times;

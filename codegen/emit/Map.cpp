@@ -99,7 +99,7 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
 }
 
 /// Loops outside of the innermost one may be in any order: that in which cache lines that were read, or written, in
-/// part are touched again soon. Of what is read the two largest count, so many elements as its steps tell apart.
+/// part are touched again soon. Of what is read two tensors count: the largest, those that are read across first.
 void KernelEmitter::orderAxes() {
   std::optional<Across> across = readAcross();
   if (axes.size() < 3 || llvm::any_of(*kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }))
@@ -110,10 +110,12 @@ void KernelEmitter::orderAxes() {
       elements *= stride == 0 ? 1 : static_cast<double>(axis.size);
     return elements;
   };
+  auto rank = [&](ArrayRef<int64_t> strides) {
+    bool isAcross = across && strides.back() > 1 && strides[across->axis] == 1;
+    return std::tuple(!isAcross, -elementsOf(strides), strides);
+  };
   SmallVector<SmallVector<int64_t>> tensors = stridesOfReads();
-  llvm::sort(tensors, [&](ArrayRef<int64_t> x, ArrayRef<int64_t> y) {
-    return std::pair(-elementsOf(x), x) < std::pair(-elementsOf(y), y);
-  });
+  llvm::sort(tensors, [&](ArrayRef<int64_t> x, ArrayRef<int64_t> y) { return rank(x) < rank(y); });
   tensors.erase(llvm::unique(tensors), tensors.end());
   tensors.resize(2, SmallVector<int64_t>(axes.size()));
   tensors.push_back(outputStrides(0));
@@ -121,7 +123,7 @@ void KernelEmitter::orderAxes() {
   for (auto [i, axis] : llvm::enumerate(axes)) {
     around.push_back({static_cast<double>(axis.size), {}});
     for (auto [step, strides] : llvm::zip_equal(around.back().steps, tensors))
-      step = static_cast<double>(strides[i]);
+      step = static_cast<double>(std::abs(strides[i]));
   }
   SmallVector<size_t> order =
       passes::orderOfBlocks(around, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size),

@@ -192,7 +192,7 @@ func.func @loop_of_product(%h: tensor<32x512xf32>, %w: tensor<512x512xf32>, %v: 
 // -----
 
 // An elementwise product of five letters: whichever order of the result is asked for, a copy of an operand that lies
-// across, or one of the result, is compared with what reads it across. As a product of panels it took five times as long.
+// across, or one of the result, is compared with what reads it across. As a product of panels it took six times as long.
 // CHECK-LABEL: func.func @elementwise_of_five
 // FUSED-LABEL: func.func @elementwise_of_five
 func.func @elementwise_of_five(%a: tensor<5x16x22xf32>, %b: tensor<8x16x24xf32>) -> tensor<5x22x24x16x8xf32> {

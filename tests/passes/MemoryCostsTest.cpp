@@ -1,0 +1,70 @@
+// The orders of loops of kernels that read across, or in short rows.
+#include "passes/MemoryCosts.h"
+
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+using namespace wg::passes;
+
+namespace {
+
+/// The outer loops, as letters, of a kernel that brings an f32 tensor from one order of its letters into another.
+std::string loopsOf(const std::string &from, const std::string &to, std::map<char, double> sizes) {
+  auto step = [&](const std::string &letters, char letter) {
+    double step = 1;
+    for (char later : letters.substr(letters.find(letter) + 1))
+      step *= sizes.at(later);
+    return step;
+  };
+  llvm::SmallVector<Loop> axes;
+  for (char letter : to)
+    axes.push_back({sizes.at(letter), {step(from, letter), 0, step(to, letter)}});
+  std::optional<size_t> across;
+  if (from.back() != to.back())
+    across = to.find(from.back());
+  std::string loops;
+  for (size_t axis : orderOfBlocks(axes, across, 16, 4))
+    loops += to[axis];
+  return loops;
+}
+
+TEST(MemoryCosts, AnAxisWhoseRoundsShareLinesIsInside) {
+  // Written as the result lies, l outermost, each of 140,000 lines is read in parts that lie far apart in time.
+  std::string loops = loopsOf("jimlk", "lkmij", {{'i', 30}, {'j', 51}, {'k', 12}, {'l', 91}, {'m', 3}});
+  EXPECT_LT(loops.find('i'), loops.find('l')) << loops;
+}
+
+TEST(MemoryCosts, LongRowsAreReadAsTheyLie) {
+  EXPECT_EQ(loopsOf("kij", "ijk", {{'i', 64}, {'j', 512}, {'k', 512}}), "ij");
+  EXPECT_EQ(loopsOf("kji", "ijk", {{'i', 512}, {'j', 64}, {'k', 512}}), "ji");
+}
+
+TEST(MemoryCosts, WhatCachesHoldIsWrittenAsItLies) {
+  EXPECT_EQ(loopsOf("jimlk", "lkmij", {{'i', 3}, {'j', 5}, {'k', 4}, {'l', 9}, {'m', 3}}), "lkmi");
+  // Rows of 9 numbers, 500 KB of them and 40 MB.
+  EXPECT_EQ(loopsOf("lkjim", "ijklm", {{'i', 6}, {'j', 16}, {'k', 36}, {'l', 4}, {'m', 9}}), "ijkl");
+  EXPECT_NE(loopsOf("ljkim", "ijklm", {{'i', 18}, {'j', 96}, {'k', 176}, {'l', 4}, {'m', 9}}), "ijkl");
+}
+
+TEST(MemoryCosts, ThreadsHaveRoundsToShare) {
+  std::string loops = loopsOf("jimlk", "lkmij", {{'i', 30}, {'j', 51}, {'k', 12}, {'l', 91}, {'m', 3}});
+  EXPECT_NE(loops.front(), 'm') << loops;
+  EXPECT_NE(loops.front(), 'k') << loops; // one block
+}
+
+TEST(MemoryCosts, EachAxisIsThereOnce) {
+  for (std::string to : {"lkmij", "mlkji", "ikmlj", "kjiml"}) {
+    std::string loops = loopsOf("jimlk", to, {{'i', 31}, {'j', 17}, {'k', 23}, {'l', 29}, {'m', 5}}) + to.back();
+    std::sort(loops.begin(), loops.end());
+    EXPECT_EQ(loops, "ijklm");
+  }
+}
+
+} // namespace
