@@ -172,13 +172,33 @@ struct ToLLVM : PassWrapper<ToLLVM, OperationPass<ModuleOp>> {
   const PipelineOptions *options = nullptr;
 };
 
+passes::Machine machineOf(const Target &target) {
+  return target.hasFastMemory ? passes::Machine::fastMemory : passes::Machine::both;
+}
+
+struct FuseOptions : PassPipelineOptions<FuseOptions> {
+  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM's name of the processor [this one]")};
+};
+
+/// The stage *fused*.
+LogicalResult addFuse(OpPassManager &modules, StringRef text, llvm::function_ref<LogicalResult(const Twine &)> error) {
+  FuseOptions options;
+  if (failed(options.parseFromString(text)))
+    return failure();
+  std::optional<Target> target = options.cpu.empty() ? Target::host() : Target::named(options.cpu);
+  if (!target)
+    return error("LLVM knows no x86-64 processor `" + options.cpu + "`");
+  passes::addFuse(modules, machineOf(*target));
+  return success();
+}
+
 void addStage(Stage stage, StringRef function, const PipelineOptions &options, OpPassManager &modules) {
   switch (stage) {
   case Stage::traced:
   case Stage::assembly: break;
   case Stage::dropped: return passes::addDrop(modules, function);
   case Stage::simplified: return passes::addSimplify(modules.nest<func::FuncOp>());
-  case Stage::fused: return passes::addFuse(modules);
+  case Stage::fused: return passes::addFuse(modules, machineOf(options.target));
   case Stage::lowered: return modules.addPass(std::make_unique<Lower>(function, &options));
   case Stage::llvm: return modules.addPass(std::make_unique<ToLLVM>(&options));
   }
@@ -212,7 +232,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
     auto start = clock();
     if (stage != from && failed(runPasses(module, verify, [&](OpPassManager &modules) {
           if (stage == Stage::lowered && from == Stage::fused) // kernels of a text
-            modules.addPass(passes::createFuseKernels());
+            modules.addPass(passes::createFuseKernels({machineOf(options.target)}));
           addStage(stage, name, options, modules);
           return success();
         })))
@@ -248,6 +268,12 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
 
 void registerStages() {
   passes::registerPasses();
+  registerPassPipeline("wg-fuse",
+                       "The stage fused: open kernels, check that all is compilable, take products out of loops, "
+                       "multiply tables and not their rows, arrange products, hoist invariants, distribute loops, "
+                       "group ops, end barriers",
+                       addFuse,
+                       [](llvm::function_ref<void(const detail::PassOptions &)> show) { show(FuseOptions()); });
   registerPass([] { return std::make_unique<Lower>(); });
   registerPass([] { return std::make_unique<ToLLVM>(); });
 }

@@ -56,7 +56,7 @@ ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.get
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
 /// The product as broadcast, mul and reduce_sum. An axis of size 1 is none. Returns what is in its place.
-Value writeAsSum(ir::ContractOp op) {
+Value writeAsSum(ir::ContractOp op, const ProductCosts &costs) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   DenseMap<char, int64_t> sizes;
@@ -72,7 +72,7 @@ Value writeAsSum(ir::ContractOp op) {
   std::string a = wide(op.getA(), op.lettersOfA()), b = wide(op.getB(), op.lettersOfB()),
               c = wide(op.getC(), op.lettersOfC());
   auto contains = [](StringRef letters, char l) { return letters.contains(l); };
-  std::string space = ProductCosts(op).spaceOfSum({a, b, c});
+  std::string space = costs.spaceOfSum({a, b, c});
   auto shapeBy = [&](StringRef letters) {
     SmallVector<int64_t> shape;
     for (char l : letters)
@@ -232,15 +232,15 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
     dropUnits(*group);
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
-  // than what there is, and a product of panels with copies of operands than one without.
-  auto clearlyBelow = [](Estimate estimate) { return estimate.mean() * 0.92 - 50; };
+  // than what there is, and a product of panels with copies of operands than what has none.
+  auto clearlyBelow = [](double cost) { return cost * 0.92 - 50; };
   bool isThin = m.empty() || n.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
-  double best = clearlyBelow(before), least = costs.leastProduct(start);
+  double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
   Form form{start, isThin};
   constexpr size_t kMost = 4, kMostElementwise = 5; // letters
   auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
-    double all = estimate.mean();
+    double all = costs.cost(estimate);
     if (all < best) {
       best = all;
       form = {order, isSum};
@@ -248,12 +248,16 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   };
   SmallVector<std::string> ofPanels = ordersOfResult(start, kMost, batch, m, n),
                            orders = k.empty() ? ordersOfResult(start, kMostElementwise, batch, m, n) : ofPanels;
-  for (const std::string &c : orders) {
+  auto movedFrom = [&](const std::string &c) {
     Estimate moved = costs.transpose(c, start.c);
     if (c != start.c && std::max(turnsA, turnsB) > 1 &&
-        std::isfinite(before.mean())) // a copy before the loop costs for sure what it is estimated to
-      moved = moved + before * 0.03;
-    if (moved.mean() + least >= best)
+        std::isfinite(costs.cost(before))) // a copy before the loop costs for sure what it is estimated to
+      moved = moved + before * 0.06;
+    return moved;
+  };
+  for (const std::string &c : orders) {
+    Estimate moved = movedFrom(c);
+    if (costs.cost(moved) + least >= best)
       continue;
     if (k.empty() || isThin) { // any order of the result can be walked
       Order other{start.a, start.b, c};
@@ -277,25 +281,27 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       copy(isSmallA ? other.a : other.b, isSmallA ? turnsA : turnsB);
       copy(isSmallA ? other.b : other.a, isSmallA ? turnsB : turnsA);
     }
-    if (!llvm::is_contained(ofPanels, c))
+    if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || isThin))
+      consider(plain, false, moved + costs.product(plain));
+  }
+  double withoutCopies = form.order == start && form.isSum == isThin ? costs.cost(before) : best;
+  for (const std::string &c : ofPanels) {
+    Estimate moved = movedFrom(c);
+    if (costs.cost(moved) + least >= best)
       continue;
-    Order plain{start.a, start.b, c};
-    Estimate withoutCopies = moved + costs.product(plain);
-    if (c != start.c)
-      consider(plain, false, withoutCopies);
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     SmallVector<Estimate> movedB =
         llvm::map_to_vector(ordersB, [&](const std::string &b) { return costs.transpose(start.b, b) * (1 / turnsB); });
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
       Estimate movedA = moved + costs.transpose(start.a, a) * (1 / turnsA);
-      if (movedA.mean() + least >= best)
+      if (costs.cost(movedA) + least >= best)
         continue;
       for (auto [b, cost] : llvm::zip_equal(ordersB, movedB)) {
         Estimate all = movedA + cost;
         Order other{a, b, c};
-        if (all.mean() + least >= best || other == plain)
+        if (costs.cost(all) + least >= best || (a == start.a && b == start.b))
           continue;
-        if (all = all + costs.product(other); all.mean() < clearlyBelow(withoutCopies))
+        if (all = all + costs.product(other); costs.cost(all) < clearlyBelow(withoutCopies))
           consider(other, false, all);
       }
     }
@@ -306,7 +312,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
 /// The products of one function; of one that `loop` runs in its turns, if there is one.
 class Arrange {
 public:
-  Arrange(func::FuncOp function, ir::LoopOp loop) : function(function), loop(loop) {}
+  Arrange(func::FuncOp function, ir::LoopOp loop, Machine machine) : function(function), loop(loop), machine(machine) {}
 
   void run() {
     for (Block &block : function.getBody()) {
@@ -336,7 +342,7 @@ private:
     Letters letters = op.letters();
     for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
       dropUnits(*group);
-    ProductCosts costs(op);
+    ProductCosts costs(op, machine);
     Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
                 costs.withoutUnits(op.lettersOfC())};
     bool isThin = letters.m.empty() || letters.n.empty(),
@@ -344,7 +350,7 @@ private:
     double turnsA = isHeld ? 1 : turnsOfCopy(op.getA()), turnsB = isHeld ? 1 : turnsOfCopy(op.getB());
     auto [order, isSum] = isEmpty ? Form{start, isThin} : cheapest(op, costs, turnsA, turnsB);
     if (order == start)
-      return isSum ? writeAsSum(op) : Value(op.getC());
+      return isSum ? writeAsSum(op, costs) : Value(op.getC());
     OpBuilder b(op);
     Value x = arranged(b, costs, op.getA(), start.a, order.a), y = arranged(b, costs, op.getB(), start.b, order.b);
     auto type = RankedTensorType::get(costs.shapeBy(order.c), op.getC().getType().getElementType());
@@ -357,7 +363,7 @@ private:
     op.erase();
     if (isSum) {
       bool isResult = result == product.getC();
-      Value sum = writeAsSum(product);
+      Value sum = writeAsSum(product, ProductCosts(product, machine));
       return isResult ? sum : result;
     }
     return result;
@@ -382,6 +388,7 @@ private:
 
   func::FuncOp function;
   ir::LoopOp loop;
+  Machine machine;
   DenseSet<Value> invariants;                                 ///< of the loop
   double turns = 1;                                           ///< of it
   llvm::DenseMap<Value, SmallVector<ir::TransposeOp>> copies; ///< of operands, each before all that read it
@@ -402,13 +409,14 @@ struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) {
         StringAttr name = function.getSymNameAttr();
-        Arrange(function, users.lookup(name) == 1 && function.isPrivate() ? loops.lookup(name) : ir::LoopOp()).run();
+        Arrange(function, users.lookup(name) == 1 && function.isPrivate() ? loops.lookup(name) : ir::LoopOp(), machine)
+            .run();
       }
   }
 };
 
 } // namespace
 
-void arrangeProducts(func::FuncOp function) { Arrange(function, {}).run(); }
+void arrangeProducts(func::FuncOp function, Machine machine) { Arrange(function, {}, machine).run(); }
 
 } // namespace wg::passes

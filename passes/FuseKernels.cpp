@@ -23,15 +23,15 @@ namespace wg::passes {
 #include "passes/Passes.h.inc"
 
 /// What comes of a kernel's body that stands alone.
-static LogicalResult fuse(func::FuncOp alone) {
-  arrangeProducts(alone);
+static LogicalResult fuse(func::FuncOp alone, Machine machine) {
+  arrangeProducts(alone, machine);
   PassManager pm(alone.getContext(), func::FuncOp::getOperationName());
   pm.enableVerifier(false);
   pm.addPass(createGroupOps());
   return pm.run(alone);
 }
 
-static LogicalResult fuseKernels(func::FuncOp function) {
+static LogicalResult fuseKernels(func::FuncOp function, Machine machine) {
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isa<ir::KernelOp, ir::ReshapeOp, ir::ConstantOp>(op) && !ir::isControl(&op))
       return op.emitOpError("is outside of a kernel: the program is not at stage fused");
@@ -49,7 +49,7 @@ static LogicalResult fuseKernels(func::FuncOp function) {
     func::ReturnOp::create(b, loc, results);
     LogicalResult fused = checkCompilable(alone);
     if (succeeded(fused))
-      fused = fuse(alone);
+      fused = fuse(alone, machine);
     if (succeeded(fused)) {
       auto one = dyn_cast<ir::KernelOp>(block->front());
       bool stays = one && one.getKind() == kernel.getKind() && &*std::next(block->begin()) == block->getTerminator() &&
@@ -78,7 +78,7 @@ struct FuseKernels : impl::FuseKernelsBase<FuseKernels> {
   using Base::Base;
   void runOnOperation() override {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (!function.isExternal() && (failed(checkCompilable(function)) || failed(fuseKernels(function))))
+      if (!function.isExternal() && (failed(checkCompilable(function)) || failed(fuseKernels(function, machine))))
         return signalPassFailure();
   }
 };

@@ -52,60 +52,82 @@ double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
   return std::max(1.0, run / kLine);
 }
 
-/// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; and
-/// the nanoseconds to get one from beyond it.
+/// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; the
+/// nanoseconds to get one from beyond it; and whether a run's first ones take longer, which of levels close by is
+/// hidden.
 struct Level {
   double unit, least, most, read, written;
+  bool starts;
 };
-constexpr Level kLevels[] = {{kLine, 500, 700, 0.2, 1.0},
-                             {kLine, 20000, 31000, 1.4, 0.3},
-                             {kLine, 250000, 1e6, 0.4, 3.3},
-                             {kLine, 750000, 3e6, 2.8, 3.3},
-                             {kPage, 1500, 1500, 2.9, 2.9}};
-/// Fitted to 49 transposes and elementwise products in each order of their loops, on the machine with fast memory: what
-/// is chosen takes 1.06 times as long as the fastest one, 1.7 times at worst. Orders as they lie take 1.10.
-constexpr Level kLevelsOfOrders[] = {{kLine, 500, 700, 0.2, 1.0},    {kLine, 10000, 31000, 1.4, 0.3},
-                                     {kLine, 250000, 1e6, 0.4, 3.3}, {kLine, 750000, 3e6, 2.8, 3.3},
-                                     {kPage, 1500, 1500, 2.9, 2.9},  {kPage, 50, 100, 0.3, 0.6}};
-constexpr Kind kOrders = {0.6, 1, 0.46, 1, true};
+constexpr Level kSlowMemory[] = {{kLine, 500, 700, 0.2, 1.0, false},
+                                 {kLine, 20000, 31000, 1.4, 0.3, true},
+                                 {kLine, 250000, 1e6, 0.4, 3.3, true},
+                                 {kLine, 750000, 3e6, 2.8, 3.3, true},
+                                 {kPage, 1500, 1500, 2.9, 2.9, false}};
+constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, false},     {kLine, 15000, 225000, 0.51, 0.19, false},
+                                 {kLine, 310000, 900000, 0.85, 1.3, true}, {kLine, 456000, 5.4e6, 1.1, 1.3, true},
+                                 {kPage, 72, 100, 0.3, 0, false},          {kPage, 3000, 4200, 4.1, 7.9, false}};
+/// Where orders of one kernel's loops are compared, fitted to 49 transposes and elementwise products in each order, on
+/// the machine with fast memory: what is chosen takes 1.06 times as long as the fastest one, 1.7 times at worst. Orders
+/// as they lie take 1.10.
+constexpr Level kOfOrders[] = {{kLine, 500, 700, 0.2, 1.0, false},   {kLine, 10000, 31000, 1.4, 0.3, true},
+                               {kLine, 250000, 1e6, 0.4, 3.3, true}, {kLine, 750000, 3e6, 2.8, 3.3, true},
+                               {kPage, 1500, 1500, 2.9, 2.9, false}, {kPage, 50, 100, 0.3, 0.6, false}};
+constexpr KindOnMachine kOrders = {0.6, 1};
 
-} // namespace
+/// What the loops of a nest touch.
+class Walk {
+public:
+  Walk(const Nest &nest, double elementBytes) : loops(nest.loops) {
+    size_t depth = loops.size();
+    for (auto [of, unit] : {std::pair(&lines, kLine), std::pair(&pages, kPage)}) {
+      of->resize(depth);
+      for (size_t first = 0; first < depth; ++first)
+        for (size_t tensor = 0; tensor < 3; ++tensor)
+          (*of)[first][tensor] = nest.inside[tensor].empty() ? 0 : touched(nest, first, tensor, unit / elementBytes);
+    }
+    for (size_t tensor = 0; tensor < 3; ++tensor)
+      if (!nest.inside[tensor].empty())
+        inARow[tensor] = linesInARow(nest, tensor, elementBytes);
+  }
 
-/// A level keeps what its innermost loops touch together, as many loops as fit; the next one finds again what it does
-/// not move on from; those around find nothing. Of what fits as a whole nothing is counted: it is there already.
-double memoryOf(const Nest &nest, double elementBytes, const Kind &kind) {
-  auto levels = kind.comparesOrders ? ArrayRef(kLevelsOfOrders) : ArrayRef(kLevels);
-  size_t depth = nest.loops.size();
-  double all = 0;
-  std::array<double, 3> starts = {};
-  for (size_t tensor = 0; tensor < 3; ++tensor)
-    if (!nest.inside[tensor].empty())
-      starts[tensor] = (tensor == 2 ? kind.startWritten : kind.startRead) / linesInARow(nest, tensor, elementBytes);
-  for (double unit : {kLine, kPage}) {
-    SmallVector<std::array<double, 3>, 16> units(depth + 1); // by the loops from each one on
-    for (size_t first = 0; first < depth; ++first)
-      for (size_t tensor = 0; tensor < 3; ++tensor)
-        units[first][tensor] = nest.inside[tensor].empty() ? 0 : touched(nest, first, tensor, unit / elementBytes);
-    for (const Level &level : levels)
+  /// A level keeps what its innermost loops touch together, as many loops as fit; the next one finds again what it does
+  /// not move on from; those around find nothing. Of what fits as a whole nothing is counted: it is there already.
+  double memory(ArrayRef<Level> levels, const KindOnMachine &kind) const {
+    double all = 0;
+    for (const Level &level : levels) {
+      ArrayRef<Units> units = level.unit == kLine ? lines : pages;
       for (double kept : {level.least, level.most}) {
-        if (level.unit != unit)
-          continue;
-        size_t fits = depth;
+        size_t fits = loops.size();
         while (fits > 0 && units[fits - 1][0] + units[fits - 1][1] + units[fits - 1][2] <= kept)
           --fits;
         if (fits == 0)
           continue;
         double rounds = 0.5;
-        for (const Loop &loop : ArrayRef(nest.loops).take_front(fits - 1))
+        for (const Loop &loop : loops.take_front(fits - 1))
           rounds *= loop.rounds;
-        std::array<double, 3> missing = units[fits - 1];
-        if (unit == kLine && &level != levels.begin()) // from beyond the second level, whose latency little hides
-          for (auto [lines, start] : llvm::zip_equal(missing, starts))
-            lines *= 1 + start;
+        Units missing = units[fits - 1];
+        if (level.starts)
+          for (size_t tensor = 0; tensor < 3; ++tensor)
+            missing[tensor] *= 1 + (tensor == 2 ? kind.startWritten : kind.startRead) / inARow[tensor];
         all += rounds * ((missing[0] + missing[1]) * level.read + missing[2] * level.written);
       }
+    }
+    return all * kind.memory;
   }
-  return all;
+
+private:
+  using Units = std::array<double, 3>;
+  ArrayRef<Loop> loops;
+  SmallVector<Units, 12> lines, pages; ///< by the loops from each one on
+  Units inARow = {1, 1, 1};
+};
+
+} // namespace
+
+Estimate memoryOf(const Nest &nest, double elementBytes, const Kind &kind) {
+  Walk walk(nest, elementBytes);
+  return {walk.memory(kSlowMemory, kind.slowMemory), walk.memory(kFastMemory, kind.fastMemory)};
 }
 
 Loop inSteps(Loop axis, double by) {
@@ -172,7 +194,7 @@ SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> acr
   if (!across && (axes.back().rounds * elementBytes >= kLongRow || elementsOf(axes, 2) * elementBytes <= kFarAway))
     return best;
   auto costOf = [&](ArrayRef<size_t> outer) {
-    return memoryOf(nestOfBlocks(axes, outer, across, lanes), elementBytes, kOrders);
+    return Walk(nestOfBlocks(axes, outer, across, lanes), elementBytes).memory(kOfOrders, kOrders);
   };
   auto rounds = [&](size_t axis) { return axis == across ? std::ceil(axes[axis].rounds / lanes) : axes[axis].rounds; };
   double shared = std::min(kShared, rounds(best.front())), least = costOf(best) * kClearly;

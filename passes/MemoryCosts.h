@@ -8,11 +8,33 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 
 namespace wg::passes {
 
 constexpr double kVector = 64, kLine = 64, kPage = 4096; ///< bytes
+/// Kernels of no more read what lies across one by one: blocks take milliseconds to be compiled, and save 0.3 ns each.
+constexpr int64_t kFewElements = 1024;
+
+/// Two machines with AVX-512 that differ in what binds them: one multiplies and adds twice a cycle, and its memory is
+/// slow; the other, a Zen 4, once, and its memory is fast.
+enum class Machine { slowMemory, fastMemory, both };
+
+/// Nanoseconds on each of the two.
+struct Estimate {
+  double slowMemory = 0, fastMemory = 0;
+  /// On one of them; for both the geometric mean, so that what is chosen by it is good on either.
+  double on(Machine machine) const {
+    return machine == Machine::slowMemory   ? slowMemory
+           : machine == Machine::fastMemory ? fastMemory
+                                            : std::sqrt(slowMemory * fastMemory);
+  }
+  friend Estimate operator+(Estimate x, Estimate y) {
+    return {x.slowMemory + y.slowMemory, x.fastMemory + y.fastMemory};
+  }
+  friend Estimate operator*(Estimate x, double y) { return {x.slowMemory * y, x.fastMemory * y}; }
+};
 
 /// So many rounds, each of which steps on by so many elements in each of three tensors: two that are read and the one
 /// that is written.
@@ -35,16 +57,17 @@ struct Nest {
   std::array<llvm::SmallVector<Extent, 2>, 3> inside;
 };
 
-/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the
-/// first ones are not fetched ahead; and of what the machine with slow memory takes for its memory, and for arithmetic,
-/// the other one takes so much. Where only orders of loops are compared, levels are others.
+/// What differs between kinds of kernels on a machine: a run of lines that is read, or written, costs so many lines
+/// more, as the first ones are not fetched ahead; and lines and arithmetic count so many times.
+struct KindOnMachine {
+  double startRead, startWritten, memory = 1, arithmetic = 1;
+};
 struct Kind {
-  double startRead, startWritten, memoryOfFast, arithmeticOfFast = 1;
-  bool comparesOrders = false;
+  KindOnMachine slowMemory, fastMemory;
 };
 
 /// Nanoseconds that the lines and pages of a nest take.
-double memoryOf(const Nest &nest, double elementBytes, const Kind &kind);
+Estimate memoryOf(const Nest &nest, double elementBytes, const Kind &kind);
 
 /// Vectors of at most `lanes` places along the innermost axis, the last one, in blocks of as many along `across`, if
 /// there is one, in which what is read lies: the loops around them in the order in which `outer` has the other axes.

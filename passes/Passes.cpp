@@ -28,13 +28,13 @@ void addDrop(OpPassManager &modules, StringRef function) {
 /// Products first: those of all turns leave loops, and are then of rows that a table has; those that become sums of
 /// products join their neighbours, and a transpose that is left explicit is a view to its readers. Then what loops
 /// compute of invariants leaves them, such transposes too, while it may still join the kernels around a loop.
-void addFuse(OpPassManager &modules) {
+void addFuse(OpPassManager &modules, Machine machine) {
   OpPassManager &ready = modules.nest<func::FuncOp>();
   ready.addPass(createOpenKernels());
   ready.addPass(createCheckCompilable());
   modules.addPass(createProductsLeaveLoops());
   modules.nest<func::FuncOp>().addPass(createProductsOfTables());
-  modules.addPass(createArrangeProducts());
+  modules.addPass(createArrangeProducts(ArrangeProductsOptions{machine}));
   modules.addPass(createHoistInvariants());
   modules.addPass(createDistributeLoops());
   OpPassManager &functions = modules.nest<func::FuncOp>();
@@ -60,11 +60,6 @@ void registerPasses() {
   registerPass([] { return createFuseKernels(); });
   PassPipelineRegistration<>("wg-drop", "The stage dropped: inline calls, drop dead gradients",
                              [](OpPassManager &modules) { addDrop(modules); });
-  PassPipelineRegistration<>("wg-fuse",
-                             "The stage fused: open kernels, check that all is compilable, take products out of "
-                             "loops, multiply tables and not their rows, arrange products, hoist "
-                             "invariants, distribute loops, group ops, end barriers",
-                             [](OpPassManager &modules) { addFuse(modules); });
   PassPipelineRegistration<>("wg-simplify",
                              "The stage simplified: end gradients, open kernels, canonicalise, fold constants, merge",
                              [](OpPassManager &modules) { addSimplify(modules.nest<func::FuncOp>()); });

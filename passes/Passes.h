@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/Dialect.h"
+#include "passes/MemoryCosts.h"
 #include "runtime/Status.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,8 +19,8 @@ void addSimplify(mlir::OpPassManager &functions);
 
 /// What the stage *fused* and `wengert-opt --wg-fuse` run: kernels of a text are opened, what has no machine code is
 /// refused, products leave loops and are arranged, loops compute what is the same in all turns before the first, ops
-/// are grouped.
-void addFuse(mlir::OpPassManager &modules);
+/// are grouped. Products take the form that is cheapest on `machine`.
+void addFuse(mlir::OpPassManager &modules, Machine machine);
 
 /// What the stage *dropped* and `wengert-opt --wg-drop` run: calls of `function` (empty: of all public ones) are
 /// inlined, cotangents that nobody reads go.
@@ -33,7 +34,7 @@ mlir::LogicalResult inlineCalls(mlir::func::FuncOp function, bool keepDerivative
 mlir::LogicalResult checkCompilable(mlir::func::FuncOp function);
 
 /// What wg-arrange-products does in a function that no loop runs.
-void arrangeProducts(mlir::func::FuncOp function);
+void arrangeProducts(mlir::func::FuncOp function, Machine machine);
 
 /// Sets the argument types of `function` and re-infers everything that follows, in what it calls too: the body of
 /// wg-infer-shapes. An empty `types` re-infers from the types as they are. `names` are what errors call the arguments.
@@ -43,8 +44,7 @@ mlir::LogicalResult inferShapes(mlir::func::FuncOp function, llvm::ArrayRef<mlir
 /// `f32[8,3];i64[?]` as tensor types; a failure where the text is none, or where there is no such tensor.
 runtime::Result<llvm::SmallVector<mlir::Type>> parseTypes(mlir::MLIRContext *context, llvm::StringRef text);
 
-/// All passes of this room by name, and the stages `wg-drop`, `wg-simplify` and `wg-fuse`. For tools that read
-/// pipelines.
+/// All passes of this room by name, and the stages `wg-drop` and `wg-simplify`. For tools that read pipelines.
 void registerPasses();
 
 } // namespace wg::passes

@@ -66,6 +66,12 @@ def ProductsOfTables : Pass<"wg-products-of-tables", "::mlir::func::FuncOp"> {
   }];
 }
 
+def MachineOption
+    : Option<"machine", "machine", "::wg::passes::Machine", "::wg::passes::Machine::both", "that products are estimated for",
+             [{::llvm::cl::values(clEnumValN(::wg::passes::Machine::slowMemory, "slow-memory", "two multiply-adds of 512 bits a cycle"),
+                                  clEnumValN(::wg::passes::Machine::fastMemory, "fast-memory", "one: Zen 4"),
+                                  clEnumValN(::wg::passes::Machine::both, "both", "what is good on either"))}]>;
+
 def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::ModuleOp"> {
   let summary = "Give each product the form and the order of letters in which it is cheapest";
   let dependentDialects = ["::wg::ir::WGDialect"];
@@ -74,6 +80,7 @@ def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::ModuleOp"> {
     estimated to be the cheapest, with explicit transposes of its operands and of its result where they are in another. In a
     loop's body a transpose of what is invariant costs its part of one turn: `wg-hoist-invariants` computes it before the loop.
   }];
+  let options = [MachineOption];
 }
 
 def HoistInvariants : Pass<"wg-hoist-invariants", "::mlir::ModuleOp"> {
@@ -101,6 +108,7 @@ def FuseKernels : Pass<"wg-fuse-kernels", "::mlir::ModuleOp"> {
     Text may hold kernels that no emitter knows: of several loop nests, or of another kind than they say. Where one kernel comes out of a
     body, as it does from those that fusion made, the one in the text stays; else those that come out take its place.
   }];
+  let options = [MachineOption];
 }
 
 def GroupOps : Pass<"wg-group-ops", "::mlir::func::FuncOp"> {

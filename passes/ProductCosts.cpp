@@ -1,5 +1,7 @@
 #include "passes/ProductCosts.h"
 
+#include "passes/Cheap.h"
+
 #include "llvm/ADT/SmallVectorExtras.h"
 
 #include <algorithm>
@@ -15,15 +17,17 @@ using runtime::Letters;
 
 namespace {
 
-constexpr Kind kCopies = {0, 0, 0.65, 1.8}, kPacking = {1, 0, 0.42}, kProducts = {1.5, 0, 0.75},
-               kOuterProducts = {0, 4, 0.5}, kElementwise = {0.6, 1, 0.46}, kSums = {2.5, 0, 0.5, 0.8};
+/// Fitted, with the levels of memory.
+constexpr Kind kCopies = {{0, 0}, {2.8, 0, 0.72, 1.1}}, kPacking = {{1, 0}, {3.2, 0, 0.39, 1.2}},
+               kProducts = {{1.5, 0}, {5.5, 12, 0.71, 0.89}}, kOuterProducts = {{0, 4}, {0, 8.4, 0.61, 0.67}},
+               kElementwise = {{0.6, 1}, {3.3, 1.8, 0.77, 0.64}}, kSums = {{2.5, 0}, {4.8, 0, 0.82, 0.91}};
 
 /// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
 Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind, double times = 1) {
-  double memory = memoryOf(nest, elementBytes, kind) * times;
-  auto both = [](double x, double y) { return std::max(x, y) + 0.65 * std::min(x, y); };
-  return {both(arithmetic.slowMemory, memory),
-          both(arithmetic.fastMemory * kind.arithmeticOfFast, memory * kind.memoryOfFast)};
+  Estimate memory = memoryOf(nest, elementBytes, kind) * times;
+  auto both = [](double x, double y, double hidden) { return std::max(x, y) + hidden * std::min(x, y); };
+  return {both(arithmetic.slowMemory * kind.slowMemory.arithmetic, memory.slowMemory, 0.65),
+          both(arithmetic.fastMemory * kind.fastMemory.arithmetic, memory.fastMemory, 0.75)};
 }
 Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
 
@@ -55,7 +59,8 @@ double lanesFor(double size, double most) {
 
 // ---- Letters --------------------------------------------------------------------------------------------------------
 
-ProductCosts::ProductCosts(ir::ContractOp op) : elementBytes(op.getC().getType().getElementTypeBitWidth() / 8) {
+ProductCosts::ProductCosts(ir::ContractOp op, Machine machine)
+    : elementBytes(op.getC().getType().getElementTypeBitWidth() / 8), machine(machine) {
   for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
     for (auto [letter, size] : llvm::zip_equal(letters, cast<RankedTensorType>(x.getType()).getShape()))
       sizes[letter] = size;
@@ -123,6 +128,8 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
       across = i;
   if (!across) { // runs are copied whole
     arithmetic = count / last.rounds * std::ceil(last.rounds / most) * kCopy;
+  } else if (count <= kFewElements) {
+    arithmetic = count * kElement;
   } else { // blocks of lanes x lanes are transposed in registers
     double high = axes[*across].rounds, wide = last.rounds;
     arithmetic = count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
@@ -139,7 +146,7 @@ double ProductCosts::leastProduct(const Order &order) const {
   for (char letter : order.b)
     if (!StringRef(order.a).contains(letter))
       all += letter;
-  return elements(all) * elementBytes / kVector * 0.5 * kCycle + kCall.mean();
+  return elements(all) * elementBytes / kVector * 0.5 * kCycle + cost(kCall);
 }
 
 /// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
@@ -166,7 +173,8 @@ Estimate ProductCosts::product(const Order &order) const {
     return onBoth(kNever);
   Letter lane = inner.back();
   inner.pop_back();
-  if (alongBatch && (lane.a != 1 || lane.b != 1)) // vectors of elements that lie apart: never worth it
+  // Vectors of elements that lie apart, or a product that is elementwise in vectors: never worth it.
+  if (alongBatch && (lane.a != 1 || lane.b != 1 || k.empty()))
     return onBoth(kNever);
   double lanes = kVector / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
@@ -211,11 +219,11 @@ Estimate ProductCosts::product(const Order &order) const {
   arithmetic = arithmetic * times;
   double high = std::min(rowsOf(widest), rows);
 
-  // What its loops walk through: batch, n (as these lie in c where nothing is summed), panels, rows of m, k.
+  // What its loops walk through: batch, n (in the order of outsideOfPanels), panels, rows of m, k.
   double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size);
   Estimate packing;
   Nest nest;
-  for (const Letter &letter : alongBatch ? batch : runtime::outsideOfPanels(batch, n, !k.empty()))
+  for (const Letter &letter : alongBatch ? batch : runtime::outsideOfPanels(batch, m, n, k))
     nest.loops.push_back(loopOf(letter));
   Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};
   double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
@@ -242,6 +250,8 @@ Estimate ProductCosts::product(const Order &order) const {
                  terms * most * kVector > 32768 &&
                  (llvm::any_of(k, isOff) || llvm::any_of(n, isOff) || llvm::any_of(batch, isOff));
   bool packs = (crosses && rows > 2 * rowsOf(most)) || (liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most)));
+  if (packs && !alongBatch && k.empty()) // each vector is read once: never worth it
+    return onBoth(kNever);
   if (packs && !alongBatch) {
     // Panels of b are copied: b is read once, and the copy lies as k's loops run.
     Nest copy{nest.loops, {}};
@@ -292,7 +302,7 @@ Estimate ProductCosts::product(const Order &order) const {
 /// operands of an elementwise product lie across, each along another axis; of a row and of a run of neighbours that are
 /// summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-constexpr Estimate kGathered = {0.11, 0.875}, kApart = {0.6, 1.4};
+constexpr Estimate kGathered = {0.11, 0.25}, kApart = {0.2, 0.2};
 /// Of a vector of products that are stored, and of a run of them; of a vector that is moved about in registers, once;
 /// and of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets
 /// of the caches.
@@ -317,6 +327,10 @@ Estimate ProductCosts::elementwise(const Order &order) const {
       continue;
     }
     across = found;
+    if (count <= kFewElements) {
+      apart = apart + onBoth(kElement * count);
+      continue;
+    }
     arithmetic +=
         runs / found->rounds * std::ceil(found->rounds / lanes) * vectors * lanes * std::log2(lanes) * kAcross;
     if (elements(tensor == 0 ? order.a : order.b) * elementBytes > kFar &&
@@ -328,11 +342,30 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   return together(onBoth(arithmetic) + kStoredRun * runs, nest, elementBytes, kElementwise, 1.15) + apart + kCall;
 }
 
+/// An operand that is read across again and again is copied first (isCopied).
+Estimate ProductCosts::copyWhatIsReadOften(std::string &letters, StringRef space) const {
+  std::string from = letters;
+  if (from.empty() || from.size() == space.size() || from.back() == space.back() ||
+      !StringRef(from).contains(space.back()) || !paysForCopy(elements(from), elements(space)))
+    return {};
+  llvm::sort(letters, [&](char x, char y) { return space.find(x) < space.find(y); });
+  return transpose(from, letters);
+}
+
+/// As its operands lie. A result whose letters are in another order is moved there.
 Estimate ProductCosts::sum(const Order &order, StringRef space) const {
   if (space.empty()) // one element
     return kCall;
-  if (order.c.size() == space.size())
-    return elementwise(order);
+  Order read{order.a, order.b, ""};
+  for (char letter : space)
+    if (StringRef(order.c).contains(letter))
+      read.c += letter;
+  Estimate copies =
+      copyWhatIsReadOften(read.a, space) + copyWhatIsReadOften(read.b, space) + transpose(read.c, order.c);
+  return copies + (read.c.size() == space.size() ? elementwise(read) : sumInOrder(read, space));
+}
+
+Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
   SmallVector<Loop, 8> axes = axesOf(order, space);
   auto isSummed = [](const Loop &axis) { return axis.steps[2] == 0; };
   Loop last = axes.pop_back_val();
@@ -373,7 +406,7 @@ Estimate ProductCosts::sum(const Order &order, StringRef space) const {
   Estimate gathered;
   for (size_t tensor : {0, 1})
     if (last.steps[tensor] > 1)
-      gathered = gathered + kGathered * count;
+      gathered = gathered + kGathered * (runs * std::ceil(last.rounds / lanes) * lanes);
   arithmetic += count / terms * kSumRow / (isSummed(last) ? 1 : lanes * side) + runs / side * kSumRun;
   if (isSummed(last))
     nest.loops.push_back(inSteps(last, lanes));
@@ -389,8 +422,8 @@ std::string ProductCosts::spaceOfSum(const Order &order) const {
   if (hasAll(order.c, order.a) && hasAll(order.c, order.b))
     return order.c;
   bool ofA = hasAll(order.a, order.b), ofB = hasAll(order.b, order.a);
-  return ofA && (!ofB || order.a == order.b || sum(order, order.a).mean() <= sum(order, order.b).mean()) ? order.a
-                                                                                                         : order.b;
+  return ofA && (!ofB || order.a == order.b || cost(sum(order, order.a)) <= cost(sum(order, order.b))) ? order.a
+                                                                                                       : order.b;
 }
 
 Estimate ProductCosts::sum(const Order &order) const { return sum(order, spaceOfSum(order)); }

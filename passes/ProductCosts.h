@@ -15,7 +15,6 @@
 #include "ir/Dialect.h"
 #include "passes/MemoryCosts.h"
 
-#include <cmath>
 #include <string>
 
 namespace wg::passes {
@@ -26,21 +25,13 @@ struct Order {
   friend bool operator==(const Order &x, const Order &y) = default;
 };
 
-/// Nanoseconds on each of two machines with AVX-512 that differ in what binds them: one multiplies and adds twice a
-/// cycle, and its memory is slow; the other once, and its memory is fast. They are compared by their geometric mean, so
-/// that what is chosen is good on both.
-struct Estimate {
-  double slowMemory = 0, fastMemory = 0;
-  double mean() const { return std::sqrt(slowMemory * fastMemory); }
-  friend Estimate operator+(Estimate x, Estimate y) {
-    return {x.slowMemory + y.slowMemory, x.fastMemory + y.fastMemory};
-  }
-  friend Estimate operator*(Estimate x, double y) { return {x.slowMemory * y, x.fastMemory * y}; }
-};
-
 class ProductCosts {
 public:
-  explicit ProductCosts(ir::ContractOp op);
+  /// Forms are compared by what they cost on `machine`.
+  ProductCosts(ir::ContractOp op, Machine machine);
+
+  /// An estimate as it is compared.
+  double cost(const Estimate &estimate) const { return estimate.on(machine); }
 
   llvm::SmallVector<int64_t> shapeBy(llvm::StringRef letters) const;
   double elements(llvm::StringRef letters) const;
@@ -60,6 +51,8 @@ public:
 
 private:
   Estimate sum(const Order &order, llvm::StringRef space) const;
+  Estimate sumInOrder(const Order &order, llvm::StringRef space) const;
+  Estimate copyWhatIsReadOften(std::string &letters, llvm::StringRef space) const;
   Estimate elementwise(const Order &order) const;
   llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;
   /// What reads across, or not, in the order of its loops that the kernel has.
@@ -68,6 +61,7 @@ private:
 
   llvm::DenseMap<char, int64_t> sizes;
   double elementBytes;
+  Machine machine;
 };
 
 } // namespace wg::passes

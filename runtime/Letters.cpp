@@ -332,11 +332,20 @@ void dropUnits(std::vector<Letter> &letters) {
   std::erase_if(letters, [](const Letter &letter) { return letter.size == 1; });
 }
 
-std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<const Letter> n, bool isSum) {
+std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n,
+                                    std::span<const Letter> k) {
+  constexpr int64_t kMostOfB = 4, kSmall = 1 << 15; // times as many elements; elements
   std::vector<Letter> letters(batch.begin(), batch.end());
   letters.insert(letters.end(), n.begin(), n.end());
-  if (!isSum)
-    std::sort(letters.begin(), letters.end(), [](const Letter &x, const Letter &y) { return x.c > y.c; });
+  auto sortBy = [&](int64_t Letter::*step) {
+    std::sort(letters.begin(), letters.end(), [=](const Letter &x, const Letter &y) { return x.*step > y.*step; });
+  };
+  int64_t terms = sizeOf(k), rows = sizeOf(m);
+  bool readsAOnce = n.empty() || saturatingMul(sizeOf(batch), saturatingMul(rows, terms)) <= kSmall;
+  if (k.empty())
+    sortBy(&Letter::c);
+  else if (readsAOnce && terms / kMostOfB >= rows)
+    sortBy(&Letter::b);
   return letters;
 }
 

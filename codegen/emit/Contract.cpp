@@ -3,8 +3,8 @@
 // The letters of the equation are sorted into batch (in a, b, c), m (a, c), n (b, c) and k (a, b) by runtime/Letters;
 // neighbours that every tensor steps through as one axis are merged. Vectors lie along c's innermost letter, so that c
 // is stored in vectors. That is a letter of batch, and then a and b are read in vectors too and a tile is rows of m by
-// columns of n; or one of n, where a and b change roles if that is needed. Then, per batch and per panel of n, or where
-// nothing is summed in the order in which both lie in c:
+// columns of n; or one of n, where a and b change roles if that is needed. Then, per batch and per panel of n (where
+// nothing is summed in the order of c, where b is most of what is read in that of b):
 //
 //   pack b[k, panel] into scratch   where b is not contiguous along n, or its rows are so far apart that they share
 //                                   cache sets (and once, before all panels, a[k, tile of m] where a lies that way)
@@ -118,6 +118,23 @@ SmallVector<unsigned> ContractEmitter::axesOfC(const Letter &letter) {
   return axes;
 }
 
+/// Whether all that a point reads and writes steps through neighbours among c's axes as through one.
+bool ContractEmitter::areOneAxis(ArrayRef<unsigned> axes) {
+  if (stridesOfPoint.empty()) {
+    stridesOfPoint = e.stridesOfReads();
+    for (unsigned output = 0; output < e.outputs.size(); ++output)
+      stridesOfPoint.push_back(e.outputStrides(output));
+  }
+  auto steps = [&](ArrayRef<int64_t> of) {
+    for (auto [outer, inner] : llvm::zip(axes, axes.drop_front()))
+      if (of[outer] != of[inner] * e.axes[inner].size)
+        return false;
+    return true;
+  };
+  return llvm::none_of(*e.kernel.getBlock(), [](Operation &op) { return isa<ir::Indexed>(op); }) &&
+         llvm::all_of(stridesOfPoint, steps);
+}
+
 // ---- Emission -----------------------------------------------------------------------------------------------------
 
 /// Coordinates of c's axes of a letter at `at`, the innermost with a lane stride.
@@ -127,6 +144,12 @@ void ContractEmitter::place(Point &point, const Letter &letter, Value at, int64_
     return;
   if (axes.size() == 1) {
     point.at[axes[0]] = {at, laneStride};
+    return;
+  }
+  if (areOneAxis(axes)) {
+    for (unsigned axis : ArrayRef(axes).drop_back())
+      point.at[axis] = {e.index(0), 0};
+    point.at[axes.back()] = {at, laneStride};
     return;
   }
   // A merged letter: the axes' coordinates are quotients and remainders.
@@ -184,11 +207,11 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
     return success();
   // A packed a is one of a batch, and is there before the letters of n.
   std::vector<Letter> outside, inside;
-  if (alongBatch || packsA())
+  if (alongBatch || packsA() || !related.empty())
     outside = batch;
   else
-    outside = runtime::outsideOfPanels(batch, n, !k.empty() || !related.empty());
-  if (packsA())
+    outside = runtime::outsideOfPanels(batch, m, n, k);
+  if (!alongBatch && (packsA() || !related.empty()))
     inside = n;
   nest(outside, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
     if (packsA())

@@ -34,6 +34,8 @@ struct ContractEmitter {
   Value baseA;                   ///< of a, or of its packed tiles
   SmallVector<int64_t> stridesA; ///< per letter of k
   int64_t strideM = 0;           ///< from one row of a tile to the next, in a
+  /// Of all that a point reads and writes, by c's axes.
+  SmallVector<SmallVector<int64_t>> stridesOfPoint;
   /// Operands of the epilogue that are read at c's place and that the first cache cannot hold.
   SmallVector<Value> streamed;
   Value tileOnStack; ///< accumulators of a tile whose epilogue is a loop
@@ -140,6 +142,7 @@ private:
   bool isEmpty() { return mlir::ShapedType::getNumElements(shapeOf(op.getC())) == 0; }
 
   // ---- Addresses
+  bool areOneAxis(llvm::ArrayRef<unsigned> axes);
   void place(Point &point, const Letter &letter, Value at, int64_t laneStride);
   Value pointerAt(Value base, Value offset);
   unsigned alignment() const { return element.getIntOrFloatBitWidth() / 8; }

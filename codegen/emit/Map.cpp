@@ -56,15 +56,14 @@ static SmallVector<Point> pointsAlong(KernelEmitter &e, ArrayRef<ir::Coordinate>
 /// A vector of elements that lie apart is as many loads. But where they have neighbours along another axis, as in a
 /// transposed matrix, a block of lanes x lanes points is as many vectors, read along that axis and transposed.
 std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
-  constexpr int64_t kMaxOps = 512;       // in a block: bounds code size
-  constexpr int64_t kFewElements = 2048; // which are read one by one in less time than blocks take to be compiled
+  constexpr int64_t kMaxOps = 512;                     // in a block: bounds code size
   constexpr int64_t kBytesOfPieces = int64_t(1) << 18; // more is faster in whole squares: their lines are read once
   if (axes.size() < 2)
     return {};
   int64_t elements = 1;
   for (const Axis &axis : axes)
     elements *= axis.size;
-  if (elements <= kFewElements)
+  if (elements <= passes::kFewElements)
     return {};
   Across across{0, {}, 0};
   auto include = [&](Value value) {

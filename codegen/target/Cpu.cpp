@@ -54,7 +54,7 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.numVectorRegisters = target.hasAvx512 ? 32 : 16;
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
-  target.hasCheapDivision = cpu == "znver4";
+  target.hasCheapDivision = target.hasFastMemory = cpu == "znver4";
   return target;
 }
 

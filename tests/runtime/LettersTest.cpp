@@ -42,6 +42,20 @@ TEST(LettersTest, ExchangingTheOperandsExchangesRowsAndColumns) {
   EXPECT_EQ(letters.k[0].b, 1);
 }
 
+TEST(LettersTest, PanelsAreWalkedAsWhatIsMostLies) {
+  auto outside = [](std::string_view text, std::vector<int64_t> a, std::vector<int64_t> b) {
+    Letters letters = lettersOf(text, a, b);
+    return namesOf(outsideOfPanels(letters.batch, letters.m, letters.n, letters.k));
+  };
+  EXPECT_EQ(outside("ij,imljk->limk", {5, 40}, {5, 3, 4, 40, 7}), "imlk") << "b is forty times as large as c";
+  EXPECT_EQ(outside("ij,imljk->limk", {5, 2}, {5, 3, 4, 2, 7}), "ilmk") << "few terms: c counts as well";
+  EXPECT_EQ(outside("qj,ijlk->liqk", {9, 40}, {5, 40, 3, 7}), "ilk") << "b is four times as large as c";
+  EXPECT_EQ(outside("qj,ijlk->liqk", {99, 40}, {5, 40, 3, 7}), "lik") << "many rows: c is larger";
+  EXPECT_EQ(outside("bqj,njbk->bnqk", {900, 2, 40}, {5, 40, 900, 7}), "bnk") << "a large a is read again for each n";
+  EXPECT_EQ(outside("bqj,njbk->bnqk", {9, 2, 40}, {5, 40, 9, 7}), "nbk") << "a small one stays close by";
+  EXPECT_EQ(outside("i,lik->kil", {3}, {4, 3, 7}), "kil") << "nothing is summed";
+}
+
 TEST(LettersTest, NeighboursInEveryTensorAreOneLetter) {
   Letters letters = lettersOf("abkl,kln->abn", {2, 3, 5, 7}, {5, 7, 11});
   mergeNeighbours(letters.m);

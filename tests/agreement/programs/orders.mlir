@@ -528,3 +528,12 @@ func.func @short_k_few_lanes(%a: tensor<50x6xf32>, %b: tensor<3x6xf32>) -> tenso
   %p = wg.contract "mk,nk->mn" %a, %b : tensor<50x6xf32>, tensor<3x6xf32> -> tensor<50x3xf32>
   return %p : tensor<50x3xf32>
 }
+// Panels in the order in which b lies, which is most of what is read: with one row, and with a small a of several.
+func.func @panels_as_b_lies(%a: tensor<5x40xf32>, %b: tensor<5x3x4x40x33xf32>) -> tensor<4x5x3x33xf32> {
+  %p = wg.contract "ij,imljk->limk" %a, %b : tensor<5x40xf32>, tensor<5x3x4x40x33xf32> -> tensor<4x5x3x33xf32>
+  return %p : tensor<4x5x3x33xf32>
+}
+func.func @panels_as_b_lies_in_rows(%a: tensor<6x7x40xf64>, %b: tensor<4x3x40x6x19xf64>) -> tensor<6x3x4x7x19xf64> {
+  %p = wg.contract "bqj,nljbk->blnqk" %a, %b : tensor<6x7x40xf64>, tensor<4x3x40x6x19xf64> -> tensor<6x3x4x7x19xf64>
+  return %p : tensor<6x3x4x7x19xf64>
+}
