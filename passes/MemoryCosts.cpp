@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace llvm;
 
@@ -52,28 +53,46 @@ double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
   return std::max(1.0, run / kLine);
 }
 
+/// How many times as many sets the closest cache has as those in which the loops from `first` on touch a tensor: lines
+/// whole pages apart share one.
+double crowding(const Nest &nest, size_t first, size_t tensor, double elementBytes) {
+  constexpr double kSets = 64;
+  double sets = 1;
+  auto include = [&](double size, double step) {
+    if (size <= 1 || step == 0)
+      return;
+    double bytes = step * elementBytes;
+    sets *= bytes < kLine ? std::ceil(size * bytes / kLine)
+                          : std::min(size, kPage / double(std::gcd(int64_t(bytes), int64_t(kPage))));
+  };
+  for (auto [size, step] : nest.inside[tensor])
+    include(size, step);
+  for (const Loop &loop : ArrayRef(nest.loops).drop_front(first))
+    include(loop.rounds, loop.steps[tensor]);
+  return std::max(1.0, kSets / sets);
+}
+
 /// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; the
-/// nanoseconds to get one from beyond it; and whether a run's first ones take longer, which of levels close by is
-/// hidden.
+/// nanoseconds to get one from beyond it; and how many times it counts that the first ones of a run that is read take
+/// longer (0: not written ones either, as levels close by hide it).
 struct Level {
-  double unit, least, most, read, written;
-  bool starts;
+  double unit, least, most, read, written, starts;
 };
-constexpr Level kSlowMemory[] = {{kLine, 500, 700, 0.2, 1.0, false},
-                                 {kLine, 20000, 31000, 1.4, 0.3, true},
-                                 {kLine, 250000, 1e6, 0.4, 3.3, true},
-                                 {kLine, 750000, 3e6, 2.8, 3.3, true},
-                                 {kPage, 1500, 1500, 2.9, 2.9, false}};
-constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, false},     {kLine, 15000, 225000, 0.51, 0.19, false},
-                                 {kLine, 310000, 900000, 0.85, 1.3, true}, {kLine, 456000, 5.4e6, 1.1, 1.3, true},
-                                 {kPage, 72, 100, 0.3, 0, false},          {kPage, 3000, 4200, 4.1, 7.9, false}};
+constexpr Level kSlowMemory[] = {{kLine, 500, 700, 0.2, 1.0, 0},
+                                 {kLine, 20000, 31000, 1.4, 0.3, 1},
+                                 {kLine, 250000, 1e6, 0.4, 3.3, 1},
+                                 {kLine, 750000, 3e6, 2.8, 3.3, 1},
+                                 {kPage, 1500, 1500, 2.9, 2.9, 0}};
+constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, 0},      {kLine, 15000, 225000, 0.51, 0.19, 0},
+                                 {kLine, 310000, 900000, 0.85, 1.3, 1}, {kLine, 456000, 5.4e6, 1.1, 1.3, 1},
+                                 {kPage, 72, 100, 0.3, 0, 0},           {kPage, 3000, 4200, 4.1, 7.9, 0}};
 /// Where orders of one kernel's loops are compared, fitted to 49 transposes and elementwise products in each order, on
 /// the machine with fast memory: what is chosen takes 1.06 times as long as the fastest one, 1.7 times at worst. Orders
 /// as they lie take 1.10.
-constexpr Level kOfOrders[] = {{kLine, 500, 700, 0.2, 1.0, false},   {kLine, 10000, 31000, 1.4, 0.3, true},
-                               {kLine, 250000, 1e6, 0.4, 3.3, true}, {kLine, 750000, 3e6, 2.8, 3.3, true},
-                               {kPage, 1500, 1500, 2.9, 2.9, false}, {kPage, 50, 100, 0.3, 0.6, false}};
-constexpr KindOnMachine kOrders = {0.6, 1};
+constexpr Level kOfOrders[] = {{kLine, 300, 500, 0.4, 1.0, 0},    {kLine, 10000, 31000, 1.4, 0.3, 1},
+                               {kLine, 250000, 1e6, 0.4, 3.3, 1}, {kLine, 750000, 3e6, 2.8, 3.3, 6},
+                               {kPage, 1500, 1500, 2.9, 2.9, 0},  {kPage, 50, 100, 0.3, 0.6, 0}};
+constexpr KindOnMachine kOrders = {0.6, 0.3};
 
 /// What the loops of a nest touch.
 class Walk {
@@ -86,9 +105,13 @@ public:
         for (size_t tensor = 0; tensor < 3; ++tensor)
           (*of)[first][tensor] = nest.inside[tensor].empty() ? 0 : touched(nest, first, tensor, unit / elementBytes);
     }
+    crowded = lines;
     for (size_t tensor = 0; tensor < 3; ++tensor)
-      if (!nest.inside[tensor].empty())
+      if (!nest.inside[tensor].empty()) {
         inARow[tensor] = linesInARow(nest, tensor, elementBytes);
+        for (size_t first = 0; first < depth; ++first)
+          crowded[first][tensor] *= crowding(nest, first, tensor, elementBytes);
+      }
   }
 
   /// A level keeps what its innermost loops touch together, as many loops as fit; the next one finds again what it does
@@ -96,10 +119,10 @@ public:
   double memory(ArrayRef<Level> levels, const KindOnMachine &kind) const {
     double all = 0;
     for (const Level &level : levels) {
-      ArrayRef<Units> units = level.unit == kLine ? lines : pages;
+      ArrayRef<Units> units = level.unit == kLine ? lines : pages, room = &level == levels.begin() ? crowded : units;
       for (double kept : {level.least, level.most}) {
         size_t fits = loops.size();
-        while (fits > 0 && units[fits - 1][0] + units[fits - 1][1] + units[fits - 1][2] <= kept)
+        while (fits > 0 && room[fits - 1][0] + room[fits - 1][1] + room[fits - 1][2] <= kept)
           --fits;
         if (fits == 0)
           continue;
@@ -107,9 +130,9 @@ public:
         for (const Loop &loop : loops.take_front(fits - 1))
           rounds *= loop.rounds;
         Units missing = units[fits - 1];
-        if (level.starts)
+        if (level.starts > 0)
           for (size_t tensor = 0; tensor < 3; ++tensor)
-            missing[tensor] *= 1 + (tensor == 2 ? kind.startWritten : kind.startRead) / inARow[tensor];
+            missing[tensor] *= 1 + (tensor == 2 ? kind.startWritten : kind.startRead * level.starts) / inARow[tensor];
         all += rounds * ((missing[0] + missing[1]) * level.read + missing[2] * level.written);
       }
     }
@@ -120,6 +143,7 @@ private:
   using Units = std::array<double, 3>;
   ArrayRef<Loop> loops;
   SmallVector<Units, 12> lines, pages; ///< by the loops from each one on
+  SmallVector<Units, 12> crowded;      ///< lines of the closest cache that so many take
   Units inARow = {1, 1, 1};
 };
 

@@ -36,6 +36,8 @@ constexpr Estimate kCall = {30, 30}; ///< nanoseconds of a kernel that does noth
 constexpr double kCycle = 0.27, kTile = 0.6, kStore = 0.25;
 /// What a store of a part of a vector takes longer, on one of the machines.
 constexpr Estimate kMaskedStore = {0, 0.5};
+/// What a store into a line that the closest cache cannot keep takes longer.
+constexpr double kCollided = 4;
 /// Of a vector that is copied whole; of one that is moved about in registers, once; of an element that is copied by
 /// itself.
 constexpr double kCopy = 0.5, kShuffle = 0.125, kElement = 0.4;
@@ -214,6 +216,10 @@ Estimate ProductCosts::product(const Order &order) const {
     }
   if (!alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // the last vector of a row
     arithmetic = arithmetic + kMaskedStore * rows;
+  // Parts of lines whole pages apart: a set of the closest cache keeps eight.
+  if (!m.empty() && std::min(rowsOf(widest), rows) > 8 && size * elementBytes < kLine &&
+      std::fmod(double(m.back().c) * elementBytes, kPage) == 0)
+    arithmetic = arithmetic + onBoth(rows * kCollided);
   double times =
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
   arithmetic = arithmetic * times;
