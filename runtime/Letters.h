@@ -94,7 +94,7 @@ void mergeNeighbours(std::vector<Letter> &letters);
 /// What the loops around a product's panels go through, outermost first: batches, and in each the letters of n. Where
 /// nothing is summed a panel is written once and nothing is kept for the next one: then both as they lie in c. Where b,
 /// of which a panel is read once, is most of what there is, and a is small or read once as well: as they lie in b.
-std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<const Letter> m,
-                                    std::span<const Letter> n, std::span<const Letter> k);
+std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n,
+                                    std::span<const Letter> k);
 
 } // namespace wg::runtime

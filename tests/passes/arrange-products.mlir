@@ -208,11 +208,22 @@ func.func @elementwise_of_five(%a: tensor<5x16x22xf32>, %b: tensor<8x16x24xf32>)
 
 // -----
 
-// A copy of an operand is made where that is clearly cheaper than what has none: here it is not.
-// CHECK-LABEL: func.func @small
-func.func @small(%a: tensor<5x10x10x4xf32>, %b: tensor<8x4x10x5xf32>) -> tensor<10x8x4xf32> {
-  // CHECK-NEXT:  %[[P:.*]] = wg.contract "jilm,kmlj->{{imk|mik}}" %arg0, %arg1
-  // CHECK-NEXT:  wg.transpose %[[P]]
-  %c = wg.contract "jilm,kmlj->ikm" %a, %b : tensor<5x10x10x4xf32>, tensor<8x4x10x5xf32> -> tensor<10x8x4xf32>
-  return %c : tensor<10x8x4xf32>
+// What is in a good order stays: a copy of an operand must be clearly cheaper than what has none.
+// CHECK-LABEL: func.func @in_order
+func.func @in_order(%a: tensor<64x48xf32>, %b: tensor<48x80xf32>) -> tensor<64x80xf32> {
+  // CHECK-NEXT:  %[[P:.*]] = wg.contract "mk,kn->mn" %arg0, %arg1
+  // CHECK-NEXT:  return %[[P]]
+  %c = wg.contract "mk,kn->mn" %a, %b : tensor<64x48xf32>, tensor<48x80xf32> -> tensor<64x80xf32>
+  return %c : tensor<64x80xf32>
+}
+
+// -----
+
+// Few terms for each row of what lies in vectors, whose letter both operands have: a product, though one side of it has
+// no letter of its own.
+// CHECK-LABEL: func.func @thin_along_lanes
+func.func @thin_along_lanes(%a: tensor<97x4xf32>, %b: tensor<97x1041x4xf32>) -> tensor<97x1041xf32> {
+  // CHECK:       wg.contract "kj,kij->ki"
+  %c = wg.contract "kj,kij->ki" %a, %b : tensor<97x4xf32>, tensor<97x1041x4xf32> -> tensor<97x1041xf32>
+  return %c : tensor<97x1041xf32>
 }
