@@ -5,11 +5,11 @@
 // the lines and pages that each level of memory has not kept since they were read last, and which of them no processor
 // fetches ahead. What each of these costs is fitted to measured times of random equations on a machine with AVX-512 and
 // slow memory: of about 750 products, 650 sums of products, 750 copies and 200 elementwise products half are estimated
-// within 20 to 30 %, and nine tenths within a factor of 1.6 (of sums and elementwise products 1.9). What differs on one
-// with fast memory is fitted to 7,100 ways of computing 320 equations there: eight tenths lie between 0.6 and 1.6 (of
-// sums 2.0) of what is estimated; what is chosen takes 3 % longer than the best of up to four ways that were measured,
-// and in one case in seventeen more than 1.25 times as long. The figures of the first machine are from before it was
-// known which lines are fetched ahead.
+// within 20 to 30 %, and nine tenths within a factor of 1.6 (of sums and elementwise products 1.9). On one with fast
+// memory levels, kinds and arithmetic are fitted to 3,850 kernels of random equations and transposes: half are
+// estimated within 15 %, nine tenths within a factor of 1.6. Where it is compiled for such a machine its estimate alone
+// decides; else the geometric mean of both, so that what is chosen is good on either. The figures of the first machine
+// are from before it was known which lines are fetched ahead.
 #pragma once
 
 #include "ir/Dialect.h"

