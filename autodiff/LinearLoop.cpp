@@ -5,6 +5,7 @@
 
 #include "ir/Build.h"
 #include "runtime/Extent.h"
+#include "runtime/Shape.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -40,7 +41,7 @@ private:
   };
 
   LogicalResult findActive();
-  void keepResiduals();
+  LogicalResult keepResiduals();
   SmallVector<Value> computedOnce(ArrayRef<unsigned> residuals);
   llvm::BitVector variesInTurns(func::FuncOp forward);
   Value carry(Value init);
@@ -190,8 +191,8 @@ SmallVector<Value> LinearLoop::computedOnce(ArrayRef<unsigned> residuals) {
 }
 
 /// Finds or makes a value for each residual: a scanned tensor, an invariant, a stacked result; what is neither becomes
-/// one more stacked result of a loop in the place of the op.
-void LinearLoop::keepResiduals() {
+/// one more stacked result of a loop in the place of the op. An error where that would have too many axes.
+LogicalResult LinearLoop::keepResiduals() {
   unsigned numResults = body_.getNumResults();
   Block &block = pair_.forward.getBody().front();
   Operation *last = block.getTerminator();
@@ -229,6 +230,15 @@ void LinearLoop::keepResiduals() {
                                     : Source{Source::residual, placeIn(stackedResiduals, extra)});
   }
 
+  auto isWide = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getRank() == runtime::kMaxRank;
+  };
+  if (llvm::any_of(stackedCarries, [&](unsigned carry) { return isWide(body_.getArgumentTypes()[carry]); }) ||
+      llvm::any_of(stackedResiduals,
+                   [&](unsigned extra) { return isWide(last->getOperand(numResults + extra).getType()); }))
+    return op_.emitOpError("has a derivative that keeps a tensor of ")
+           << runtime::kMaxRank << " axes of each turn: stacked, it would have one more than tensors can have";
   unsigned numStacked = stackedCarries.size() + stackedResiduals.size();
   if (numStacked > 0) {
     Writer writer(symbols_, body_.getLoc(), body_.getSymName() + "_kept");
@@ -261,6 +271,7 @@ void LinearLoop::keepResiduals() {
     case Source::residual: kept_.push_back({true, extra[stackedCarries.size() + source.place]}); break;
     case Source::once: kept_.push_back({false, computed[source.place]}); break;
     }
+  return success();
 }
 
 Value LinearLoop::carry(Value init) {
@@ -523,8 +534,8 @@ FailureOr<LinearPart> LinearLoop::run() {
   if (passed_.none() && llvm::none_of(pair_.returned, [](bool has) { return has; }))
     return made;
   linear_ = pair_.linear;
-  if (!arguments_.empty())
-    keepResiduals();
+  if (!arguments_.empty() && failed(keepResiduals()))
+    return failure();
   if (!arguments_.empty() && mode_ == Mode::reverse)
     findParts();
   made.op = op_;

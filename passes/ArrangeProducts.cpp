@@ -233,7 +233,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
   // than what there is, and a product of panels with copies of operands than what has none.
-  auto clearlyBelow = [](double cost) { return cost * 0.92 - 50; };
+  auto clearlyBelow = [](double cost) { return cost * 0.91 - 50; };
   bool isThin = m.empty() || n.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);

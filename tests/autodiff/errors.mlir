@@ -136,3 +136,18 @@ module {
     return %x : tensor<f32>
   }
 }
+
+// -----
+
+// A gradient keeps what a turn multiplies, for each turn: one axis more.
+func.func private @turn(%h: tensor<1x1x1x1x1x1x1x8xf64>, %x: tensor<1x1x1x1x1x1x1x8xf64>) -> tensor<1x1x1x1x1x1x1x8xf64> {
+  %0 = wg.mul %h, %x : tensor<1x1x1x1x1x1x1x8xf64>
+  %1 = wg.mul %0, %h : tensor<1x1x1x1x1x1x1x8xf64>
+  return %1 : tensor<1x1x1x1x1x1x1x8xf64>
+}
+func.func @main(%h: tensor<1x1x1x1x1x1x1x8xf64>, %x: tensor<1x1x1x1x1x1x1x8xf64>) -> tensor<f64> {
+  // expected-error@+1 {{keeps a tensor of 8 axes of each turn: stacked, it would have one more than tensors can have}}
+  %0 = wg.loop [@turn](%h, %x) {carried = 1 : i64, length = 3 : i64} : (tensor<1x1x1x1x1x1x1x8xf64>, tensor<1x1x1x1x1x1x1x8xf64>) -> tensor<1x1x1x1x1x1x1x8xf64>
+  %1 = wg.reduce_sum %0 axes [0, 1, 2, 3, 4, 5, 6, 7] : tensor<1x1x1x1x1x1x1x8xf64> -> tensor<f64>
+  return %1 : tensor<f64>
+}
