@@ -87,14 +87,19 @@ LogicalResult keepOnly(ModuleOp module, func::FuncOp function) {
   return success();
 }
 
+/// The one that is named; this machine if none is. Says so where LLVM knows none of the name.
+std::optional<Target> targetNamed(StringRef cpu, llvm::function_ref<void(const Twine &)> error) {
+  std::optional<Target> target = cpu.empty() ? Target::host() : Target::named(cpu);
+  if (!target)
+    error("LLVM knows no x86-64 processor `" + cpu + "`");
+  return target;
+}
+
 /// That of the pipeline; in a text pipeline, the one that is named.
 std::optional<Target> targetOf(ModuleOp module, const PipelineOptions *options, StringRef cpu) {
   if (options)
     return options->target;
-  std::optional<Target> target = cpu.empty() ? Target::host() : Target::named(cpu.str());
-  if (!target)
-    module.emitError("LLVM knows no x86-64 processor `") << cpu << "`";
-  return target;
+  return targetNamed(cpu, [&](const Twine &message) { module.emitError(message); });
 }
 
 /// The stage *lowered*: the last place that knows tensors. Memory is planned and loops are written.
@@ -185,9 +190,10 @@ LogicalResult addFuse(OpPassManager &modules, StringRef text, llvm::function_ref
   FuseOptions options;
   if (failed(options.parseFromString(text)))
     return failure();
-  std::optional<Target> target = options.cpu.empty() ? Target::host() : Target::named(options.cpu);
+  std::optional<Target> target =
+      targetNamed(options.cpu, [&](const Twine &message) { static_cast<void>(error(message)); });
   if (!target)
-    return error("LLVM knows no x86-64 processor `" + options.cpu + "`");
+    return failure();
   passes::addFuse(modules, machineOf(*target));
   return success();
 }

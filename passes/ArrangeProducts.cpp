@@ -232,7 +232,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
     dropUnits(*group);
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
-  // than what there is, and a product of panels with copies of operands than what has none.
+  // than what there is, and a product of panels with copies of operands than any other form.
   auto clearlyBelow = [](double cost) { return cost * 0.91 - 50; };
   bool isThin = m.empty() || n.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
@@ -248,15 +248,14 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   };
   SmallVector<std::string> ofPanels = ordersOfResult(start, kMost, batch, m, n),
                            orders = k.empty() ? ordersOfResult(start, kMostElementwise, batch, m, n) : ofPanels;
-  auto movedFrom = [&](const std::string &c) {
+  SmallVector<Estimate> fromEach = llvm::map_to_vector(orders, [&](const std::string &c) {
     Estimate moved = costs.transpose(c, start.c);
     if (c != start.c && std::max(turnsA, turnsB) > 1 &&
         std::isfinite(costs.cost(before))) // a copy before the loop costs for sure what it is estimated to
       moved = moved + before * 0.06;
     return moved;
-  };
-  for (const std::string &c : orders) {
-    Estimate moved = movedFrom(c);
+  });
+  for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
     if (costs.cost(moved) + least >= best)
       continue;
     if (k.empty() || isThin) { // any order of the result can be walked
@@ -285,9 +284,8 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       consider(plain, false, moved + costs.product(plain));
   }
   double withoutCopies = form.order == start && form.isSum == isThin ? costs.cost(before) : best;
-  for (const std::string &c : ofPanels) {
-    Estimate moved = movedFrom(c);
-    if (costs.cost(moved) + least >= best)
+  for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
+    if (!llvm::is_contained(ofPanels, c) || costs.cost(moved) + least >= best)
       continue;
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     SmallVector<Estimate> movedB =

@@ -53,10 +53,10 @@ double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
   return std::max(1.0, run / kLine);
 }
 
-/// The lines of the closest cache that `lines` of a tensor, which the loops from `first` on touch, take: those whole
-/// pages apart share a set, and the others are of no use where there are more than one keeps.
-double crowded(const Nest &nest, size_t first, size_t tensor, double elementBytes, double lines) {
-  constexpr double kSets = 64, kWays = 1;
+/// Whether of the lines that the loops from `first` on touch of a tensor more share a set of the closest cache than one
+/// keeps (8; of a few more, loops find some again), as those whole pages apart do.
+bool collide(const Nest &nest, size_t first, size_t tensor, double elementBytes, double lines) {
+  constexpr double kKept = 12;
   double sets = 1;
   auto include = [&](double size, double step) {
     if (size <= 1 || step == 0)
@@ -69,7 +69,7 @@ double crowded(const Nest &nest, size_t first, size_t tensor, double elementByte
     include(size, step);
   for (const Loop &loop : ArrayRef(nest.loops).drop_front(first))
     include(loop.rounds, loop.steps[tensor]);
-  return lines > kWays * sets ? std::max(lines, lines * kSets / sets) : lines;
+  return lines > kKept * sets;
 }
 
 /// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; the
@@ -87,9 +87,9 @@ constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, 0},      {kLine, 
                                  {kLine, 310000, 900000, 0.85, 1.3, 1}, {kLine, 456000, 5.4e6, 1.1, 1.3, 1},
                                  {kPage, 72, 100, 0.3, 0, 0},           {kPage, 7000, 7000, 3.0, 8.0, 0}};
 /// Where orders of one kernel's loops are compared, fitted to 49 transposes and elementwise products in each order, on
-/// the machine with fast memory: what is chosen takes 1.06 times as long as the fastest one, 1.7 times at worst. Orders
+/// the machine with fast memory: what is chosen takes 1.05 times as long as the fastest one, 1.7 times at worst. Orders
 /// as they lie take 1.10.
-constexpr Level kOfOrders[] = {{kLine, 300, 500, 0.4, 1.0, 0},    {kLine, 10000, 31000, 1.4, 0.3, 1},
+constexpr Level kOfOrders[] = {{kLine, 500, 700, 0.2, 1.0, 0},    {kLine, 10000, 31000, 1.4, 0.3, 1},
                                {kLine, 250000, 1e6, 0.4, 3.3, 1}, {kLine, 750000, 3e6, 2.8, 3.3, 6},
                                {kPage, 1500, 1500, 2.9, 2.9, 0},  {kPage, 50, 100, 0.3, 0.6, 0}};
 constexpr KindOnMachine kOrders = {0.6, 0.3};
@@ -105,12 +105,12 @@ public:
         for (size_t tensor = 0; tensor < 3; ++tensor)
           (*of)[first][tensor] = nest.inside[tensor].empty() ? 0 : touched(nest, first, tensor, unit / elementBytes);
     }
-    closest = lines;
+    collides.resize(depth);
     for (size_t tensor = 0; tensor < 3; ++tensor)
       if (!nest.inside[tensor].empty()) {
         inARow[tensor] = linesInARow(nest, tensor, elementBytes);
         for (size_t first = 0; first < depth; ++first)
-          closest[first][tensor] = crowded(nest, first, tensor, elementBytes, lines[first][tensor]);
+          collides[first] |= collide(nest, first, tensor, elementBytes, lines[first][tensor]);
       }
   }
 
@@ -119,10 +119,14 @@ public:
   double memory(ArrayRef<Level> levels, const KindOnMachine &kind) const {
     double all = 0;
     for (const Level &level : levels) {
-      ArrayRef<Units> units = level.unit == kLine ? lines : pages, room = &level == levels.begin() ? closest : units;
+      ArrayRef<Units> units = level.unit == kLine ? lines : pages;
+      auto keeps = [&](size_t first, double kept) {
+        auto [x, y, z] = units[first];
+        return x + y + z <= kept && !(&level == levels.begin() && collides[first]);
+      };
       for (double kept : {level.least, level.most}) {
         size_t fits = loops.size();
-        while (fits > 0 && room[fits - 1][0] + room[fits - 1][1] + room[fits - 1][2] <= kept)
+        while (fits > 0 && keeps(fits - 1, kept))
           --fits;
         if (fits == 0)
           continue;
@@ -143,7 +147,7 @@ private:
   using Units = std::array<double, 3>;
   ArrayRef<Loop> loops;
   SmallVector<Units, 12> lines, pages; ///< by the loops from each one on
-  SmallVector<Units, 12> closest;      ///< lines of the closest cache that these take
+  SmallVector<bool, 12> collides;      ///< whether lines do that these touch
   Units inARow = {1, 1, 1};
 };
 

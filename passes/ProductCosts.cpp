@@ -304,11 +304,12 @@ Estimate ProductCosts::product(const Order &order) const {
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
-/// Nanoseconds of a vector of products that are summed, of an element that is loaded by itself, in a sum or where both
-/// operands of an elementwise product lie across, each along another axis; of a row and of a run of neighbours that are
-/// summed.
+/// Nanoseconds of a vector of products that are summed, of a row and of a run of neighbours that are summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-constexpr Estimate kGathered = {0.11, 0.25}, kApart = {0.2, 0.2};
+/// Of a lane of a sum's vector that is loaded by itself; and of an element that is, where both operands of an
+/// elementwise product lie across, each along another axis (measured on the machine with fast memory alone).
+constexpr Estimate kGathered = {0.11, 0.25};
+constexpr double kApart = 0.2;
 /// Of a vector of products that are stored, and of a run of them; of a vector that is moved about in registers, once;
 /// and of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets
 /// of the caches.
@@ -323,18 +324,18 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   double count = elements(order.c), lanes = lanesFor(last.rounds, kVector / elementBytes), runs = count / last.rounds,
          vectors = std::ceil(last.rounds / lanes), arithmetic = runs * vectors * kStored;
   const Loop *across = nullptr;
-  Estimate apart;
+  double apart = 0;
   for (size_t tensor : {0, 1}) {
     const Loop *found = llvm::find_if(outer, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
     if (last.steps[tensor] <= 1 || found == outer.end())
       continue;
     if (across && across != found) {
-      apart = apart + kApart * count;
+      apart += kApart * count;
       continue;
     }
     across = found;
     if (count <= kFewElements) {
-      apart = apart + onBoth(kElement * count);
+      apart += kElement * count;
       continue;
     }
     arithmetic +=
@@ -345,7 +346,8 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   }
   Nest nest = blocks(axes, across ? std::optional<size_t>(across - outer.begin()) : std::nullopt, lanes);
   // Lines that are read and written by turns take longer than those that a sum reads.
-  return together(onBoth(arithmetic) + kStoredRun * runs, nest, elementBytes, kElementwise, 1.15) + apart + kCall;
+  return together(onBoth(arithmetic) + kStoredRun * runs, nest, elementBytes, kElementwise, 1.15) + onBoth(apart) +
+         kCall;
 }
 
 /// An operand that is read across again and again is copied first (isCopied).

@@ -205,14 +205,12 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   pieceBegin = begin, pieceEnd = end;
   if (!related.empty() && isEmpty())
     return success();
-  // A packed a is one of a batch, and is there before the letters of n.
-  std::vector<Letter> outside, inside;
-  if (alongBatch || packsA() || !related.empty())
-    outside = batch;
-  else
-    outside = runtime::outsideOfPanels(batch, m, n, k);
-  if (!alongBatch && (packsA() || !related.empty()))
+  // A packed a is one of a batch, and is there before the letters of n. (Along a batch n's are in the panels.)
+  std::vector<Letter> outside = batch, inside;
+  if (packsA() || (!alongBatch && !related.empty()))
     inside = n;
+  else if (!alongBatch)
+    outside = runtime::outsideOfPanels(batch, m, n, k);
   nest(outside, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
     if (packsA())
       offsetA = packA(offsetA);
