@@ -199,7 +199,13 @@ Estimate ProductCosts::product(const Order &order) const {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};
   };
 
-  auto rowsOf = [](double wide) { return std::floor((wide == 5 ? 25 : 24) / wide); };
+  // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
+  // those of one row (codegen/emit/Contract, walksRows).
+  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes;
+  bool walksRows = !alongBatch && !m.empty() && !k.empty() && terms <= 64 && lane.b == 1 && !liesFar &&
+                   vectors > most && terms * rowBytes <= 32768 && bytesOfC > double(8 << 20),
+       oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
+  auto rowsOf = [&](double wide) { return oneRow ? 1 : std::floor((wide == 5 ? 25 : 24) / wide); };
   // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum four cycles
   // before the next term's can begin.
   bool columnsOfN = alongBatch && !n.empty(), isHalf = size <= lanes / 2;
@@ -245,7 +251,8 @@ Estimate ProductCosts::product(const Order &order) const {
       nest.inside[2].push_back({widest, c});
     }
   } else {
-    nest.loops.push_back(panels);
+    if (!walksRows)
+      nest.loops.push_back(panels);
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
   // Vectors of far rows that lie across two lines each.
@@ -296,6 +303,8 @@ Estimate ProductCosts::product(const Order &order) const {
   }
   if (!m.empty())
     nest.loops.push_back({std::ceil(rows / high), {high * rowA, 0, high * rowC}});
+  if (walksRows)
+    nest.loops.push_back(panels);
   for (const Letter &letter : k)
     nest.loops.push_back(loopOf(letter));
   // Where nothing is summed, most of it is written.
@@ -383,11 +392,14 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
     for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
       side /= 2;
   // Of many rows that are more than a cache holds, long runs of columns are walked.
-  double group = side * lanes, run = group, steps = 1;
+  double group = side * lanes, run = group, steps = 1, mostRead = 0;
   for (const Loop &axis : axes)
     steps *= isSummed(axis) ? axis.rounds : 1;
+  for (size_t tensor : {0, 1})
+    if (last.steps[tensor] == 1)
+      mostRead = std::max(mostRead, elements(tensor == 0 ? order.a : order.b) * elementBytes);
   if (!isSummed(last) && side >= 4 && last.rounds >= 2 * group && steps >= 32 &&
-      steps * last.rounds * elementBytes > double(1 << 20))
+      (steps * last.rounds * elementBytes > double(1 << 20) || mostRead > double(8 << 20)))
     run = std::min(65536 / elementBytes, last.rounds);
   Nest nest;
   double terms = isSummed(last) ? last.rounds : 1;
@@ -401,15 +413,15 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
       nest.loops.push_back(inSteps(last, run));
   }
   double fetched = 1;                       // what long runs cost of their lines: they are fetched ahead
-  if (run > group && !nest.loops.empty()) { // several steps at a time along the axis that is summed
-    constexpr double kAtOnce = 8;
+  if (run > group && !nest.loops.empty()) { // of long rows several at a time
+    double atOnce = run * elementBytes <= double(12 << 10) ? 1 : 8;
     Loop summed = nest.loops.pop_back_val();
-    nest.loops.push_back(inSteps(summed, kAtOnce));
+    nest.loops.push_back(inSteps(summed, atOnce));
     nest.loops.push_back(inSteps(last, group));
     nest.loops.back().rounds = std::ceil(run / group);
-    summed.rounds = std::min(summed.rounds, kAtOnce);
+    summed.rounds = std::min(summed.rounds, atOnce);
     nest.loops.push_back(summed);
-    fetched = 0.4;
+    fetched = 0.7;
   }
   Estimate gathered;
   for (size_t tensor : {0, 1})

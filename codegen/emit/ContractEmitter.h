@@ -115,10 +115,7 @@ private:
            k[0].size * elementBytes() >= 2048;
   }
   /// A short sum is bound by the stores of c, of which longer rows suit the memory as well.
-  bool writesMuch() {
-    return numTerms() <= 64 &&
-           mlir::ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes() > (int64_t(1) << 20);
-  }
+  bool writesMuch() { return numTerms() <= 64 && bytesOfC() > (int64_t(1) << 20); }
   /// Lanes of c that a panel has.
   int64_t panelWidth() { return static_cast<int64_t>(alongBatch && !n.empty() ? 1 : panelVectors()) * lanes; }
   int vectorsOfTile(int64_t columns) {
@@ -139,6 +136,7 @@ private:
   int64_t elementBytes() const { return element.getIntOrFloatBitWidth() / 8; }
   /// Rows at such a distance share a few cache sets, and each lies on a page of its own.
   bool thrashes(int64_t stride) const { return stride * elementBytes() % 2048 == 0 && sizeK() >= 64; }
+  int64_t bytesOfC();
   bool isEmpty() { return mlir::ShapedType::getNumElements(shapeOf(op.getC())) == 0; }
 
   // ---- Addresses
@@ -158,9 +156,17 @@ private:
   /// Loops over the letters of `group`, adding their strides to the offsets into a and b.
   void nest(llvm::ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point,
             llvm::function_ref<void(Value, Value)> body);
+  void eachPanel(llvm::function_ref<void(Value j, int64_t count)> f);
+  /// `count` lanes of c from j on, of b as it lies.
+  Panel panelAt(Value offsetB, Value j, int64_t count);
   /// All rows of one panel: `count` lanes of c from j on.
   void panel(Value offsetA, Value offsetB, Value j, int64_t count, Point &origin);
   int heightFor(int64_t size, int vectors);
+  /// Of tiles of so many vectors.
+  int heightOfTiles(int vectors);
+  int heightOfRows(int vectors);
+  /// f(offset into a, first row, rows) for tiles of rows of m.
+  void eachTile(Value offsetA, int height, Point &origin, llvm::function_ref<void(Value, Value, int)> f);
   void rowTiles(Value offsetA, const Panel &panel, Point &origin);
   /// Accumulates over the levels, then the epilogue: `count` rows from i, one accumulator a row and vector.
   void tile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, llvm::ArrayRef<Level> levels,
@@ -215,7 +221,11 @@ private:
   int64_t numPanels() { return std::max<int64_t>(1, (lane.size + panelWidth() - 1) / panelWidth()); }
   /// Whether threads share the panels of a product; else what is outside of its tiles, and each packs all panels.
   bool sharesPanels();
-  /// Whether threads share the rows of a product with one panel, which lies as it is read.
+  /// Whether the tiles of some rows in all panels come one after another, and not those of one panel: where few terms
+  /// make c most of what is moved, more than caches hold, memory is written in a few long runs.
+  bool walksRows();
+  /// Whether threads share the rows of a product whose b lies as it is read and has one panel, or whose rows are
+  /// walked.
   bool sharesRows();
   /// Of what is outside, so many places are one chunk: enough rows that packing for them is paid.
   int64_t placesOfChunk();

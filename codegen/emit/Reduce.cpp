@@ -8,8 +8,9 @@
 //   columns innermost axis kept:     a vector is 16 rows side by side, no lane is ever combined
 //
 // Where what columns step through is more than a cache holds, many are walked side by side, with accumulators in memory
-// close by, and several steps of each at a time: memory is read in a few long runs, and not some lines here and there.
-// (Sums over the first axis, GB/s: [300, 30000] 57, by registers alone 30; [1000, 32768] 29 and 14.)
+// close by, short rows one after another and of long ones several at a time: memory is read in one or a few long runs,
+// and not some lines here and there. (Sums over the first axis, GB/s: [300, 30000] 57, by registers alone 30;
+// [1000, 32768] 29 and 14.)
 //
 // Sums of f32 run in blocks of kBlock vectors whose partial results are added to a second accumulator, so the error
 // grows with kBlock + n / kBlock and not with n.
@@ -452,7 +453,7 @@ private:
   /// in a cache close by, or too few rows to pay for the accumulators' ways, or values of a row are known before it is
   /// walked, which registers would hold. By the shape alone, as is the order in which terms are added.
   int64_t columnsOfRun() {
-    constexpr int64_t kBytes = 65536, kCloseBy = int64_t(1) << 20, kFewRows = 32;
+    constexpr int64_t kBytes = 65536, kCloseBy = int64_t(1) << 20, kFarAway = int64_t(8) << 20, kFewRows = 32;
     int64_t group = groupOfColumns(), size = e.axes[keptAxes.back()].size, widest = 1, steps = 1;
     if (phases.count != 1 || size < 2 * group || group < kSideBySide * lanes)
       return 0;
@@ -466,13 +467,30 @@ private:
     }
     for (unsigned d : reducedAxes)
       steps *= e.axes[d].size;
-    bool readsRows = llvm::any_of(e.stridesOfReads(), [&](ArrayRef<int64_t> strides) {
-      return strides.back() == 1 && strides[reducedAxes.back()] != 0;
-    });
-    if (!readsRows || steps < kFewRows || steps * size * widest <= kCloseBy)
+    int64_t mostRead = 0; // of what is read in rows
+    for (ArrayRef<int64_t> strides : e.stridesOfReads()) {
+      if (strides.back() != 1 || strides[reducedAxes.back()] == 0)
+        continue;
+      int64_t read = widest;
+      for (auto [stride, axis] : llvm::zip_equal(strides, e.axes))
+        read *= stride == 0 ? 1 : axis.size;
+      mostRead = std::max(mostRead, read);
+    }
+    if (mostRead == 0 || steps < kFewRows || (steps * size * widest <= kCloseBy && mostRead <= kFarAway))
       return 0;
     int64_t vectors = llvm::divideCeil(size, lanes), most = std::max<int64_t>(1, kBytes / widest / lanes);
     return std::min(vectors, most) * lanes;
+  }
+  /// Where accumulators of a row stay in the closest cache, rows are walked one by one, as they lie in memory: several
+  /// at once, in turns, are no stream that a processor follows. (Sums over the middle axis of [289, 392, 456]: 32 GB/s,
+  /// by eights 13.) Longer rows pay for the accumulators' ways by several at a time. (Of [40, 300, 8000]: 29 GB/s, one
+  /// by one 19.)
+  int64_t rowsAtOnce() {
+    constexpr int64_t kBytes = 12 << 10;
+    int64_t bytes = 0;
+    for (Operation *op : reductions)
+      bytes += columnsOfRun() * bytesOf(op);
+    return bytes <= kBytes ? 1 : std::clamp<int64_t>(32 / std::max<int64_t>(1, e.opsOfPoint()), 1, 8);
   }
   /// Of so many terms each; 0 where one sum takes all.
   int64_t blocksOfRun() {
@@ -569,8 +587,7 @@ private:
           storeAll(rooms, from, points.size(), acc);
         });
       };
-      int64_t atOnce = std::clamp<int64_t>(32 / std::max<int64_t>(1, e.opsOfPoint()), 1, 8),
-              whole = count / atOnce * atOnce;
+      int64_t atOnce = rowsAtOnce(), whole = count / atOnce * atOnce;
       e.loop(0, whole, atOnce, [&](Value i) { some(e.add(from, i), atOnce); });
       e.loop(whole, count, 1, [&](Value i) { some(e.add(from, i), 1); });
     };

@@ -46,11 +46,23 @@ TEST(MemoryCosts, LongRowsAreReadAsTheyLie) {
   EXPECT_EQ(loopsOf("kji", "ijk", {{'i', 512}, {'j', 64}, {'k', 512}}), "ji");
 }
 
-TEST(MemoryCosts, WhatCachesHoldIsWrittenAsItLies) {
+TEST(MemoryCosts, WhatTheClosestCacheHoldsIsWrittenAsItLies) {
   EXPECT_EQ(loopsOf("jimlk", "lkmij", {{'i', 3}, {'j', 5}, {'k', 4}, {'l', 9}, {'m', 3}}), "lkmi");
-  // Rows of 9 numbers, 500 KB of them and 40 MB.
-  EXPECT_EQ(loopsOf("lkjim", "ijklm", {{'i', 6}, {'j', 16}, {'k', 36}, {'l', 4}, {'m', 9}}), "ijkl");
+  // Rows of 9 numbers, 40 MB of them.
   EXPECT_NE(loopsOf("ljkim", "ijklm", {{'i', 18}, {'j', 96}, {'k', 176}, {'l', 4}, {'m', 9}}), "ijkl");
+}
+
+TEST(MemoryCosts, RowsThatLieAsTheyAreReadAreReadOneAfterAnother) {
+  // 33 MB in rows of 24 bytes: 1.2 ms, as they are written 2.9. Rows of 1,264 bytes: 1.9 and 3.1.
+  EXPECT_EQ(loopsOf("jik", "ijk", {{'i', 19}, {'j', 34839}, {'k', 6}}), "ji");
+  EXPECT_EQ(loopsOf("kij", "ikj", {{'i', 11}, {'j', 316}, {'k', 2494}}), "ki");
+}
+
+TEST(MemoryCosts, ShortLoopsAreNotInside) {
+  // Of a product that reads 6 numbers of an operand for each run of 21 x 3: 5.8 us, as it is written 8.7.
+  Loop m{2, {378, 0, 10962}}, l{29, {756, 1, 378}}, i{21, {18, 0, 18}}, k{6, {3, 29, 3}}, j{3, {1, 0, 1}};
+  llvm::SmallVector<size_t> order = orderOfBlocks({m, l, i, k, j}, std::nullopt, 4, 4);
+  EXPECT_NE(order.back(), 3u);
 }
 
 TEST(MemoryCosts, LinesPagesApartDoNotStayInTheClosestCache) {
