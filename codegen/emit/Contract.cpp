@@ -554,12 +554,15 @@ int64_t ContractEmitter::numChunks() {
     int height = heightOfTiles(vectorsOfTile(lane.size));
     return (rows() + height - 1) / height;
   }
-  return numPanels();
+  return walksRows() ? 1 : numPanels();
 }
 
 bool ContractEmitter::sharesRows() {
-  return related.empty() && !alongBatch && batch.empty() && n.empty() && m.size() == 1 && !isEmpty() && !packsA() &&
-         !packsB() && (numPanels() == 1 || walksRows()) && rows() > rowsOfTile(vectorsOfTile(lane.size));
+  if (!related.empty() || alongBatch || !batch.empty() || !n.empty() || m.empty() || isEmpty() || packsA() || packsB())
+    return false;
+  int vectors = vectorsOfTile(lane.size);
+  return walksRows() ? rows() > heightOfTiles(vectors)
+                     : m.size() == 1 && numPanels() == 1 && rows() > rowsOfTile(vectors);
 }
 
 int64_t ContractEmitter::bytesOfC() { return ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes(); }

@@ -243,3 +243,33 @@ TEST(Random, ThreadsNeverDrawTheSameKey) {
     all.insert(keys.begin(), keys.end());
   EXPECT_EQ(all.size(), 8000u);
 }
+
+/// Results of more than 8 MiB: panels are shared, or tiles of rows, each of which is updated once.
+TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
+  auto numbers = [](const Shape &shape) {
+    int64_t count = 1;
+    for (int64_t size : shape)
+      count *= size;
+    return reshape(sin(arange(0, count, 1, f32) * 1.7f), shape);
+  };
+  for (const auto &[equation, a, b] : {std::tuple<std::string, Shape, Shape>("km,kn->mn", {3, 7001}, {3, 301}),
+                                       {"km,kn->mn", {2, 28203}, {2, 301}},
+                                       {"jkm,kn->mjn", {61, 4, 130}, {4, 307}},
+                                       {"jkm,kn->mjn", {2000, 4, 5}, {4, 307}},
+                                       {"ikm,ikn->imn", {5, 4, 1500}, {5, 4, 307}}}) {
+    SCOPED_TRACE(equation);
+    Tensor x = numbers(a), y = numbers(b), first = einsum(equation, x, y);
+    Variable w(zeros(first.shape(), f32));
+    auto update = wg::function("update", [&w, equation = equation](const Tensor &x, const Tensor &y) {
+      w.assign(w * 0.5f + einsum(equation, x, y));
+    });
+    float scale = 0;
+    for (int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      update(x, y);
+      scale = 1 + scale / 2;
+      EXPECT_LE(reduce_max(abs(w - first * scale)).item<float>(), 1e-5f) << threads << " threads";
+    }
+    set_num_threads(1);
+  }
+}
