@@ -232,9 +232,9 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
     dropUnits(*group);
   std::string batch = namesOf(letters.batch), m = namesOf(letters.m), n = namesOf(letters.n), k = namesOf(letters.k);
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
-  // than what there is, and a product of panels with copies of operands than any other form. A result that is moved is
-  // to be better still: what follows elementwise is then no part of the product, and estimates of large transposes are
-  // the least exact ones (left for a fifth less, products took up to three times as long).
+  // than what there is, and a product of panels with copies of operands than any other form. Where nothing is summed,
+  // a result that is moved is to be better still: it is most of what is moved, and estimates of large transposes are
+  // the least exact ones (left for a tenth less, such products took up to three times as long).
   auto clearlyBelow = [](double cost, bool isMoved = false) { return cost * (isMoved ? 0.8 : 0.91) - 50; };
   bool isThin = m.empty() || n.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
@@ -243,7 +243,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   constexpr size_t kMost = 4, kMostElementwise = 5; // letters
   auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
     double all = costs.cost(estimate);
-    if (all < best && all < clearlyBelow(costs.cost(before), order.c != start.c)) {
+    if (all < best && all < clearlyBelow(costs.cost(before), k.empty() && order.c != start.c)) {
       best = all;
       form = {order, isSum};
     }
