@@ -6,10 +6,14 @@
 // fetches ahead. What each of these costs is fitted to measured times of random equations on a machine with AVX-512 and
 // slow memory: of about 750 products, 650 sums of products, 750 copies and 200 elementwise products half are estimated
 // within 20 to 30 %, and nine tenths within a factor of 1.6 (of sums and elementwise products 1.9). On one with fast
-// memory levels, kinds and arithmetic are fitted to 3,850 kernels of random equations and transposes: half are
-// estimated within 15 %, nine tenths within a factor of 1.6. Where it is compiled for such a machine its estimate alone
-// decides; else the geometric mean of both, so that what is chosen is good on either. The figures of the first machine
-// are from before it was known which lines are fetched ahead.
+// memory levels, kinds and arithmetic are fitted to 3,850 kernels of random equations and transposes: half were
+// estimated within 15 %, nine tenths within a factor of 1.6. Known to be too low, by up to a factor of 3: transposes
+// of more than 16 MB with rows of a few elements; products whose panels are packed from far rows while each term of the
+// other operand lies on a page of its own; tiles of one element of few terms.
+//
+// Where it is compiled for such a machine its estimate alone decides; else the geometric mean of both, so that what is
+// chosen is good on either. The figures of the first machine are from before it was known which lines are fetched
+// ahead.
 #pragma once
 
 #include "ir/Dialect.h"
