@@ -198,6 +198,20 @@ void ContractEmitter::nest(ArrayRef<Letter> group, Value offsetA, Value offsetB,
   });
 }
 
+/// Places the letters of `group` at place `number` of all that they have together; where that is in a.
+Value ContractEmitter::placeAll(ArrayRef<Letter> group, Value number, Point &point) {
+  Value offset = e.index(0);
+  for (const Letter &letter : llvm::reverse(group)) {
+    bool outermost = &letter == &group.front();
+    Value at = outermost ? number : Value(arith::RemUIOp::create(b, loc, number, e.index(letter.size)));
+    if (!outermost)
+      number = arith::DivUIOp::create(b, loc, number, e.index(letter.size));
+    place(point, letter, at, 0);
+    offset = e.add(offset, e.mul(at, letter.a));
+  }
+  return offset;
+}
+
 LogicalResult ContractEmitter::emit(Value begin, Value end) {
   Point origin;
   origin.at.assign(e.axes.size(), {e.index(0), 0});
@@ -351,18 +365,25 @@ void ContractEmitter::eachTile(Value offsetA, int height, Point &origin,
   auto emitTile = [&](Value offsetA, Value i, int count) {
     f(e.add(offsetA, e.mul(i, packsA() ? sizeK() : letter.a)), i, count);
   };
-  nest(ArrayRef(m).drop_back(), offsetA, e.index(0), origin, [&](Value offsetA, Value) {
-    auto rest = [&] { emitTile(offsetA, e.index(whole), static_cast<int>(letter.size - whole)); };
-    if (e.chunks > 1 && sharesRows()) { // a chunk is a tile
-      e.loop(pieceBegin, arith::MinUIOp::create(b, loc, pieceEnd, e.index(whole / height)), 1,
-             [&](Value number) { emitTile(offsetA, e.mul(number, height), height); });
-      if (whole < letter.size)
-        e.onLastChunk(pieceEnd, whole / height, rest);
-      return;
-    }
+  auto rest = [&](Value offsetA) { emitTile(offsetA, e.index(whole), static_cast<int>(letter.size - whole)); };
+  auto allTiles = [&](Value offsetA) {
     e.loop(0, whole, height, [&](Value i) { emitTile(offsetA, i, height); });
     if (whole < letter.size)
-      rest();
+      rest(offsetA);
+  };
+  ArrayRef<Letter> outside = ArrayRef(m).drop_back();
+  bool isShared = e.chunks > 1 && sharesRows();
+  if (isShared && sizeOf(outside) >= tilesOfRows(height)) { // a chunk is a place outside
+    e.loop(pieceBegin, pieceEnd, 1, [&](Value place) { allTiles(e.add(offsetA, placeAll(outside, place, origin))); });
+    return;
+  }
+  nest(outside, offsetA, e.index(0), origin, [&](Value offsetA, Value) {
+    if (!isShared)
+      return allTiles(offsetA);
+    e.loop(pieceBegin, arith::MinUIOp::create(b, loc, pieceEnd, e.index(whole / height)), 1, // a chunk is a tile
+           [&](Value number) { emitTile(offsetA, e.mul(number, height), height); });
+    if (whole < letter.size)
+      e.onLastChunk(pieceEnd, whole / height, [&] { rest(offsetA); });
   });
 }
 
@@ -550,19 +571,21 @@ int64_t ContractEmitter::numChunks() {
     return numPanels();
   if (!batch.empty() || !(alongBatch || n.empty()) || packsA())
     return 1;
-  if (sharesRows()) {
-    int height = heightOfTiles(vectorsOfTile(lane.size));
-    return (rows() + height - 1) / height;
-  }
+  if (sharesRows())
+    return placesOfRows();
   return walksRows() ? 1 : numPanels();
 }
 
 bool ContractEmitter::sharesRows() {
   if (!related.empty() || alongBatch || !batch.empty() || !n.empty() || m.empty() || isEmpty() || packsA() || packsB())
     return false;
-  int vectors = vectorsOfTile(lane.size);
-  return walksRows() ? rows() > heightOfTiles(vectors)
-                     : m.size() == 1 && numPanels() == 1 && rows() > rowsOfTile(vectors);
+  return (walksRows() || numPanels() == 1) && placesOfRows() > 1;
+}
+
+int64_t ContractEmitter::tilesOfRows(int height) const { return (rows() + height - 1) / height; }
+
+int64_t ContractEmitter::placesOfRows() {
+  return std::max(sizeOf(ArrayRef(m).drop_back()), tilesOfRows(heightOfTiles(vectorsOfTile(lane.size))));
 }
 
 int64_t ContractEmitter::bytesOfC() { return ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes(); }

@@ -156,6 +156,7 @@ private:
   /// Loops over the letters of `group`, adding their strides to the offsets into a and b.
   void nest(llvm::ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point,
             llvm::function_ref<void(Value, Value)> body);
+  Value placeAll(llvm::ArrayRef<Letter> group, Value number, Point &point);
   void eachPanel(llvm::function_ref<void(Value j, int64_t count)> f);
   /// `count` lanes of c from j on, of b as it lies.
   Panel panelAt(Value offsetB, Value j, int64_t count);
@@ -227,6 +228,9 @@ private:
   /// Whether threads share the rows of a product whose b lies as it is read and has one panel, or whose rows are
   /// walked.
   bool sharesRows();
+  int64_t tilesOfRows(int height) const;
+  /// Of m's letters, what threads share: the places of all but the last, or the tiles of that, whichever are more.
+  int64_t placesOfRows();
   /// Of what is outside, so many places are one chunk: enough rows that packing for them is paid.
   int64_t placesOfChunk();
   Value packA(Value offsetA);

@@ -256,7 +256,12 @@ TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
                                        {"km,kn->mn", {2, 28203}, {2, 301}},
                                        {"jkm,kn->mjn", {61, 4, 130}, {4, 307}},
                                        {"jkm,kn->mjn", {2000, 4, 5}, {4, 307}},
-                                       {"ikm,ikn->imn", {5, 4, 1500}, {5, 4, 307}}}) {
+                                       {"jkm,kn->mjn", {13, 4, 2000}, {4, 307}},
+                                       {"iklmj,kn->jlimn", {5, 3, 6, 6, 6}, {3, 2503}},
+                                       {"km,kn->mn", {40, 11003}, {40, 203}},
+                                       {"mk,kn->mn", {17003, 64}, {64, 127}},
+                                       {"ikm,ikn->imn", {5, 4, 1500}, {5, 4, 307}},
+                                       {"ikm,ikn->imn", {40, 16, 111}, {40, 16, 501}}}) {
     SCOPED_TRACE(equation);
     Tensor x = numbers(a), y = numbers(b), first = einsum(equation, x, y);
     Variable w(zeros(first.shape(), f32));

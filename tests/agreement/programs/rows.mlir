@@ -24,6 +24,23 @@ func.func @one_row_of_batches_f32_40_703_301_4(%a: tensor<4x40x301xf32>, %b: ten
   %c = wg.contract "jkl,kij->kil" %a, %b : tensor<4x40x301xf32>, tensor<40x703x4xf32> -> tensor<40x703x301xf32>
   return %c : tensor<40x703x301xf32>
 }
+func.func @some_rows_of_four_letters_f32(%a: tensor<5x3x6x6x6xf32>, %b: tensor<3x2503xf32>) -> tensor<6x6x5x6x2503xf32> {
+  %c = wg.contract "iklmj,kn->jlimn" %a, %b : tensor<5x3x6x6x6xf32>, tensor<3x2503xf32> -> tensor<6x6x5x6x2503xf32>
+  return %c : tensor<6x6x5x6x2503xf32>
+}
+func.func @some_rows_streamed_f32_11003_203_40(%a: tensor<40x11003xf32>, %b: tensor<40x203xf32>, %w: tensor<11003x203xf32>) -> tensor<11003x203xf32> {
+  %c = wg.contract "km,kn->mn" %a, %b : tensor<40x11003xf32>, tensor<40x203xf32> -> tensor<11003x203xf32>
+  %s = wg.sub %w, %c : tensor<11003x203xf32>
+  return %s : tensor<11003x203xf32>
+}
+func.func @some_rows_f32_17003_127_64(%a: tensor<17003x64xf32>, %b: tensor<64x127xf32>) -> tensor<17003x127xf32> {
+  %c = wg.contract "mk,kn->mn" %a, %b : tensor<17003x64xf32>, tensor<64x127xf32> -> tensor<17003x127xf32>
+  return %c : tensor<17003x127xf32>
+}
+func.func @some_rows_of_batches_f32_40_111_501_16(%a: tensor<40x16x111xf32>, %b: tensor<40x16x501xf32>) -> tensor<40x111x501xf32> {
+  %c = wg.contract "ikm,ikn->imn" %a, %b : tensor<40x16x111xf32>, tensor<40x16x501xf32> -> tensor<40x111x501xf32>
+  return %c : tensor<40x111x501xf32>
+}
 func.func @sums_of_short_rows_f32_45_61_803(%x: tensor<45x61x803xf32>) -> tensor<45x803xf32> {
   %s = wg.reduce_sum %x axes [1] : tensor<45x61x803xf32> -> tensor<45x803xf32>
   return %s : tensor<45x803xf32>
