@@ -268,13 +268,8 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       Estimate copies = moved;
       auto copy = [&](std::string &letters, double turns) {
         std::string from = letters;
-        llvm::sort(letters, [&](char x, char y) { return walk.find(x) < walk.find(y); });
-        if (letters == from)
+        if (!costs.isCopied(letters, walk))
           return;
-        if (!paysForCopy(costs.elements(from), costs.elements(walk))) {
-          letters = from;
-          return;
-        }
         copies = copies + costs.transpose(from, letters) * (1 / turns);
         consider(other, true, copies + costs.sum(other));
       };

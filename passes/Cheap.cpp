@@ -14,22 +14,38 @@ bool isSplat(Operation *op) {
 
 bool isCheap(Operation *op) { return isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>(); }
 
+/// Whether readers of what the transpose is spread over, which go through its innermost axes, find there runs of
+/// neighbours that a copy makes longer.
+static bool areRunsShort(ir::TransposeOp transpose, ir::BroadcastOp spread) {
+  ArrayRef<int64_t> from = transpose.getX().getType().getShape(), dims = spread.getDims();
+  int64_t lies = 1, copied = 1, place = spread.getType().getRank();
+  bool goesOn = true;
+  for (size_t i = dims.size(); i-- > 0;) {
+    while (--place > dims[i] && spread.getType().getDimSize(place) == 1)
+      ;
+    if (place != dims[i])
+      break;
+    int64_t axis = transpose.getPermutation()[i], step = 1;
+    for (int64_t size : from.drop_front(axis + 1))
+      step *= size;
+    copied *= from[axis];
+    goesOn &= step == lies || from[axis] == 1;
+    lies *= goesOn ? from[axis] : 1;
+  }
+  double bytes = transpose.getX().getType().getElementType().getIntOrFloatBitWidth() / 8.0;
+  return readsShortRuns(double(lies), double(copied), bytes);
+}
+
 bool isCopied(Operation *op) {
   auto transpose = dyn_cast<ir::TransposeOp>(op);
   if (!transpose || !transpose.getX().getType().hasStaticShape())
     return false;
-  ArrayRef<int64_t> from = transpose.getX().getType().getShape();
   bool isReadOften = llvm::any_of(transpose->getUsers(), [&](Operation *user) {
     auto spread = dyn_cast<ir::BroadcastOp>(user);
-    if (!spread || !spread.getType().hasStaticShape() ||
-        !paysForCopy(double(transpose.getX().getType().getNumElements()), double(spread.getType().getNumElements())))
-      return false;
-    // The axis of what it shows that its readers' innermost one is.
-    auto last = llvm::find(spread.getDims(), spread.getType().getRank() - 1);
-    if (last == spread.getDims().end())
-      return false;
-    int64_t axis = transpose.getPermutation()[last - spread.getDims().begin()];
-    return from[axis] > 1 && llvm::any_of(from.drop_front(axis + 1), [](int64_t size) { return size > 1; });
+    return spread && spread.getType().hasStaticShape() &&
+           paysForCopy(double(transpose.getX().getType().getNumElements()),
+                       double(spread.getType().getNumElements())) &&
+           areRunsShort(transpose, spread);
   });
   if (!isReadOften)
     return false;

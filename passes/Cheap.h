@@ -15,8 +15,14 @@ bool isCheap(mlir::Operation *op);
 /// (The space of a product may have more points than an integer counts.)
 inline bool paysForCopy(double elements, double spread) { return spread >= 16384 && spread / 4 >= elements; }
 
-/// Whether a transpose is read across and again and again, as rows of what it is spread over: then it is a copy, which
-/// costs less than to read what it shows element by element each time.
+/// Whether what is read in runs of so many neighbours is better copied where it is then read in so many.
+inline bool readsShortRuns(double lies, double copied, double elementBytes) {
+  constexpr double kVector = 64; // bytes
+  return lies * elementBytes < kVector && copied >= 2 * lies;
+}
+
+/// Whether a transpose is read across, or in short runs, and again and again, as rows of what it is spread over: then
+/// it is a copy, which costs less than to read what it shows element by element each time.
 bool isCopied(mlir::Operation *op);
 
 } // namespace wg::passes

@@ -86,13 +86,13 @@ constexpr Level kSlowMemory[] = {{kLine, 500, 700, 0.2, 1.0, 0},
 constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, 0},      {kLine, 15000, 225000, 0.51, 0.19, 0},
                                  {kLine, 310000, 900000, 0.85, 1.3, 1}, {kLine, 456000, 5.4e6, 1.1, 1.3, 1},
                                  {kPage, 72, 100, 0.3, 0, 0},           {kPage, 7000, 7000, 3.0, 8.0, 0}};
-/// Where orders of one kernel's loops are compared: fitted to 49 transposes and elementwise products in each order, on
-/// the machine with fast memory. Of 390 others what is chosen takes 1.08 times as long as the fastest one; orders as
-/// they lie take 1.18.
-constexpr Level kOfOrders[] = {{kLine, 500, 700, 0.2, 1.0, 0},    {kLine, 10000, 31000, 1.4, 0.3, 1},
-                               {kLine, 250000, 1e6, 0.4, 3.3, 1}, {kLine, 750000, 3e6, 2.8, 3.3, 6},
-                               {kPage, 1500, 1500, 2.9, 2.9, 0},  {kPage, 50, 100, 0.3, 0.6, 0}};
-constexpr KindOnMachine kOrders = {0.6, 0.3};
+/// Where orders of one kernel's loops are compared: fitted to 402 transposes and elementwise products in each order, on
+/// the machine with fast memory, 150 of them with rows of two to eight elements. Of 285 others what is chosen takes
+/// 1.07 times as long as the fastest one; orders as they lie take 1.25.
+constexpr Level kOfOrders[] = {{kLine, 300, 2000, 0.3, 0.8, 0},       {kLine, 9700, 18000, 1.4, 0.4, 1.2},
+                               {kLine, 280000, 2.1e6, 0.3, 4.7, 1.5}, {kLine, 350000, 2.6e6, 3.6, 2.4, 7.5},
+                               {kPage, 970, 1240, 2.5, 2.9, 0.6},     {kPage, 77, 140, 0.37, 0.6, 0.15}};
+constexpr KindOnMachine kOrders = {0.75, 0.5};
 
 /// What the loops of a nest touch.
 class Walk {
@@ -183,7 +183,7 @@ Nest nestOfBlocks(ArrayRef<Loop> axes, ArrayRef<size_t> outer, std::optional<siz
 
 /// Of beginning each loop inside of the outermost one; that along rows is none where a vector is a row.
 static double beginningOf(ArrayRef<Loop> loops) {
-  constexpr double kBegun = 2; // nanoseconds
+  constexpr double kBegun = 0.5; // nanoseconds
   double times = 1, all = 0;
   for (const Loop &loop : loops.drop_back()) {
     times *= loop.rounds;
@@ -223,9 +223,10 @@ static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> a
 
 SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes,
                                   double elementBytes) {
-  constexpr size_t kMostAxes = 4;   // of which every order is estimated
-  constexpr double kShared = 8;     // rounds of the outermost loop, which threads share
-  constexpr double kClearly = 0.95; // estimates are not that exact
+  constexpr size_t kMostAxes = 4; // of which every order is estimated
+  // Rounds of the outermost loop, which threads share: fewer have to be worth it.
+  constexpr double kShared = 8, kFewest = 4, kWorth = 1.3;
+  constexpr double kClearly = 0.97; // estimates are not that exact
   SmallVector<size_t> best = asItLies(axes, across, lanes, elementBytes), order = best;
   if (order.size() < 2 || order.size() > kMostAxes)
     return best;
@@ -234,12 +235,13 @@ SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> acr
     return Walk(nest, elementBytes).memory(kOfOrders, kOrders) + beginningOf(nest.loops);
   };
   auto rounds = [&](size_t axis) { return axis == across ? std::ceil(axes[axis].rounds / lanes) : axes[axis].rounds; };
-  double shared = std::min(kShared, rounds(best.front())), least = costOf(best) * kClearly;
+  double shared = rounds(best.front()), least = costOf(best) * kClearly;
   llvm::sort(order);
   do {
-    if (rounds(order.front()) < shared)
+    double shares = rounds(order.front());
+    if (shares < std::min(kFewest, shared))
       continue;
-    if (double cost = costOf(order); cost < least)
+    if (double cost = costOf(order) * (shares < std::min(kShared, shared) ? kWorth : 1); cost < least)
       least = cost, best = order;
   } while (std::next_permutation(order.begin(), order.end()));
   return best;

@@ -18,9 +18,10 @@ using runtime::Letters;
 namespace {
 
 /// Fitted, with the levels of memory.
-constexpr Kind kCopies = {{0, 0}, {2.8, 0, 0.72, 1.1}}, kPacking = {{1, 0}, {3.2, 0, 0.39, 1.2}},
-               kProducts = {{1.5, 0}, {5.5, 12, 0.71, 0.89}}, kOuterProducts = {{0, 4}, {0, 8.4, 0.61, 0.67}},
-               kElementwise = {{0.6, 1}, {3.3, 1.8, 0.77, 0.64}}, kSums = {{2.5, 0}, {4.8, 0, 0.82, 0.91}};
+constexpr Kind kCopies = {{0, 0}, {2.8, 0, 0.72, 1.1}}, kPacking = {{1, 0}, {3.2, 0, 1.2, 1.2}},
+               kGathering = {{1, 0, 2}, {3.2, 0, 0.89, 1.25}}, kTurning = {{1, 0, 2}, {3.2, 0, 1.2, 0.7}},
+               kProducts = {{1.5, 0}, {5.5, 12, 0.69, 0.89}}, kOuterProducts = {{0, 4}, {0, 8.4, 0.61, 0.75}},
+               kElementwise = {{0.6, 1}, {3.3, 1.8, 0.65, 1}}, kSums = {{2.5, 0}, {4.8, 0, 0.82, 0.91}};
 
 /// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
 Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind, double times = 1) {
@@ -32,15 +33,24 @@ Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, co
 Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
 
 constexpr Estimate kCall = {30, 30}; ///< nanoseconds of a kernel that does nothing
-/// Nanoseconds of a cycle of multiply-adds, of a tile, of storing a vector.
-constexpr double kCycle = 0.27, kTile = 0.6, kStore = 0.25;
+/// Nanoseconds of a cycle of multiply-adds.
+constexpr double kCycle = 0.27;
+/// What a tile takes, on one machine: a multiply-add waits for the one before it for so many cycles, in a sum of so
+/// many terms for half as many; nanoseconds that a term, a vector that is stored and a tile take further; and the share
+/// of the stores, or of the terms where these are less, that the other does not hide.
+struct Tiles {
+  double waits, halfTerms, term, store, tile, open;
+};
+constexpr Tiles kTilesOnSlow = {4, 32, 0, 0.25, 0.6, 1}, kTilesOnFast = {2.6, 22, 0.32, 0.31, 0.67, 0.42};
 /// What a store of a part of a vector takes longer, on one of the machines.
-constexpr Estimate kMaskedStore = {0, 0.5};
+constexpr Estimate kMaskedStore = {0, 0.15};
 /// What a store into a line that the closest cache cannot keep takes longer.
 constexpr double kCollided = 4;
 /// Of a vector that is copied whole; of one that is moved about in registers, once; of an element that is copied by
 /// itself.
 constexpr double kCopy = 0.5, kShuffle = 0.125, kElement = 0.4;
+/// So many times what is moved in registers where that are pairs, on one of the machines.
+constexpr double kPairs = 2;
 
 /// Pieces of `height` and what is left over, as (how many, how high).
 SmallVector<std::pair<double, double>, 2> cut(double size, double height) {
@@ -117,13 +127,18 @@ Nest ProductCosts::blocks(ArrayRef<Loop> axes, std::optional<size_t> across, dou
   return nestOfBlocks(axes, orderOfBlocks(axes, across, lanes, elementBytes), across, lanes);
 }
 
+/// How many times memory counts where blocks read, or write, parts of lines of so many bytes: what stays close by takes
+/// less than the fit has it, what no cache holds more.
+static double timesOfBlocks(double bytes) { return bytes < 1e6 ? 0.87 : bytes > 1.6e7 ? 1.25 : 1; }
+
 Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   if (from == to)
     return {};
   SmallVector<Loop, 8> axes = axesOf({from.str(), "", to.str()}, to);
   Loop last = axes.back();
   auto outer = ArrayRef<Loop>(axes).drop_back();
-  double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic;
+  double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic,
+         onFast = 1;
   std::optional<size_t> across;
   for (auto [i, axis] : llvm::enumerate(outer))
     if (axis.steps[0] == 1)
@@ -136,9 +151,11 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
     double high = axes[*across].rounds, wide = last.rounds;
     arithmetic = count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
                  (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes) * kShuffle;
+    onFast = lanes == 2 ? kPairs : 1;
   }
   Nest nest = blocks(axes, across, across ? lanes : last.rounds);
-  return together(onBoth(arithmetic), nest, elementBytes, kCopies) + kCall;
+  double times = across ? timesOfBlocks(2 * count * elementBytes) : 1;
+  return together({arithmetic, arithmetic * onFast}, nest, elementBytes, kCopies, times) + kCall;
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -206,7 +223,7 @@ Estimate ProductCosts::product(const Order &order) const {
                    vectors > most && terms * rowBytes <= 32768 && bytesOfC > double(8 << 20),
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
   auto rowsOf = [&](double wide) { return oneRow ? 1 : std::floor((wide == 5 ? 25 : 24) / wide); };
-  // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum four cycles
+  // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum some cycles
   // before the next term's can begin.
   bool columnsOfN = alongBatch && !n.empty(), isHalf = size <= lanes / 2;
   double columns = columnsOfN ? double(n.back().size) : vectors, widest = std::min(most, columns);
@@ -214,11 +231,14 @@ Estimate ProductCosts::product(const Order &order) const {
   for (auto [panels, wide] : cut(columns, most))
     for (auto [tiles, high] : cut(rows, rowsOf(wide))) {
       double loads = alongBatch && !columnsOfN ? wide * (high + 1) : wide + high;
-      auto tile = [&](double cyclesOfFma) {
-        double step = std::max({high * wide * cyclesOfFma, loads * 0.5, 4 * terms / (terms + 32)}) * kCycle;
-        return terms * step + high * wide * kStore + kTile;
+      auto tile = [&](double cyclesOfFma, const Tiles &on) {
+        double waits = on.waits * terms / (terms + on.halfTerms),
+               step = std::max({high * wide * cyclesOfFma, loads * 0.5, waits}) * kCycle + on.term, sums = terms * step,
+               stores = high * wide * on.store;
+        return std::max(sums, stores) + on.open * std::min(sums, stores) + on.tile;
       };
-      arithmetic = arithmetic + Estimate{tile(0.5), tile(isHalf ? 0.5 : 1)} * (panels * tiles);
+      Estimate each{tile(0.5, kTilesOnSlow), tile(isHalf ? 0.5 : 1, kTilesOnFast)};
+      arithmetic = arithmetic + each * (panels * tiles);
     }
   if (!alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // the last vector of a row
     arithmetic = arithmetic + kMaskedStore * rows;
@@ -272,11 +292,15 @@ Estimate ProductCosts::product(const Order &order) const {
       copy.loops.push_back(loopOf(letter));
     copy.inside[1] = nest.inside[1];
     double places = double(sizeOf(batch)) * double(sizeOf(n)) * terms, moved;
+    // Where so many rows are read a line each, nothing is fetched ahead.
+    const Kind *kind = &kPacking;
     if (lane.b == 1) {
       moved = places * vectors * kCopy;
     } else if (k.empty() || k.back().b != 1) {
+      kind = &kGathering;
       moved = places * size * kElement;
     } else {
+      kind = &kTurning;
       moved = 0;
       lanes = lanesFor(size, lanes);
       for (auto [blocks, deep] : cut(double(k.back().size), lanes)) {
@@ -285,8 +309,10 @@ Estimate ProductCosts::product(const Order &order) const {
             places / double(k.back().size) * blocks * std::ceil(size / side) * side * (2 + std::log2(side)) * kShuffle;
       }
     }
-    // Where so many rows are read a line each, nothing is fetched ahead.
-    packing = together(onBoth(moved), copy, elementBytes, kPacking, lane.b == 1 ? 1 : 2);
+    // Columns half a page or whole ones apart share a few sets of the closest cache: 512 x 256 took 25 us, 520 x 256
+    // took 11.
+    bool collides = kind == &kTurning && std::fmod(double(lane.b) * elementBytes, kPage / 2) == 0;
+    packing = together({moved, moved * (collides ? 3 : 1)}, copy, elementBytes, *kind);
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;
@@ -315,15 +341,17 @@ Estimate ProductCosts::product(const Order &order) const {
 
 /// Nanoseconds of a vector of products that are summed, of a row and of a run of neighbours that are summed.
 constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-/// Of a lane of a sum's vector that is loaded by itself; and of an element that is, where both operands of an
-/// elementwise product lie across, each along another axis (measured on the machine with fast memory alone).
-constexpr Estimate kGathered = {0.11, 0.25};
-constexpr double kApart = 0.2;
-/// Of a vector of products that are stored, and of a run of them; of a vector that is moved about in registers, once;
-/// and of an element of a tensor of more than kFar bytes that is read across whole pages: such lines share a few sets
-/// of the caches.
-constexpr Estimate kStoredRun = {0, 0.25};
-constexpr double kStored = 0.3, kAcross = 0.09, kFar = 2e6, kShared = 1;
+/// Of a lane of a sum's vector that is loaded by itself, and how many times more memory counts then where it is that of
+/// a tensor which caches close by do not hold; and of a lane that is where both operands of an elementwise product lie
+/// across, each along another axis, from a small tensor or a large one (measured on the machine with fast memory).
+constexpr Estimate kGathered = {0.11, 0.29};
+constexpr double kGatheredFar = 1.45, kGatheredBytes = 1.5e6, kApart = 0.1, kApartFar = 0.24, kApartBytes = 256 << 10;
+/// Of a vector of products that are stored, and of one that is moved about in registers, once; where nothing is, of a
+/// run of one vector, of one of several, and of beginning a loop over such runs; and of an element of a tensor of more
+/// than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
+constexpr Estimate kStored = {0.3, 0.29}, kAcross = {0.09, 0.047}, kShortRun = {0, 0.19}, kRun = {0, 0.43},
+                   kRuns = {0, 0.35}, kShared = {1, 0.64};
+constexpr double kFar = 2e6;
 
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
 Estimate ProductCosts::elementwise(const Order &order) const {
@@ -331,15 +359,17 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   Loop last = axes.back();
   auto outer = ArrayRef<Loop>(axes).drop_back();
   double count = elements(order.c), lanes = lanesFor(last.rounds, kVector / elementBytes), runs = count / last.rounds,
-         vectors = std::ceil(last.rounds / lanes), arithmetic = runs * vectors * kStored;
+         vectors = std::ceil(last.rounds / lanes);
+  Estimate arithmetic = kStored * (runs * vectors);
   const Loop *across = nullptr;
   double apart = 0;
   for (size_t tensor : {0, 1}) {
     const Loop *found = llvm::find_if(outer, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
     if (last.steps[tensor] <= 1 || found == outer.end())
       continue;
+    double bytes = elements(tensor == 0 ? order.a : order.b) * elementBytes;
     if (across && across != found) {
-      apart += kApart * count;
+      apart += (bytes > kApartBytes ? kApartFar : kApart) * runs * vectors * lanes;
       continue;
     }
     across = found;
@@ -347,26 +377,42 @@ Estimate ProductCosts::elementwise(const Order &order) const {
       apart += kElement * count;
       continue;
     }
-    arithmetic +=
-        runs / found->rounds * std::ceil(found->rounds / lanes) * vectors * lanes * std::log2(lanes) * kAcross;
-    if (elements(tensor == 0 ? order.a : order.b) * elementBytes > kFar &&
-        std::fmod(last.steps[tensor] * elementBytes, kPage) == 0)
-      arithmetic += count * kShared;
+    double blocks = runs / found->rounds * std::ceil(found->rounds / lanes) * vectors;
+    arithmetic = arithmetic + kAcross * (blocks * lanes * std::log2(lanes));
+    if (bytes > kFar && std::fmod(last.steps[tensor] * elementBytes, kPage) == 0)
+      arithmetic = arithmetic + kShared * count;
   }
+  if (!across)
+    arithmetic = arithmetic + (vectors == 1 ? kShortRun : kRun) * runs +
+                 kRuns * (outer.empty() ? 1 : runs / outer.back().rounds);
   Nest nest = blocks(axes, across ? std::optional<size_t>(across - outer.begin()) : std::nullopt, lanes);
   // Lines that are read and written by turns take longer than those that a sum reads.
-  return together(onBoth(arithmetic) + kStoredRun * runs, nest, elementBytes, kElementwise, 1.15) + onBoth(apart) +
-         kCall;
+  double bytes = (elements(order.a) + elements(order.b) + count) * elementBytes,
+         times = 1.15 * (across ? timesOfBlocks(bytes) : 1);
+  return together(arithmetic, nest, elementBytes, kElementwise, times) + onBoth(apart) + kCall;
 }
 
-/// An operand that is read across again and again is copied first (isCopied).
+bool ProductCosts::isCopied(std::string &letters, StringRef space) const {
+  std::string copied = letters;
+  llvm::sort(copied, [&](char x, char y) { return space.find(x) < space.find(y); });
+  if (letters == copied || !paysForCopy(elements(letters), elements(space)))
+    return false;
+  // The neighbours that the walk finds one after another.
+  auto runOf = [&](StringRef walked) {
+    size_t count = 0;
+    while (count < walked.size() && walked.drop_back(count).back() == space.drop_back(count).back())
+      ++count;
+    return elements(walked.take_back(count));
+  };
+  if (!readsShortRuns(runOf(letters), runOf(copied), elementBytes))
+    return false;
+  letters = copied;
+  return true;
+}
+
 Estimate ProductCosts::copyWhatIsReadOften(std::string &letters, StringRef space) const {
   std::string from = letters;
-  if (from.empty() || from.size() == space.size() || from.back() == space.back() ||
-      !StringRef(from).contains(space.back()) || !paysForCopy(elements(from), elements(space)))
-    return {};
-  llvm::sort(letters, [&](char x, char y) { return space.find(x) < space.find(y); });
-  return transpose(from, letters);
+  return isCopied(letters, space) ? transpose(from, letters) : Estimate();
 }
 
 /// As its operands lie. A result whose letters are in another order is moved there.
@@ -425,8 +471,12 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
   }
   Estimate gathered;
   for (size_t tensor : {0, 1})
-    if (last.steps[tensor] > 1)
+    if (last.steps[tensor] > 1) {
       gathered = gathered + kGathered * (runs * std::ceil(last.rounds / lanes) * lanes);
+      if (last.steps[tensor] * elementBytes >= kLine &&
+          elements(tensor == 0 ? order.a : order.b) * elementBytes > kGatheredBytes)
+        fetched = kGatheredFar;
+    }
   arithmetic += count / terms * kSumRow / (isSummed(last) ? 1 : lanes * side) + runs / side * kSumRun;
   if (isSummed(last))
     nest.loops.push_back(inSteps(last, lanes));

@@ -6,10 +6,10 @@
 // fetches ahead. What each of these costs is fitted to measured times of random equations on a machine with AVX-512 and
 // slow memory: of about 750 products, 650 sums of products, 750 copies and 200 elementwise products half are estimated
 // within 20 to 30 %, and nine tenths within a factor of 1.6 (of sums and elementwise products 1.9). On one with fast
-// memory levels, kinds and arithmetic are fitted to 3,850 kernels of random equations and transposes: half were
-// estimated within 15 %, nine tenths within a factor of 1.6. Known to be too low, by up to a factor of 3: transposes
-// of more than 16 MB with rows of a few elements; products whose panels are packed from far rows while each term of the
-// other operand lies on a page of its own; tiles of one element of few terms.
+// memory levels, kinds and arithmetic are fitted to 18,000 kernels of random equations and transposes: of 1,500 others
+// half were estimated within 13 %, nine tenths within a factor of 1.45. Known to be too low, by up to a factor of 2:
+// what reads more than 20 MB by pieces of lines, each on a page of its own, and kernels with rows of a few elements
+// whose loops are in a bad order.
 //
 // Where it is compiled for such a machine its estimate alone decides; else the geometric mean of both, so that what is
 // chosen is good on either. The figures of the first machine are from before it was known which lines are fetched
@@ -52,6 +52,9 @@ public:
   /// The letters of the operand that has all of them, in the order in which it lies; if both have, of the one that
   /// makes the sum cheaper. Where nothing is summed, those of the result, as it lies.
   std::string spaceOfSum(const Order &order) const;
+
+  /// An operand of a walk through `space`, whose letters are then in the order of that; if it is copied (isCopied).
+  bool isCopied(std::string &letters, llvm::StringRef space) const;
 
 private:
   Estimate sum(const Order &order, llvm::StringRef space) const;

@@ -73,8 +73,12 @@ TEST(MemoryCosts, LinesPagesApartDoNotStayInTheClosestCache) {
 }
 
 TEST(MemoryCosts, RunsThatMemoryBeginsToReadWait) {
-  // 370 MB in runs of 108 bytes: read on along m they are one after the other (66 ms; along i 140).
+  // 370 MB in runs of 108 bytes, times a vector along m: 63 ms, 141 as they are written.
   EXPECT_EQ(loopsOf("ijmkl", "jmlik", {{'i', 73}, {'j', 82}, {'k', 9}, {'l', 3}, {'m', 574}}).back(), 'm');
+  // 75 MB in rows of 12 bytes: read on along m, 11.7 ms; along l 22.8.
+  EXPECT_EQ(loopsOf("kilmj", "miklj", {{'i', 106}, {'j', 3}, {'k', 61}, {'l', 51}, {'m', 19}}, 4), "iklm");
+  // 29 MB in rows of 24 bytes: 3.6 ms; as they are written 6.
+  EXPECT_EQ(loopsOf("jlki", "jkli", {{'i', 6}, {'j', 43}, {'k', 139}, {'l', 200}}, 8), "jlk");
 }
 
 TEST(MemoryCosts, ThreadsHaveRoundsToShare) {
