@@ -179,14 +179,14 @@ func.func @loop(%h: tensor<32x512xf32>, %w: tensor<256x512xf32>) -> tensor<32x51
 // CHECK: %[[P:.*]] = wg.contract
 // CHECK: %[[T:.*]] = wg.transpose
 // CHECK: wg.contract "mn,nk->mk" %{{.*}}, %[[T]]
-func.func private @of_product(%h: tensor<256x512xf32>, %w: tensor<512x512xf32>, %v: tensor<512x512xf32>) -> tensor<256x512xf32> {
+func.func private @of_product(%h: tensor<20x512xf32>, %w: tensor<512x512xf32>, %v: tensor<512x512xf32>) -> tensor<20x512xf32> {
   %p = wg.contract "kn,mk->mn" %w, %v : tensor<512x512xf32>, tensor<512x512xf32> -> tensor<512x512xf32>
-  %y = wg.contract "mn,kn->mk" %h, %p : tensor<256x512xf32>, tensor<512x512xf32> -> tensor<256x512xf32>
-  return %y : tensor<256x512xf32>
+  %y = wg.contract "mn,kn->mk" %h, %p : tensor<20x512xf32>, tensor<512x512xf32> -> tensor<20x512xf32>
+  return %y : tensor<20x512xf32>
 }
-func.func @loop_of_product(%h: tensor<256x512xf32>, %w: tensor<512x512xf32>, %v: tensor<512x512xf32>) -> tensor<256x512xf32> {
-  %0 = wg.loop [@of_product](%h, %w, %v) {carried = 1 : i64, length = 50 : i64} : (tensor<256x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<256x512xf32>
-  return %0 : tensor<256x512xf32>
+func.func @loop_of_product(%h: tensor<20x512xf32>, %w: tensor<512x512xf32>, %v: tensor<512x512xf32>) -> tensor<20x512xf32> {
+  %0 = wg.loop [@of_product](%h, %w, %v) {carried = 1 : i64, length = 50 : i64} : (tensor<20x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<20x512xf32>
+  return %0 : tensor<20x512xf32>
 }
 
 // -----
