@@ -182,6 +182,38 @@ func.func @copied_transpose(%a: tensor<600x70xf32>, %b: tensor<50x70x600xf32>) -
   %p = wg.mul %w, %b : tensor<50x70x600xf32>
   return %p : tensor<50x70x600xf32>
 }
+// Runs of two neighbours are short; a copy makes them runs of 52.
+// CHECK-LABEL: func.func @copied_short_runs
+func.func @copied_short_runs(%a: tensor<26x34x2xf32>, %b: tensor<19x34x26x2xf32>) -> tensor<19x34x26x2xf32> {
+  // CHECK:      %[[T:.*]] = wg.kernel map
+  // CHECK-NEXT:   wg.transpose
+  // CHECK:      wg.kernel map (%[[X:.*]] = %[[T]] : tensor<34x26x2xf32>
+  // CHECK-NEXT:   wg.broadcast %[[X]]
+  // CHECK-NEXT:   wg.mul
+  %t = wg.transpose %a by [1, 0, 2] : tensor<26x34x2xf32> -> tensor<34x26x2xf32>
+  %w = wg.broadcast %t to [19, 34, 26, 2] dims [1, 2, 3] : tensor<34x26x2xf32> -> tensor<19x34x26x2xf32>
+  %p = wg.mul %w, %b : tensor<19x34x26x2xf32>
+  return %p : tensor<19x34x26x2xf32>
+}
+// Runs of 16 are vectors, and where the spread goes on along another axis a copy would make none longer.
+// CHECK-LABEL: func.func @shown_runs
+func.func @shown_runs(%a: tensor<26x34x16xf32>, %b: tensor<19x34x26x16xf32>, %c: tensor<26x34x2xf32>, %d: tensor<34x26x19x2xf32>) -> (tensor<19x34x26x16xf32>, tensor<34x26x19x2xf32>) {
+  // CHECK:      wg.kernel map
+  // CHECK-NEXT:   wg.transpose
+  // CHECK-NEXT:   wg.broadcast
+  // CHECK-NEXT:   wg.mul
+  // CHECK:      wg.kernel map
+  // CHECK-NEXT:   wg.transpose
+  // CHECK-NEXT:   wg.broadcast
+  // CHECK-NEXT:   wg.mul
+  %t = wg.transpose %a by [1, 0, 2] : tensor<26x34x16xf32> -> tensor<34x26x16xf32>
+  %w = wg.broadcast %t to [19, 34, 26, 16] dims [1, 2, 3] : tensor<34x26x16xf32> -> tensor<19x34x26x16xf32>
+  %p = wg.mul %w, %b : tensor<19x34x26x16xf32>
+  %u = wg.transpose %c by [1, 0, 2] : tensor<26x34x2xf32> -> tensor<34x26x2xf32>
+  %v = wg.broadcast %u to [34, 26, 19, 2] dims [0, 1, 3] : tensor<34x26x2xf32> -> tensor<34x26x19x2xf32>
+  %q = wg.mul %v, %d : tensor<34x26x19x2xf32>
+  return %p, %q : tensor<19x34x26x16xf32>, tensor<34x26x19x2xf32>
+}
 // CHECK-LABEL: func.func @shown_transpose
 func.func @shown_transpose(%a: tensor<600x70xf32>, %b: tensor<70x600xf32>, %c: tensor<2x70x600xf32>) -> (tensor<70x600xf32>, tensor<2x70x600xf32>) {
   // CHECK:      wg.kernel map
