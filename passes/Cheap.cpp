@@ -3,6 +3,8 @@
 #include "ir/Dialect.h"
 #include "ir/Views.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 namespace wg::passes {
@@ -23,17 +25,17 @@ static bool areRunsShort(ir::TransposeOp transpose, ir::BroadcastOp spread) {
   for (size_t i = dims.size(); i-- > 0;) {
     while (--place > dims[i] && spread.getType().getDimSize(place) == 1)
       ;
-    if (place != dims[i])
-      break;
     int64_t axis = transpose.getPermutation()[i], step = 1;
+    if (place != dims[i] || from[axis] != spread.getType().getDimSize(place))
+      break;
     for (int64_t size : from.drop_front(axis + 1))
       step *= size;
     copied *= from[axis];
     goesOn &= step == lies || from[axis] == 1;
     lies *= goesOn ? from[axis] : 1;
   }
-  double bytes = transpose.getX().getType().getElementType().getIntOrFloatBitWidth() / 8.0;
-  return readsShortRuns(double(lies), double(copied), bytes);
+  unsigned bits = transpose.getX().getType().getElementType().getIntOrFloatBitWidth();
+  return readsShortRuns(double(lies), double(copied), std::max(8u, bits) / 8.0);
 }
 
 bool isCopied(Operation *op) {
