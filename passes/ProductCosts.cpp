@@ -24,8 +24,10 @@ constexpr Kind kCopies = {{0, 0}, {2.8, 0, 0.72, 1.1}}, kPacking = {{1, 0}, {3.2
                kElementwise = {{0.6, 1}, {3.3, 1.8, 0.65, 1}}, kSums = {{2.5, 0}, {4.8, 0, 0.82, 0.91}};
 
 /// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
-Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind, double times = 1) {
-  Estimate memory = memoryOf(nest, elementBytes, kind) * times;
+Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind,
+                  Estimate times = {1, 1}) {
+  Estimate memory = memoryOf(nest, elementBytes, kind);
+  memory = {memory.slowMemory * times.slowMemory, memory.fastMemory * times.fastMemory};
   auto both = [](double x, double y, double hidden) { return std::max(x, y) + hidden * std::min(x, y); };
   return {both(arithmetic.slowMemory * kind.slowMemory.arithmetic, memory.slowMemory, 0.65),
           both(arithmetic.fastMemory * kind.fastMemory.arithmetic, memory.fastMemory, 0.75)};
@@ -128,8 +130,8 @@ Nest ProductCosts::blocks(ArrayRef<Loop> axes, std::optional<size_t> across, dou
 }
 
 /// How many times memory counts where blocks read, or write, parts of lines of so many bytes: what stays close by takes
-/// less than the fit has it, what no cache holds more.
-static double timesOfBlocks(double bytes) { return bytes < 1e6 ? 0.87 : bytes > 1.6e7 ? 1.25 : 1; }
+/// less than the fit has it, what no cache holds more. (Measured on the machine with fast memory.)
+static Estimate timesOfBlocks(double bytes) { return {1, bytes < 1e6 ? 0.87 : bytes > 1.6e7 ? 1.25 : 1}; }
 
 Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   if (from == to)
@@ -154,7 +156,7 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
     onFast = lanes == 2 ? kPairs : 1;
   }
   Nest nest = blocks(axes, across, across ? lanes : last.rounds);
-  double times = across ? timesOfBlocks(2 * count * elementBytes) : 1;
+  Estimate times = across ? timesOfBlocks(2 * count * elementBytes) : onBoth(1);
   return together({arithmetic, arithmetic * onFast}, nest, elementBytes, kCopies, times) + kCall;
 }
 
@@ -345,7 +347,8 @@ constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
 /// a tensor which caches close by do not hold; and of a lane that is where both operands of an elementwise product lie
 /// across, each along another axis, from a small tensor or a large one (measured on the machine with fast memory).
 constexpr Estimate kGathered = {0.11, 0.29};
-constexpr double kGatheredFar = 1.45, kGatheredBytes = 1.5e6, kApart = 0.1, kApartFar = 0.24, kApartBytes = 256 << 10;
+constexpr Estimate kGatheredFar = {1, 1.45};
+constexpr double kGatheredBytes = 1.5e6, kApart = 0.1, kApartFar = 0.24, kApartBytes = 256 << 10;
 /// Of a vector of products that are stored, and of one that is moved about in registers, once; where nothing is, of a
 /// run of one vector, of one of several, and of beginning a loop over such runs; and of an element of a tensor of more
 /// than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
@@ -387,9 +390,8 @@ Estimate ProductCosts::elementwise(const Order &order) const {
                  kRuns * (outer.empty() ? 1 : runs / outer.back().rounds);
   Nest nest = blocks(axes, across ? std::optional<size_t>(across - outer.begin()) : std::nullopt, lanes);
   // Lines that are read and written by turns take longer than those that a sum reads.
-  double bytes = (elements(order.a) + elements(order.b) + count) * elementBytes,
-         times = 1.15 * (across ? timesOfBlocks(bytes) : 1);
-  return together(arithmetic, nest, elementBytes, kElementwise, times) + onBoth(apart) + kCall;
+  Estimate times = across ? timesOfBlocks((elements(order.a) + elements(order.b) + count) * elementBytes) : onBoth(1);
+  return together(arithmetic, nest, elementBytes, kElementwise, times * 1.15) + onBoth(apart) + kCall;
 }
 
 bool ProductCosts::isCopied(std::string &letters, StringRef space) const {
@@ -458,7 +460,7 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
     if (!summed && !isSummed(last))
       nest.loops.push_back(inSteps(last, run));
   }
-  double fetched = 1;                       // what long runs cost of their lines: they are fetched ahead
+  Estimate fetched = onBoth(1);             // what long runs cost of their lines: they are fetched ahead
   if (run > group && !nest.loops.empty()) { // of long rows several at a time
     double atOnce = run * elementBytes <= double(12 << 10) ? 1 : 8;
     Loop summed = nest.loops.pop_back_val();
@@ -467,7 +469,7 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
     nest.loops.back().rounds = std::ceil(run / group);
     summed.rounds = std::min(summed.rounds, atOnce);
     nest.loops.push_back(summed);
-    fetched = 0.7;
+    fetched = onBoth(0.7);
   }
   Estimate gathered;
   for (size_t tensor : {0, 1})

@@ -59,6 +59,7 @@ public:
 private:
   Estimate sum(const Order &order, llvm::StringRef space) const;
   Estimate sumInOrder(const Order &order, llvm::StringRef space) const;
+  /// The copy of such an operand, if there is one.
   Estimate copyWhatIsReadOften(std::string &letters, llvm::StringRef space) const;
   Estimate elementwise(const Order &order) const;
   llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;

@@ -155,16 +155,22 @@ void ContractEmitter::place(Point &point, const Letter &letter, Value at, int64_
     point.at[axes.back()] = {at, laneStride};
     return;
   }
-  // A merged letter: the axes' coordinates are quotients and remainders.
-  Value rest = at;
-  for (unsigned axis : llvm::reverse(axes)) {
-    int64_t size = e.axes[axis].size;
-    bool outermost = axis == axes.front();
-    Value coordinate = outermost ? rest : Value(arith::RemUIOp::create(b, loc, rest, e.index(size)));
+  // A merged letter.
+  SmallVector<int64_t> sizes = llvm::map_to_vector(axes, [&](unsigned axis) { return e.axes[axis].size; });
+  for (auto [axis, coordinate] : llvm::zip_equal(axes, coordinatesOf(at, sizes)))
     point.at[axis] = {coordinate, axis == axes.back() ? laneStride : 0};
-    if (!outermost)
-      rest = arith::DivUIOp::create(b, loc, rest, e.index(size));
+}
+
+/// Of place `number` among all that axes of these sizes have, outermost first: quotients and remainders.
+SmallVector<Value> ContractEmitter::coordinatesOf(Value number, ArrayRef<int64_t> sizes) {
+  SmallVector<Value> coordinates(sizes.size());
+  for (size_t i = sizes.size(); i-- > 1;) {
+    coordinates[i] = arith::RemUIOp::create(b, loc, number, e.index(sizes[i]));
+    number = arith::DivUIOp::create(b, loc, number, e.index(sizes[i]));
   }
+  if (!coordinates.empty())
+    coordinates.front() = number;
+  return coordinates;
 }
 
 Value ContractEmitter::pointerAt(Value base, Value offset) { return e.elementAfter(base, offset, element); }
@@ -201,11 +207,8 @@ void ContractEmitter::nest(ArrayRef<Letter> group, Value offsetA, Value offsetB,
 /// Places the letters of `group` at place `number` of all that they have together; where that is in a.
 Value ContractEmitter::placeAll(ArrayRef<Letter> group, Value number, Point &point) {
   Value offset = e.index(0);
-  for (const Letter &letter : llvm::reverse(group)) {
-    bool outermost = &letter == &group.front();
-    Value at = outermost ? number : Value(arith::RemUIOp::create(b, loc, number, e.index(letter.size)));
-    if (!outermost)
-      number = arith::DivUIOp::create(b, loc, number, e.index(letter.size));
+  SmallVector<int64_t> sizes = llvm::map_to_vector(group, [](const Letter &letter) { return letter.size; });
+  for (auto [letter, at] : llvm::zip_equal(group, coordinatesOf(number, sizes))) {
     place(point, letter, at, 0);
     offset = e.add(offset, e.mul(at, letter.a));
   }
@@ -582,7 +585,7 @@ bool ContractEmitter::sharesRows() {
   return (walksRows() || numPanels() == 1) && placesOfRows() > 1;
 }
 
-int64_t ContractEmitter::tilesOfRows(int height) const { return (rows() + height - 1) / height; }
+int64_t ContractEmitter::tilesOfRows(int height) const { return llvm::divideCeil(rows(), height); }
 
 int64_t ContractEmitter::placesOfRows() {
   return std::max(sizeOf(ArrayRef(m).drop_back()), tilesOfRows(heightOfTiles(vectorsOfTile(lane.size))));

@@ -142,6 +142,7 @@ private:
   // ---- Addresses
   bool areOneAxis(llvm::ArrayRef<unsigned> axes);
   void place(Point &point, const Letter &letter, Value at, int64_t laneStride);
+  SmallVector<Value> coordinatesOf(Value number, llvm::ArrayRef<int64_t> sizes);
   Value pointerAt(Value base, Value offset);
   unsigned alignment() const { return element.getIntOrFloatBitWidth() / 8; }
   mlir::VectorType vectorType() const { return mlir::VectorType::get({lanes}, element); }
@@ -156,6 +157,7 @@ private:
   /// Loops over the letters of `group`, adding their strides to the offsets into a and b.
   void nest(llvm::ArrayRef<Letter> group, Value offsetA, Value offsetB, Point &point,
             llvm::function_ref<void(Value, Value)> body);
+  /// Places the letters of `group` at place `number` of all that they have together; where that is in a.
   Value placeAll(llvm::ArrayRef<Letter> group, Value number, Point &point);
   void eachPanel(llvm::function_ref<void(Value j, int64_t count)> f);
   /// `count` lanes of c from j on, of b as it lies.

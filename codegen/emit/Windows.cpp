@@ -83,10 +83,10 @@ void ContractEmitter::relatedTiles(Value offsetA, const Panel &panel, Point &ori
   auto body = [&](Value u) {
     Value atA = offsetA, atB = panel.offset;
     SmallVector<Level> around;
+    SmallVector<int64_t> sizes = llvm::map_to_vector(outer, [](const Letter &letter) { return letter.size; });
+    SmallVector<Value> coordinates = coordinatesOf(u, sizes);
     for (size_t i = outer.size(); i-- > 0;) {
-      Value at = i > 0 ? Value(arith::RemUIOp::create(b, loc, u, e.index(outer[i].size))) : u;
-      if (i > 0)
-        u = arith::DivUIOp::create(b, loc, u, e.index(outer[i].size));
+      Value at = coordinates[i];
       place(origin, outer[i], at, 0);
       if (outerRelation[i] < 0)
         atA = e.add(atA, e.mul(at, outer[i].a));

@@ -87,6 +87,14 @@ TEST(MemoryCosts, ThreadsHaveRoundsToShare) {
   EXPECT_NE(loops.front(), 'k') << loops; // one block
 }
 
+TEST(MemoryCosts, FewRoundsAreSharedWhereThatIsWorthIt) {
+  // An outermost loop of 7 rounds: within each, 762 pages are read on along i; with i's loop around it, 5,334.
+  Loop i{1250, {1, 254, 5334}}, l{7, {1250, 0, 762}}, j{254, {26250, 1, 3}}, k{3, {8750, 0, 1}};
+  EXPECT_EQ(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4).front(), 1u);
+  l.rounds = 3;
+  EXPECT_NE(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4).front(), 1u);
+}
+
 TEST(MemoryCosts, EachAxisIsThereOnce) {
   for (std::string to : {"lkmij", "mlkji", "ikmlj", "kjiml"}) {
     std::string loops = loopsOf("jimlk", to, {{'i', 31}, {'j', 17}, {'k', 23}, {'l', 29}, {'m', 5}}) + to.back();
