@@ -178,7 +178,9 @@ struct ToLLVM : PassWrapper<ToLLVM, OperationPass<ModuleOp>> {
 };
 
 passes::Machine machineOf(const Target &target) {
-  return target.hasFastMemory ? passes::Machine::fastMemory : passes::Machine::both;
+  if (!target.hasFastMemory)
+    return passes::Machine::both;
+  return *target.hasFastMemory ? passes::Machine::fastMemory : passes::Machine::slowMemory;
 }
 
 struct FuseOptions : PassPipelineOptions<FuseOptions> {

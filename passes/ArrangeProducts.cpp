@@ -236,7 +236,8 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   // a result that is moved is to be better still: it is most of what is moved, and estimates of large transposes are
   // the least exact ones (left for a tenth less, such products took up to three times as long).
   auto clearlyBelow = [](double cost, bool isMoved = false) { return cost * (isMoved ? 0.8 : 0.91) - 50; };
-  bool isThin = m.empty() || n.empty();
+  // Where nothing is summed, a product of panels is one of those forms too: estimates of what it writes are less exact.
+  bool isThin = m.empty() || n.empty() || k.empty();
   Estimate before = isThin ? costs.sum(start) : costs.product(start);
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
   Form form{start, isThin};
@@ -260,7 +261,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
     if (costs.cost(moved) + least >= best)
       continue;
-    if (k.empty() || isThin) { // any order of the result can be walked
+    if (isThin) { // any order of the result can be walked
       Order other{start.a, start.b, c};
       consider(other, true, moved + costs.sum(other));
       // An operand that is read again and again may lie as it is walked: such a copy is made (wg-fuse).

@@ -78,11 +78,9 @@ bool collide(const Nest &nest, size_t first, size_t tensor, double elementBytes,
 struct Level {
   double unit, least, most, read, written, starts;
 };
-constexpr Level kSlowMemory[] = {{kLine, 500, 700, 0.2, 1.0, 0},
-                                 {kLine, 20000, 31000, 1.4, 0.3, 1},
-                                 {kLine, 250000, 1e6, 0.4, 3.3, 1},
-                                 {kLine, 750000, 3e6, 2.8, 3.3, 1},
-                                 {kPage, 1500, 1500, 2.9, 2.9, 0}};
+constexpr Level kSlowMemory[] = {{kLine, 140, 810, 0.24, 0.96, 0},      {kLine, 27000, 39000, 1.3, 0.79, 0.22},
+                                 {kLine, 830000, 1e6, 0.33, 0.39, 4.9}, {kLine, 1.3e6, 1.8e6, 1.3, 2.9, 0.17},
+                                 {kPage, 110, 300, 0.39, 0.84, 0},      {kPage, 1400, 4900, 4, 7.4, 0}};
 constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, 0},      {kLine, 15000, 225000, 0.51, 0.19, 0},
                                  {kLine, 310000, 900000, 0.85, 1.3, 1}, {kLine, 456000, 5.4e6, 1.1, 1.3, 1},
                                  {kPage, 72, 100, 0.3, 0, 0},           {kPage, 7000, 7000, 3.0, 8.0, 0}};

@@ -18,10 +18,13 @@ using runtime::Letters;
 namespace {
 
 /// Fitted, with the levels of memory.
-constexpr Kind kCopies = {{0, 0}, {2.8, 0, 0.72, 1.1}}, kPacking = {{1, 0}, {3.2, 0, 1.2, 1.2}},
-               kGathering = {{1, 0, 2}, {3.2, 0, 0.89, 1.25}}, kTurning = {{1, 0, 2}, {3.2, 0, 1.2, 0.7}},
-               kProducts = {{1.5, 0}, {5.5, 12, 0.69, 0.89}}, kOuterProducts = {{0, 4}, {0, 8.4, 0.61, 0.75}},
-               kElementwise = {{0.6, 1}, {3.3, 1.8, 0.65, 1}}, kSums = {{2.5, 0}, {4.8, 0, 0.82, 0.91}};
+constexpr Kind kCopies = {{0, 0, 1.2, 0.85}, {2.8, 0, 0.72, 1.1}}, kPacking = {{15, 0, 0.35, 3.1}, {3.2, 0, 1.2, 1.2}},
+               kGathering = {{5.1, 0, 0.82, 3}, {3.2, 0, 0.89, 1.25}},
+               kTurning = {{0.85, 0, 1.1, 0.67}, {3.2, 0, 1.2, 0.7}},
+               kProducts = {{1.4, 1.6, 1.1, 1.2}, {5.5, 12, 0.69, 0.89}},
+               kOuterProducts = {{0, 0, 1.1, 0.74}, {0, 8.4, 0.61, 0.75}},
+               kElementwise = {{0.14, 0, 1.1, 0.65}, {3.3, 1.8, 0.65, 1}},
+               kSums = {{1.1, 0.1, 1.2, 1.1}, {4.8, 0, 0.82, 0.91}};
 
 /// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
 Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind,
@@ -29,7 +32,7 @@ Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, co
   Estimate memory = memoryOf(nest, elementBytes, kind);
   memory = {memory.slowMemory * times.slowMemory, memory.fastMemory * times.fastMemory};
   auto both = [](double x, double y, double hidden) { return std::max(x, y) + hidden * std::min(x, y); };
-  return {both(arithmetic.slowMemory * kind.slowMemory.arithmetic, memory.slowMemory, 0.65),
+  return {both(arithmetic.slowMemory * kind.slowMemory.arithmetic, memory.slowMemory, 0.49),
           both(arithmetic.fastMemory * kind.fastMemory.arithmetic, memory.fastMemory, 0.75)};
 }
 Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
@@ -43,16 +46,14 @@ constexpr double kCycle = 0.27;
 struct Tiles {
   double waits, halfTerms, term, store, tile, open;
 };
-constexpr Tiles kTilesOnSlow = {4, 32, 0, 0.25, 0.6, 1}, kTilesOnFast = {2.6, 22, 0.32, 0.31, 0.67, 0.42};
+constexpr Tiles kTilesOnSlow = {2.9, 26, 0.22, 0, 0.68, 0}, kTilesOnFast = {2.6, 22, 0.32, 0.31, 0.67, 0.42};
 /// What a store of a part of a vector takes longer, on one of the machines.
 constexpr Estimate kMaskedStore = {0, 0.15};
 /// What a store into a line that the closest cache cannot keep takes longer.
 constexpr double kCollided = 4;
-/// Of a vector that is copied whole; of one that is moved about in registers, once; of an element that is copied by
-/// itself.
-constexpr double kCopy = 0.5, kShuffle = 0.125, kElement = 0.4;
-/// So many times what is moved in registers where that are pairs, on one of the machines.
-constexpr double kPairs = 2;
+/// Of a vector that is copied whole; of one that is moved about in registers, once, and of a pair; of an element that
+/// is copied by itself.
+constexpr Estimate kCopy = {0.71, 0.5}, kShuffle = {0.16, 0.125}, kOfPairs = {0.37, 0.25}, kElement = {0.18, 0.4};
 
 /// Pieces of `height` and what is left over, as (how many, how high).
 SmallVector<std::pair<double, double>, 2> cut(double size, double height) {
@@ -130,8 +131,10 @@ Nest ProductCosts::blocks(ArrayRef<Loop> axes, std::optional<size_t> across, dou
 }
 
 /// How many times memory counts where blocks read, or write, parts of lines of so many bytes: what stays close by takes
-/// less than the fit has it, what no cache holds more. (Measured on the machine with fast memory.)
-static Estimate timesOfBlocks(double bytes) { return {1, bytes < 1e6 ? 0.87 : bytes > 1.6e7 ? 1.25 : 1}; }
+/// less than the fit has it, what no cache holds more.
+static Estimate timesOfBlocks(double bytes) {
+  return bytes < 1e6 ? Estimate{1.2, 0.87} : bytes > 1.6e7 ? Estimate{1, 1.25} : onBoth(1);
+}
 
 Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   if (from == to)
@@ -139,25 +142,25 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   SmallVector<Loop, 8> axes = axesOf({from.str(), "", to.str()}, to);
   Loop last = axes.back();
   auto outer = ArrayRef<Loop>(axes).drop_back();
-  double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most), arithmetic,
-         onFast = 1;
+  double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most);
+  Estimate arithmetic;
   std::optional<size_t> across;
   for (auto [i, axis] : llvm::enumerate(outer))
     if (axis.steps[0] == 1)
       across = i;
   if (!across) { // runs are copied whole
-    arithmetic = count / last.rounds * std::ceil(last.rounds / most) * kCopy;
+    arithmetic = kCopy * (count / last.rounds * std::ceil(last.rounds / most));
   } else if (count <= kFewElements) {
-    arithmetic = count * kElement;
+    arithmetic = kElement * count;
   } else { // blocks of lanes x lanes are transposed in registers
     double high = axes[*across].rounds, wide = last.rounds;
-    arithmetic = count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
-                 (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes) * kShuffle;
-    onFast = lanes == 2 ? kPairs : 1;
+    arithmetic =
+        (lanes == 2 ? kOfPairs : kShuffle) * (count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
+                                              (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes));
   }
   Nest nest = blocks(axes, across, across ? lanes : last.rounds);
   Estimate times = across ? timesOfBlocks(2 * count * elementBytes) : onBoth(1);
-  return together({arithmetic, arithmetic * onFast}, nest, elementBytes, kCopies, times) + kCall;
+  return together(arithmetic, nest, elementBytes, kCopies, times) + kCall;
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -293,28 +296,28 @@ Estimate ProductCosts::product(const Order &order) const {
     for (const Letter &letter : k)
       copy.loops.push_back(loopOf(letter));
     copy.inside[1] = nest.inside[1];
-    double places = double(sizeOf(batch)) * double(sizeOf(n)) * terms, moved;
+    double places = double(sizeOf(batch)) * double(sizeOf(n)) * terms;
+    Estimate moved;
     // Where so many rows are read a line each, nothing is fetched ahead.
     const Kind *kind = &kPacking;
     if (lane.b == 1) {
-      moved = places * vectors * kCopy;
+      moved = kCopy * (places * vectors);
     } else if (k.empty() || k.back().b != 1) {
       kind = &kGathering;
-      moved = places * size * kElement;
+      moved = kElement * (places * size);
     } else {
       kind = &kTurning;
-      moved = 0;
       lanes = lanesFor(size, lanes);
       for (auto [blocks, deep] : cut(double(k.back().size), lanes)) {
         double side = lanesFor(deep, lanes);
-        moved +=
-            places / double(k.back().size) * blocks * std::ceil(size / side) * side * (2 + std::log2(side)) * kShuffle;
+        moved = moved + kShuffle * (places / double(k.back().size) * blocks * std::ceil(size / side) * side *
+                                    (2 + std::log2(side)));
       }
     }
-    // Columns half a page or whole ones apart share a few sets of the closest cache: 512 x 256 took 25 us, 520 x 256
-    // took 11.
+    // Columns half a page or whole ones apart share a few sets of the closest cache: where that keeps 32 KiB, 512 x 256
+    // took 25 us, 520 x 256 took 11.
     bool collides = kind == &kTurning && std::fmod(double(lane.b) * elementBytes, kPage / 2) == 0;
-    packing = together({moved, moved * (collides ? 3 : 1)}, copy, elementBytes, *kind);
+    packing = together({moved.slowMemory, moved.fastMemory * (collides ? 3 : 1)}, copy, elementBytes, *kind);
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;
@@ -346,14 +349,14 @@ constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
 /// Of a lane of a sum's vector that is loaded by itself, and how many times more memory counts then where it is that of
 /// a tensor which caches close by do not hold; and of a lane that is where both operands of an elementwise product lie
 /// across, each along another axis, from a small tensor or a large one (measured on the machine with fast memory).
-constexpr Estimate kGathered = {0.11, 0.29};
-constexpr Estimate kGatheredFar = {1, 1.45};
+constexpr Estimate kGathered = {0.078, 0.29};
+constexpr Estimate kGatheredFar = {0.89, 1.45};
 constexpr double kGatheredBytes = 1.5e6, kApart = 0.1, kApartFar = 0.24, kApartBytes = 256 << 10;
 /// Of a vector of products that are stored, and of one that is moved about in registers, once; where nothing is, of a
 /// run of one vector, of one of several, and of beginning a loop over such runs; and of an element of a tensor of more
 /// than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
-constexpr Estimate kStored = {0.3, 0.29}, kAcross = {0.09, 0.047}, kShortRun = {0, 0.19}, kRun = {0, 0.43},
-                   kRuns = {0, 0.35}, kShared = {1, 0.64};
+constexpr Estimate kStored = {0.41, 0.29}, kAcross = {0.12, 0.047}, kShortRun = {0.38, 0.19}, kRun = {1.4, 0.43},
+                   kRuns = {0.69, 0.35}, kShared = {1, 0.64};
 constexpr double kFar = 2e6;
 
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
@@ -365,19 +368,19 @@ Estimate ProductCosts::elementwise(const Order &order) const {
          vectors = std::ceil(last.rounds / lanes);
   Estimate arithmetic = kStored * (runs * vectors);
   const Loop *across = nullptr;
-  double apart = 0;
+  Estimate apart;
   for (size_t tensor : {0, 1}) {
     const Loop *found = llvm::find_if(outer, [&](const Loop &axis) { return axis.steps[tensor] == 1; });
     if (last.steps[tensor] <= 1 || found == outer.end())
       continue;
     double bytes = elements(tensor == 0 ? order.a : order.b) * elementBytes;
     if (across && across != found) {
-      apart += (bytes > kApartBytes ? kApartFar : kApart) * runs * vectors * lanes;
+      apart = apart + onBoth((bytes > kApartBytes ? kApartFar : kApart) * runs * vectors * lanes);
       continue;
     }
     across = found;
     if (count <= kFewElements) {
-      apart += kElement * count;
+      apart = apart + kElement * count;
       continue;
     }
     double blocks = runs / found->rounds * std::ceil(found->rounds / lanes) * vectors;
@@ -391,7 +394,7 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   Nest nest = blocks(axes, across ? std::optional<size_t>(across - outer.begin()) : std::nullopt, lanes);
   // Lines that are read and written by turns take longer than those that a sum reads.
   Estimate times = across ? timesOfBlocks((elements(order.a) + elements(order.b) + count) * elementBytes) : onBoth(1);
-  return together(arithmetic, nest, elementBytes, kElementwise, times * 1.15) + onBoth(apart) + kCall;
+  return together(arithmetic, nest, elementBytes, kElementwise, times * 1.15) + apart + kCall;
 }
 
 bool ProductCosts::isCopied(std::string &letters, StringRef space) const {
@@ -469,7 +472,7 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
     nest.loops.back().rounds = std::ceil(run / group);
     summed.rounds = std::min(summed.rounds, atOnce);
     nest.loops.push_back(summed);
-    fetched = onBoth(0.7);
+    fetched = {0.94, 0.7};
   }
   Estimate gathered;
   for (size_t tensor : {0, 1})

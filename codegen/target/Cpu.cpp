@@ -54,7 +54,9 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.numVectorRegisters = target.hasAvx512 ? 32 : 16;
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
-  target.hasCheapDivision = target.hasFastMemory = cpu == "znver4";
+  target.hasCheapDivision = cpu == "znver4";
+  if (cpu == "znver4" || (target.hasAvx512 && !cpu.starts_with("znver") && !cpu.starts_with("x86-64")))
+    target.hasFastMemory = cpu == "znver4";
   return target;
 }
 

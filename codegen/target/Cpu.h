@@ -23,9 +23,9 @@ struct Target {
   /// A division of 512 bits delays multiplications less than the six operations of Newton's method do. True of Zen 4,
   /// where it takes the place of three; on Intel's its unit is what a turn of divisions waits for.
   bool hasCheapDivision = false;
-  /// Products take the form that is cheapest where memory is fast (passes/MemoryCosts.h), and not one that is good
-  /// anywhere. True of Zen 4.
-  bool hasFastMemory = false;
+  /// Products take the form that is cheapest where memory is fast beside arithmetic, or slow (passes/MemoryCosts.h):
+  /// true of Zen 4, false of Intel's with AVX-512. Where it is not known, one that is good on either.
+  std::optional<bool> hasFastMemory;
 
   /// Elements of `elementBytes` bytes in a native vector.
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
