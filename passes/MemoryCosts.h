@@ -17,8 +17,8 @@ constexpr double kVector = 64, kLine = 64, kPage = 4096; ///< bytes
 /// Kernels of no more read what lies across one by one: blocks take milliseconds to be compiled, and save 0.3 ns each.
 constexpr int64_t kFewElements = 1024;
 
-/// Two machines with AVX-512 that differ in what binds them: one multiplies and adds twice a cycle, and its memory is
-/// slow; the other, a Zen 4, once, and its memory is fast.
+/// Two machines with AVX-512 that differ in what binds them: one, an Intel Xeon, multiplies and adds twice a cycle, and
+/// its memory is slow; the other, a Zen 4, once, and its memory is fast.
 enum class Machine { slowMemory, fastMemory, both };
 
 /// Nanoseconds on each of the two.

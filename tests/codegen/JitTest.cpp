@@ -178,6 +178,13 @@ TEST(TargetTest, NamesAndTheirFacts) {
   EXPECT_FALSE(v2->hasMaskedMemory);
   EXPECT_EQ(v3->vectorBytes, 32);
   EXPECT_TRUE(v3->hasFma && v3->hasMaskedMemory);
+  // How memory compares with arithmetic is known of some CPUs, and of no level.
+  auto hasFastMemory = [](const char *cpu) { return Target::named(cpu)->hasFastMemory; };
+  EXPECT_EQ(hasFastMemory("znver4"), true);
+  for (const char *cpu : {"skylake-avx512", "sapphirerapids", "rocketlake"})
+    EXPECT_EQ(hasFastMemory(cpu), false) << cpu;
+  for (const char *cpu : {"znver3", "znver5", "x86-64-v3", "x86-64-v4", "haswell"})
+    EXPECT_EQ(hasFastMemory(cpu), std::nullopt) << cpu;
   EXPECT_EQ(v4->vectorBytes, 64);
   EXPECT_EQ(v4->numVectorRegisters, 32);
   EXPECT_EQ(v4->lanes(4), 16);

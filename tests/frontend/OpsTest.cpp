@@ -260,6 +260,7 @@ TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
                                        {"iklmj,kn->jlimn", {5, 3, 6, 6, 6}, {3, 2503}},
                                        {"km,kn->mn", {40, 11003}, {40, 203}},
                                        {"mk,kn->mn", {17003, 64}, {64, 127}},
+                                       {"mk,kn->mn", {577, 40}, {40, 1031}},
                                        {"ikm,ikn->imn", {5, 4, 1500}, {5, 4, 307}},
                                        {"ikm,ikn->imn", {40, 16, 111}, {40, 16, 501}}}) {
     SCOPED_TRACE(equation);
