@@ -319,7 +319,8 @@ Estimate ProductCosts::product(const Order &order) const {
     // Columns half a page or whole ones apart share a few sets of the closest cache: 512 x 256 took 25 us, 520 x 256
     // took 11.
     bool collides = kind == &kTurning && std::fmod(double(lane.b) * elementBytes, kPage / 2) == 0;
-    packing = together(moved * (collides ? 3 : 1), copy, elementBytes, *kind);
+    packing = together({moved.slowMemory * (collides ? 2 : 1), moved.fastMemory * (collides ? 3 : 1)}, copy,
+                       elementBytes, *kind);
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;

@@ -159,17 +159,17 @@ func.func @elementwise(%a: tensor<1616x74xf32>, %b: tensor<1616x161x74xf32>) -> 
 
 // What the turns of a loop do not change is copied once for all of them, and nothing else is then in another order.
 // CHECK-LABEL: func.func private @turn
-// CHECK-SAME: (%[[H:.*]]: tensor<32x512xf32>, %[[W:.*]]: tensor<256x512xf32>)
+// CHECK-SAME: (%[[H:.*]]: tensor<8x512xf32>, %[[W:.*]]: tensor<256x512xf32>)
 // CHECK-NEXT: %[[T:.*]] = wg.transpose %[[W]] by [1, 0]
 // CHECK-NEXT: %[[Y:.*]] = wg.contract "mn,nk->mk" %[[H]], %[[T]]
-func.func private @turn(%h: tensor<32x512xf32>, %w: tensor<256x512xf32>) -> tensor<32x512xf32> {
-  %y = wg.contract "mn,kn->mk" %h, %w : tensor<32x512xf32>, tensor<256x512xf32> -> tensor<32x256xf32>
-  %z = wg.concat %y, %y axis 1 : tensor<32x256xf32>, tensor<32x256xf32> -> tensor<32x512xf32>
-  return %z : tensor<32x512xf32>
+func.func private @turn(%h: tensor<8x512xf32>, %w: tensor<256x512xf32>) -> tensor<8x512xf32> {
+  %y = wg.contract "mn,kn->mk" %h, %w : tensor<8x512xf32>, tensor<256x512xf32> -> tensor<8x256xf32>
+  %z = wg.concat %y, %y axis 1 : tensor<8x256xf32>, tensor<8x256xf32> -> tensor<8x512xf32>
+  return %z : tensor<8x512xf32>
 }
-func.func @loop(%h: tensor<32x512xf32>, %w: tensor<256x512xf32>) -> tensor<32x512xf32> {
-  %0 = wg.loop [@turn](%h, %w) {carried = 1 : i64, length = 50 : i64} : (tensor<32x512xf32>, tensor<256x512xf32>) -> tensor<32x512xf32>
-  return %0 : tensor<32x512xf32>
+func.func @loop(%h: tensor<8x512xf32>, %w: tensor<256x512xf32>) -> tensor<8x512xf32> {
+  %0 = wg.loop [@turn](%h, %w) {carried = 1 : i64, length = 50 : i64} : (tensor<8x512xf32>, tensor<256x512xf32>) -> tensor<8x512xf32>
+  return %0 : tensor<8x512xf32>
 }
 
 // -----
