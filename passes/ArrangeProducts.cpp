@@ -236,11 +236,12 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   // a result that is moved is to be better still: it is most of what is moved, and estimates of large transposes are
   // the least exact ones (left for a tenth less, such products took up to three times as long).
   auto clearlyBelow = [](double cost, bool isMoved = false) { return cost * (isMoved ? 0.8 : 0.91) - 50; };
-  // Where nothing is summed, a product of panels is one of those forms too: estimates of what it writes are less exact.
-  bool isThin = m.empty() || n.empty() || k.empty();
-  Estimate before = isThin ? costs.sum(start) : costs.product(start);
+  // A sum of products or elementwise, unless a product of panels is clearly cheaper: where nothing is summed, estimates
+  // of those are the less exact ones.
+  bool isWalked = m.empty() || n.empty() || k.empty();
+  Estimate before = isWalked ? costs.sum(start) : costs.product(start);
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
-  Form form{start, isThin};
+  Form form{start, isWalked};
   constexpr size_t kMost = 4, kMostElementwise = 5; // letters
   auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
     double all = costs.cost(estimate);
@@ -261,7 +262,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
     if (costs.cost(moved) + least >= best)
       continue;
-    if (isThin) { // any order of the result can be walked
+    if (isWalked) { // any order of the result can be walked
       Order other{start.a, start.b, c};
       consider(other, true, moved + costs.sum(other));
       // An operand that is read again and again may lie as it is walked: such a copy is made (wg-fuse).
@@ -278,10 +279,10 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
       copy(isSmallA ? other.a : other.b, isSmallA ? turnsA : turnsB);
       copy(isSmallA ? other.b : other.a, isSmallA ? turnsB : turnsA);
     }
-    if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || isThin))
+    if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || isWalked))
       consider(plain, false, moved + costs.product(plain));
   }
-  double withoutCopies = form.order == start && form.isSum == isThin ? costs.cost(before) : best;
+  double withoutCopies = form.order == start && form.isSum == isWalked ? costs.cost(before) : best;
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
     if (!llvm::is_contained(ofPanels, c) || costs.cost(moved) + least >= best)
       continue;

@@ -86,8 +86,8 @@ constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, 0},      {kLine, 
                                  {kPage, 72, 100, 0.3, 0, 0},           {kPage, 7000, 7000, 3.0, 8.0, 0}};
 /// Where orders of one kernel's loops are compared: fitted to 402 transposes and elementwise products in each order, on
 /// the machine with fast memory, 150 of them with rows of two to eight elements. Of 285 others what is chosen takes
-/// 1.07 times as long as the fastest one; orders as they lie take 1.25. On the one with slow memory, of 210 kernels,
-/// what is chosen takes 1.05 times as long.
+/// 1.07 times as long as the fastest one; orders as they lie take 1.25. On the one with slow memory, of 200 kernels,
+/// what is chosen takes 1.07 times as long.
 constexpr Level kOfOrders[] = {{kLine, 300, 2000, 0.3, 0.8, 0},       {kLine, 9700, 18000, 1.4, 0.4, 1.2},
                                {kLine, 280000, 2.1e6, 0.3, 4.7, 1.5}, {kLine, 350000, 2.6e6, 3.6, 2.4, 7.5},
                                {kPage, 970, 1240, 2.5, 2.9, 0.6},     {kPage, 77, 140, 0.37, 0.6, 0.15}};

@@ -21,6 +21,13 @@ constexpr int64_t kFewElements = 1024;
 /// its memory is slow; the other, a Zen 4, once, and its memory is fast.
 enum class Machine { slowMemory, fastMemory, both };
 
+/// Whether products of so many terms, whose second operand and result have so many bytes, are written row by row, as
+/// far as sizes say: what is read stays in a cache close by, and what is written does not.
+inline bool areRowsWritten(bool isSlowMemory, double terms, double bytesOfB, double bytesOfC) {
+  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB;
+  return terms <= kFewTerms && bytesOfB <= (isSlowMemory ? 512 : 32) * kKiB && bytesOfC > (isSlowMemory ? 1 : 8) * kMiB;
+}
+
 /// Nanoseconds on each of the two.
 struct Estimate {
   double slowMemory = 0, fastMemory = 0;

@@ -223,11 +223,9 @@ Estimate ProductCosts::product(const Order &order) const {
 
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, walksRows).
-  bool isSlow = machine == Machine::slowMemory;
   double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes;
-  bool walksRows = !alongBatch && !m.empty() && !k.empty() && terms <= 64 && lane.b == 1 && !liesFar &&
-                   vectors > most && terms * rowBytes <= double(isSlow ? 512 << 10 : 32 << 10) &&
-                   bytesOfC > double(isSlow ? 1 << 20 : 8 << 20),
+  bool walksRows = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !liesFar && vectors > most &&
+                   areRowsWritten(machine == Machine::slowMemory, terms, terms * rowBytes, bytesOfC),
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
   auto rowsOf = [&](double wide) { return oneRow ? 1 : std::floor((wide == 5 ? 25 : 24) / wide); };
   // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum some cycles

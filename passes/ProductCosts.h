@@ -4,13 +4,13 @@
 // An estimate walks the loops as codegen/emit/Contract (of a copy: emit/Map) writes them, and counts arithmetic, and
 // the lines and pages that each level of memory has not kept since they were read last, and which of them no processor
 // fetches ahead. What each of these costs is fitted to measured times of random equations on two machines with AVX-512.
-// On an Intel Xeon, whose memory is slow beside its arithmetic, to 3,400 kernels: of 1,000 others half of the products
-// are estimated within 14 %, nine tenths within a factor of 1.5; of sums and elementwise products 12 % and 1.45, of
-// transposes 20 % and 1.6. On a Zen 4, whose memory is fast, levels, kinds and arithmetic are fitted to 18,000: of
-// 1,500 others half were estimated within 13 %, nine tenths within a factor of 1.45. Known to be too low, by up to a
-// factor of 2: what reads more than 20 MB by pieces of lines, each on a page of its own, and kernels with rows of a
-// few elements whose loops are in a bad order; and a kernel and a transpose behind it where the two together touch
-// more than a cache keeps that holds what each of them touches alone.
+// On an Intel Xeon, whose memory is slow beside its arithmetic, to 3,400 kernels: of 580 other products half were
+// estimated within 14 %, nine tenths within a factor of 1.5; of the sums and elementwise products that it was fitted
+// to 12 % and 1.45, of the transposes 20 % and 1.6. On a Zen 4, whose memory is fast, levels, kinds and arithmetic are
+// fitted to 18,000: of 1,500 others half were estimated within 13 %, nine tenths within a factor of 1.45. Known to be
+// too low, by up to a factor of 2: what reads more than 20 MB by pieces of lines, each on a page of its own, and
+// kernels with rows of a few elements whose loops are in a bad order; and a kernel and a transpose behind it where the
+// two together touch more than a cache keeps that holds what each of them touches alone.
 //
 // Where it is compiled for such a machine its estimate alone decides; else the geometric mean of both, so that what is
 // chosen is good on either.

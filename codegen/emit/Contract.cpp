@@ -24,6 +24,7 @@
 // 16 (Goto and van de Geijn 2008), or as many rows as fit beside the 3 to 6 vectors of a narrow product.
 #include "codegen/emit/ContractEmitter.h"
 
+#include "passes/MemoryCosts.h"
 #include "runtime/Extent.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -204,7 +205,6 @@ void ContractEmitter::nest(ArrayRef<Letter> group, Value offsetA, Value offsetB,
   });
 }
 
-/// Places the letters of `group` at place `number` of all that they have together; where that is in a.
 Value ContractEmitter::placeAll(ArrayRef<Letter> group, Value number, Point &point) {
   Value offset = e.index(0);
   SmallVector<int64_t> sizes = llvm::map_to_vector(group, [](const Letter &letter) { return letter.size; });
@@ -594,14 +594,12 @@ int64_t ContractEmitter::placesOfRows() {
 int64_t ContractEmitter::bytesOfC() { return ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes(); }
 
 /// 46,700 x 291 x 24 ran in 12.3 ms by panels, in 9.4 by rows. Where memory is slow, 574 x 2,077 x 10 ran in 530 us by
-/// panels and in 270 by rows, 3,000 x 8,000 x 6 in 16.8 ms and 8.1: b may take a quarter of a cache of 2 MiB. What is
-/// chosen is estimated in passes/ProductCosts.
+/// panels and in 270 by rows, 3,000 x 8,000 x 6 in 16.8 ms and 8.1: b may take a quarter of a cache of 2 MiB.
 bool ContractEmitter::walksRows() {
-  bool isSlow = e.target.hasFastMemory == false;
-  int64_t mostCached = int64_t(isSlow ? 1 : 8) << 20, closeBy = isSlow ? 512 << 10 : kBytesCloseBy; // bytes
-  return related.empty() && !alongBatch && !m.empty() && !k.empty() && numTerms() <= kShortSum && lane.b == 1 &&
-         !packsA() && !packsB() && numPanels() > 1 && numTerms() * lane.size * elementBytes() <= closeBy &&
-         bytesOfC() > mostCached;
+  return related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA() && !packsB() &&
+         numPanels() > 1 &&
+         passes::areRowsWritten(e.target.hasFastMemory == false, double(numTerms()),
+                                double(numTerms() * lane.size * elementBytes()), double(bytesOfC()));
 }
 
 /// Of several rows that share pages no processor follows the writes: of few terms one row at a time (46,700 x 291 x 4:
