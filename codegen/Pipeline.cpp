@@ -177,12 +177,6 @@ struct ToLLVM : PassWrapper<ToLLVM, OperationPass<ModuleOp>> {
   const PipelineOptions *options = nullptr;
 };
 
-passes::Machine machineOf(const Target &target) {
-  if (!target.hasFastMemory)
-    return passes::Machine::both;
-  return *target.hasFastMemory ? passes::Machine::fastMemory : passes::Machine::slowMemory;
-}
-
 struct FuseOptions : PassPipelineOptions<FuseOptions> {
   Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM's name of the processor [this one]")};
 };
@@ -196,7 +190,7 @@ LogicalResult addFuse(OpPassManager &modules, StringRef text, llvm::function_ref
       targetNamed(options.cpu, [&](const Twine &message) { static_cast<void>(error(message)); });
   if (!target)
     return failure();
-  passes::addFuse(modules, machineOf(*target));
+  passes::addFuse(modules, target->machine);
   return success();
 }
 
@@ -206,7 +200,7 @@ void addStage(Stage stage, StringRef function, const PipelineOptions &options, O
   case Stage::assembly: break;
   case Stage::dropped: return passes::addDrop(modules, function);
   case Stage::simplified: return passes::addSimplify(modules.nest<func::FuncOp>());
-  case Stage::fused: return passes::addFuse(modules, machineOf(options.target));
+  case Stage::fused: return passes::addFuse(modules, options.target.machine);
   case Stage::lowered: return modules.addPass(std::make_unique<Lower>(function, &options));
   case Stage::llvm: return modules.addPass(std::make_unique<ToLLVM>(&options));
   }
@@ -240,7 +234,7 @@ LogicalResult runPipeline(ModuleOp module, StringRef name, Stage from, Stage to,
     auto start = clock();
     if (stage != from && failed(runPasses(module, verify, [&](OpPassManager &modules) {
           if (stage == Stage::lowered && from == Stage::fused) // kernels of a text
-            modules.addPass(passes::createFuseKernels({machineOf(options.target)}));
+            modules.addPass(passes::createFuseKernels({options.target.machine}));
           addStage(stage, name, options, modules);
           return success();
         })))

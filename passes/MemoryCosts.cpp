@@ -32,9 +32,8 @@ double touched(const Nest &nest, size_t first, size_t tensor, double unit) {
 }
 
 /// The lines of a tensor that are read one after another, or by turns with those of so few other runs that processors
-/// follow all of them and fetch the next lines ahead, before the loops go on elsewhere.
-double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
-  constexpr double kFollowed = 16;
+/// follow all of them (`followed`) and fetch the next lines ahead, before the loops go on elsewhere.
+double linesInARow(const Nest &nest, size_t tensor, double elementBytes, double followed) {
   SmallVector<Extent, 16> axes(ArrayRef(nest.inside[tensor]));
   llvm::sort(axes, [](const Extent &x, const Extent &y) { return x.step < y.step; });
   for (const Loop &loop : llvm::reverse(nest.loops))
@@ -45,7 +44,7 @@ double linesInARow(const Nest &nest, size_t tensor, double elementBytes) {
       continue;
     if (double bytes = step * elementBytes; bytes > std::max(run, kLine))
       runs *= size;
-    else if (runs > kFollowed)
+    else if (runs > followed)
       break;
     else
       run += bytes * (size - 1);
@@ -72,31 +71,10 @@ bool collide(const Nest &nest, size_t first, size_t tensor, double elementBytes,
   return lines > kKept * sets;
 }
 
-/// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; the
-/// nanoseconds to get one from beyond it; and how many times it counts that the first ones of a run that is read take
-/// longer (0: not written ones either, as levels close by hide it).
-struct Level {
-  double unit, least, most, read, written, starts;
-};
-constexpr Level kSlowMemory[] = {{kLine, 140, 810, 0.24, 0.96, 0},      {kLine, 27000, 39000, 1.3, 0.79, 0.22},
-                                 {kLine, 830000, 1e6, 0.33, 0.39, 4.9}, {kLine, 1.3e6, 1.8e6, 1.3, 2.9, 0.17},
-                                 {kPage, 110, 300, 0.39, 0.84, 0},      {kPage, 1400, 4900, 4, 7.4, 0}};
-constexpr Level kFastMemory[] = {{kLine, 170, 500, 0.37, 0.84, 0},      {kLine, 15000, 225000, 0.51, 0.19, 0},
-                                 {kLine, 310000, 900000, 0.85, 1.3, 1}, {kLine, 456000, 5.4e6, 1.1, 1.3, 1},
-                                 {kPage, 72, 100, 0.3, 0, 0},           {kPage, 7000, 7000, 3.0, 8.0, 0}};
-/// Where orders of one kernel's loops are compared: fitted to 402 transposes and elementwise products in each order, on
-/// the machine with fast memory, 150 of them with rows of two to eight elements. Of 285 others what is chosen takes
-/// 1.07 times as long as the fastest one; orders as they lie take 1.25. On the one with slow memory, of 200 kernels,
-/// what is chosen takes 1.07 times as long.
-constexpr Level kOfOrders[] = {{kLine, 300, 2000, 0.3, 0.8, 0},       {kLine, 9700, 18000, 1.4, 0.4, 1.2},
-                               {kLine, 280000, 2.1e6, 0.3, 4.7, 1.5}, {kLine, 350000, 2.6e6, 3.6, 2.4, 7.5},
-                               {kPage, 970, 1240, 2.5, 2.9, 0.6},     {kPage, 77, 140, 0.37, 0.6, 0.15}};
-constexpr KindOnMachine kOrders = {0.75, 0.5};
-
 /// What the loops of a nest touch.
 class Walk {
 public:
-  Walk(const Nest &nest, double elementBytes) : loops(nest.loops) {
+  Walk(const Nest &nest, double elementBytes, double followed) : loops(nest.loops) {
     size_t depth = loops.size();
     for (auto [of, unit] : {std::pair(&lines, kLine), std::pair(&pages, kPage)}) {
       of->resize(depth);
@@ -107,7 +85,7 @@ public:
     collides.resize(depth);
     for (size_t tensor = 0; tensor < 3; ++tensor)
       if (!nest.inside[tensor].empty()) {
-        inARow[tensor] = linesInARow(nest, tensor, elementBytes);
+        inARow[tensor] = linesInARow(nest, tensor, elementBytes, followed);
         for (size_t first = 0; first < depth; ++first)
           collides[first] |= collide(nest, first, tensor, elementBytes, lines[first][tensor]);
       }
@@ -115,7 +93,7 @@ public:
 
   /// A level keeps what its innermost loops touch together, as many loops as fit; the next one finds again what it does
   /// not move on from; those around find nothing. Of what fits as a whole nothing is counted: it is there already.
-  double memory(ArrayRef<Level> levels, const KindOnMachine &kind) const {
+  double memory(ArrayRef<Level> levels, const Kind &kind) const {
     double all = 0;
     for (const Level &level : levels) {
       ArrayRef<Units> units = level.unit == kLine ? lines : pages;
@@ -152,9 +130,13 @@ private:
 
 } // namespace
 
-Estimate memoryOf(const Nest &nest, double elementBytes, const Kind &kind) {
-  Walk walk(nest, elementBytes);
-  return {walk.memory(kSlowMemory, kind.slowMemory), walk.memory(kFastMemory, kind.fastMemory)};
+Estimate memoryOf(const Nest &nest, double elementBytes, ArrayRef<const Model *> models, Kind Model::*kind) {
+  constexpr double kFollowed = 16;
+  Walk walk(nest, elementBytes, kFollowed);
+  Estimate memory;
+  for (auto [on, model] : llvm::zip(memory.on, models))
+    on = walk.memory(model->levels, model->*kind);
+  return memory;
 }
 
 Loop inSteps(Loop axis, double by) {
@@ -181,14 +163,13 @@ Nest nestOfBlocks(ArrayRef<Loop> axes, ArrayRef<size_t> outer, std::optional<siz
 }
 
 /// Of beginning each loop inside of the outermost one; that along rows is none where a vector is a row.
-static double beginningOf(ArrayRef<Loop> loops) {
-  constexpr double kBegun = 0.5; // nanoseconds
+static double beginningOf(ArrayRef<Loop> loops, double begun) {
   double times = 1, all = 0;
   for (const Loop &loop : loops.drop_back()) {
     times *= loop.rounds;
-    all += times * kBegun;
+    all += times * begun;
   }
-  return loops.back().rounds > 1 ? all : all - times * kBegun;
+  return loops.back().rounds > 1 ? all : all - times * begun;
 }
 
 static double elementsOf(ArrayRef<Loop> axes, size_t tensor) {
@@ -202,8 +183,7 @@ constexpr double kLongRow = 256, kCloseBy = double(1 << 20); ///< bytes
 
 /// Where rows are long enough to be written whole, that in which the operand lies that is read across them; an axis
 /// that does not move it reads all of it again, inside of the others. What is small stays in the caches close by.
-static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes,
-                                    double elementBytes) {
+static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> across, double elementBytes) {
   SmallVector<size_t> order = llvm::to_vector(llvm::seq(axes.size() - 1));
   if (!across)
     return order;
@@ -212,7 +192,7 @@ static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> a
     return order;
   size_t tensor = isReadAcross(0) && (!isReadAcross(1) || elementsOf(axes, 0) >= elementsOf(axes, 1)) ? 0 : 1;
   double read = elementsOf(axes, tensor);
-  if (axes.back().rounds * kVector >= kLongRow * lanes && read >= elementsOf(axes, 2) / 2 &&
+  if (axes.back().rounds * elementBytes >= kLongRow && read >= elementsOf(axes, 2) / 2 &&
       read * elementBytes > kCloseBy)
     llvm::sort(order, [&](size_t x, size_t y) {
       return std::pair(-axes[x].steps[tensor], x) < std::pair(-axes[y].steps[tensor], y);
@@ -220,18 +200,19 @@ static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> a
   return order;
 }
 
-SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes,
-                                  double elementBytes) {
+SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes, double elementBytes,
+                                  const Model &model) {
   constexpr size_t kMostAxes = 4; // of which every order is estimated
   // Rounds of the outermost loop, which threads share: fewer have to be worth it.
   constexpr double kShared = 8, kFewest = 4, kWorth = 1.3;
   constexpr double kClearly = 0.97; // estimates are not that exact
-  SmallVector<size_t> best = asItLies(axes, across, lanes, elementBytes), order = best;
+  SmallVector<size_t> best = asItLies(axes, across, elementBytes), order = best;
   if (order.size() < 2 || order.size() > kMostAxes)
     return best;
   auto costOf = [&](ArrayRef<size_t> outer) {
     Nest nest = nestOfBlocks(axes, outer, across, lanes);
-    return Walk(nest, elementBytes).memory(kOfOrders, kOrders) + beginningOf(nest.loops);
+    return Walk(nest, elementBytes, model.followed).memory(model.ofOrders, model.orders) +
+           beginningOf(nest.loops, model.begun);
   };
   auto rounds = [&](size_t axis) { return axis == across ? std::ceil(axes[axis].rounds / lanes) : axes[axis].rounds; };
   double shared = rounds(best.front()), least = costOf(best) * kClearly;

@@ -70,7 +70,8 @@ def MachineOption
     : Option<"machine", "machine", "::wg::passes::Machine", "::wg::passes::Machine::both", "that products are estimated for",
              [{::llvm::cl::values(clEnumValN(::wg::passes::Machine::slowMemory, "slow-memory", "two multiply-adds of 512 bits a cycle"),
                                   clEnumValN(::wg::passes::Machine::fastMemory, "fast-memory", "one: Zen 4"),
-                                  clEnumValN(::wg::passes::Machine::both, "both", "what is good on either"))}]>;
+                                  clEnumValN(::wg::passes::Machine::both, "both", "what is good on either"),
+                                  clEnumValN(::wg::passes::Machine::narrowVectors, "narrow-vectors", "no vectors of 512 bits"))}]>;
 
 def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::ModuleOp"> {
   let summary = "Give each product the form and the order of letters in which it is cheapest";

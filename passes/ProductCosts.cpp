@@ -17,43 +17,11 @@ using runtime::Letters;
 
 namespace {
 
-/// Fitted, with the levels of memory.
-constexpr Kind kCopies = {{0, 0, 1.2, 0.85}, {2.8, 0, 0.72, 1.1}}, kPacking = {{15, 0, 0.35, 3.1}, {3.2, 0, 1.2, 1.2}},
-               kGathering = {{5.1, 0, 0.82, 3}, {3.2, 0, 0.89, 1.25}},
-               kTurning = {{0.85, 0, 1.1, 0.67}, {3.2, 0, 1.2, 0.7}},
-               kProducts = {{1.4, 1.6, 1.1, 1.2}, {5.5, 12, 0.69, 0.89}},
-               kOuterProducts = {{0, 0, 1.1, 0.74}, {0, 8.4, 0.61, 0.75}},
-               kElementwise = {{0.14, 0, 1.1, 0.65}, {3.3, 1.8, 0.65, 1}},
-               kSums = {{1.1, 0.1, 1.2, 1.1}, {4.8, 0, 0.82, 0.91}};
+Estimate onAll(double nanoseconds) { return {{nanoseconds, nanoseconds}}; }
 
-/// Loads wait while there is arithmetic to do, but not for all of it. The memory counts `times`.
-Estimate together(Estimate arithmetic, const Nest &nest, double elementBytes, const Kind &kind,
-                  Estimate times = {1, 1}) {
-  Estimate memory = memoryOf(nest, elementBytes, kind);
-  memory = {memory.slowMemory * times.slowMemory, memory.fastMemory * times.fastMemory};
-  auto both = [](double x, double y, double hidden) { return std::max(x, y) + hidden * std::min(x, y); };
-  return {both(arithmetic.slowMemory * kind.slowMemory.arithmetic, memory.slowMemory, 0.49),
-          both(arithmetic.fastMemory * kind.fastMemory.arithmetic, memory.fastMemory, 0.75)};
-}
-Estimate onBoth(double nanoseconds) { return {nanoseconds, nanoseconds}; }
-
-constexpr Estimate kCall = {30, 30}; ///< nanoseconds of a kernel that does nothing
-/// Nanoseconds of a cycle of multiply-adds.
-constexpr double kCycle = 0.27;
-/// What a tile takes, on one machine: a multiply-add waits for the one before it for so many cycles, in a sum of so
-/// many terms for half as many; nanoseconds that a term, a vector that is stored and a tile take further; and the share
-/// of the stores, or of the terms where these are less, that the other does not hide.
-struct Tiles {
-  double waits, halfTerms, term, store, tile, open;
-};
-constexpr Tiles kTilesOnSlow = {2.9, 26, 0.22, 0, 0.68, 0}, kTilesOnFast = {2.6, 22, 0.32, 0.31, 0.67, 0.42};
-/// What a store of a part of a vector takes longer, on one of the machines.
-constexpr Estimate kMaskedStore = {0, 0.15};
+constexpr double kCall = 30; ///< nanoseconds of a kernel that does nothing
 /// What a store into a line that the closest cache cannot keep takes longer.
 constexpr double kCollided = 4;
-/// Of a vector that is copied whole; of one that is moved about in registers, once, and of a pair; of an element that
-/// is copied by itself.
-constexpr Estimate kCopy = {0.71, 0.5}, kShuffle = {0.16, 0.125}, kOfPairs = {0.37, 0.25}, kElement = {0.18, 0.4};
 
 /// Pieces of `height` and what is left over, as (how many, how high).
 SmallVector<std::pair<double, double>, 2> cut(double size, double height) {
@@ -70,12 +38,35 @@ double lanesFor(double size, double most) {
   return std::min(most, static_cast<double>(llvm::PowerOf2Ceil(static_cast<uint64_t>(std::max(2.0, size)))));
 }
 
+/// Stores of a vector's first elements, beyond one, at the end of a row of `size`: of 4, 2 and 1 of them where no store
+/// is masked.
+double furtherPieces(double size, double lanes) {
+  auto rest = static_cast<uint64_t>(std::fmod(size, lanes));
+  return rest == 0 ? 0 : llvm::popcount(rest) - 1;
+}
+
 } // namespace
+
+Estimate ProductCosts::each(double Model::*what) const { return {{models.front()->*what, models.back()->*what}}; }
+
+Estimate ProductCosts::together(Estimate arithmetic, const Nest &nest, Kind Model::*kind, Estimate times) const {
+  Estimate memory = memoryOf(nest, elementBytes, models, kind) * times, all;
+  for (auto [i, model] : llvm::enumerate(models)) {
+    double x = arithmetic.on[i] * (model->*kind).arithmetic, y = memory.on[i];
+    all.on[i] = std::max(x, y) + model->open * std::min(x, y);
+  }
+  return all;
+}
+
+double ProductCosts::rowsOfTile(double wide) const {
+  return std::floor((model.registers == 32 ? wide == 5 ? 25 : 24 : 12) / wide);
+}
 
 // ---- Letters --------------------------------------------------------------------------------------------------------
 
 ProductCosts::ProductCosts(ir::ContractOp op, Machine machine)
-    : elementBytes(op.getC().getType().getElementTypeBitWidth() / 8), machine(machine) {
+    : elementBytes(op.getC().getType().getElementTypeBitWidth() / 8), models(modelsOf(machine)),
+      model(*models.front()) {
   for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
     for (auto [letter, size] : llvm::zip_equal(letters, cast<RankedTensorType>(x.getType()).getShape()))
       sizes[letter] = size;
@@ -127,13 +118,11 @@ SmallVector<Loop, 8> ProductCosts::axesOf(const Order &order, StringRef space) c
 }
 
 Nest ProductCosts::blocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes) const {
-  return nestOfBlocks(axes, orderOfBlocks(axes, across, lanes, elementBytes), across, lanes);
+  return nestOfBlocks(axes, orderOfBlocks(axes, across, lanes, elementBytes, model), across, lanes);
 }
 
-/// How many times memory counts where blocks read, or write, parts of lines of so many bytes: what stays close by takes
-/// less than the fit has it, what no cache holds more.
-static Estimate timesOfBlocks(double bytes) {
-  return bytes < 1e6 ? Estimate{1.2, 0.87} : bytes > 1.6e7 ? Estimate{1, 1.25} : onBoth(1);
+Estimate ProductCosts::timesOfBlocks(double bytes) const {
+  return bytes < 1e6 ? each(&Model::blocksClose) : bytes > 1.6e7 ? each(&Model::blocksFar) : onAll(1);
 }
 
 Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
@@ -142,25 +131,26 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
   SmallVector<Loop, 8> axes = axesOf({from.str(), "", to.str()}, to);
   Loop last = axes.back();
   auto outer = ArrayRef<Loop>(axes).drop_back();
-  double count = elements(from), most = kVector / elementBytes, lanes = lanesFor(last.rounds, most);
+  double count = elements(from), most = model.vectorBytes / elementBytes, lanes = lanesFor(last.rounds, most);
   Estimate arithmetic;
   std::optional<size_t> across;
   for (auto [i, axis] : llvm::enumerate(outer))
     if (axis.steps[0] == 1)
       across = i;
   if (!across) { // runs are copied whole
-    arithmetic = kCopy * (count / last.rounds * std::ceil(last.rounds / most));
+    arithmetic = each(&Model::copy) * (count / last.rounds * std::ceil(last.rounds / most));
   } else if (count <= kFewElements) {
-    arithmetic = kElement * count;
+    arithmetic = each(&Model::element) * count;
   } else { // blocks of lanes x lanes are transposed in registers
     double high = axes[*across].rounds, wide = last.rounds;
-    arithmetic =
-        (lanes == 2 ? kOfPairs : kShuffle) * (count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
-                                              (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes));
+    arithmetic = each(lanes == 2 ? &Model::ofPairs : &Model::shuffle) *
+                 (count / high / wide * std::ceil(high / lanes) * std::ceil(wide / lanes) *
+                  (lanesFor(high, lanes) + lanesFor(wide, lanes)) / 2 * std::log2(lanes));
   }
   Nest nest = blocks(axes, across, across ? lanes : last.rounds);
-  Estimate times = across ? timesOfBlocks(2 * count * elementBytes) : onBoth(1);
-  return together(arithmetic, nest, elementBytes, kCopies, times) + kCall;
+  arithmetic = arithmetic + each(&Model::piece) * (count / last.rounds * furtherPieces(last.rounds, lanes));
+  Estimate times = across ? timesOfBlocks(2 * count * elementBytes) : onAll(1);
+  return together(arithmetic, nest, &Model::copies, times) + onAll(kCall);
 }
 
 // ---- Products -------------------------------------------------------------------------------------------------------
@@ -170,7 +160,7 @@ double ProductCosts::leastProduct(const Order &order) const {
   for (char letter : order.b)
     if (!StringRef(order.a).contains(letter))
       all += letter;
-  return elements(all) * elementBytes / kVector * 0.5 * kCycle + cost(kCall);
+  return elements(all) * elementBytes / model.vectorBytes * 0.5 * model.cycle + kCall;
 }
 
 /// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
@@ -194,16 +184,16 @@ Estimate ProductCosts::product(const Order &order) const {
   bool alongBatch = endsC(batch);
   std::vector<Letter> &inner = alongBatch ? batch : n;
   if (inner.empty()) // a single element, which a sum of products computes in vectors
-    return onBoth(kNever);
+    return onAll(kNever);
   Letter lane = inner.back();
   inner.pop_back();
   // Vectors of elements that lie apart, or a product that is elementwise in vectors: never worth it.
   if (alongBatch && (lane.a != 1 || lane.b != 1 || k.empty()))
-    return onBoth(kNever);
-  double lanes = kVector / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
+    return onAll(kNever);
+  double lanes = model.vectorBytes / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
   double most = alongBatch || (terms <= 64 && elements(order.c) * elementBytes > double(1 << 20)) ? 4 : 2;
-  longestLast(m, 12);
+  longestLast(m, int64_t(rowsOfTile(2)));
   if (alongBatch)
     longestLast(n, int64_t(most));
   auto dense = llvm::find_if(k, [](const Letter &letter) { return letter.b == 1; });
@@ -212,22 +202,25 @@ Estimate ProductCosts::product(const Order &order) const {
   auto thrashes = [&](const Letter &letter) {
     return std::fmod(double(letter.b) * elementBytes, 2048) == 0 && terms >= 64;
   };
-  bool liesFar =
-      lane.b != 1 ? lane.size > 1 : terms * size * elementBytes > double(1 << 20) || (!k.empty() && thrashes(k.back()));
-  if (!alongBatch && most == 2 && !liesFar && vectors > 2 && vectors <= 6 && std::fmod(size, 2 * lanes) != 0)
+  bool thrashesB = !k.empty() && thrashes(k.back());
+  // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
+  // those of one row (codegen/emit/Contract, columnsOfRows).
+  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes;
+  double columnsOfRows = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !thrashesB && vectors > most
+                             ? std::floor(bytesOfRows(model, terms, rowBytes, bytesOfC) / elementBytes)
+                             : 0;
+  bool walksRows = columnsOfRows > 0,
+       oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
+  bool liesFar = lane.b != 1 ? lane.size > 1 : !walksRows && (terms * rowBytes > double(1 << 20) || thrashesB);
+  if (!alongBatch && most == 2 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
+      std::fmod(size, 2 * lanes) != 0)
     most = vectors;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
   auto loopOf = [](const Letter &letter) {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};
   };
 
-  // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
-  // those of one row (codegen/emit/Contract, walksRows).
-  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes;
-  bool walksRows = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !liesFar && vectors > most &&
-                   areRowsWritten(machine == Machine::slowMemory, terms, terms * rowBytes, bytesOfC),
-       oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
-  auto rowsOf = [&](double wide) { return oneRow ? 1 : std::floor((wide == 5 ? 25 : 24) / wide); };
+  auto rowsOf = [&](double wide) { return oneRow ? 1 : rowsOfTile(wide); };
   // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum some cycles
   // before the next term's can begin.
   bool columnsOfN = alongBatch && !n.empty(), isHalf = size <= lanes / 2;
@@ -236,21 +229,23 @@ Estimate ProductCosts::product(const Order &order) const {
   for (auto [panels, wide] : cut(columns, most))
     for (auto [tiles, high] : cut(rows, rowsOf(wide))) {
       double loads = alongBatch && !columnsOfN ? wide * (high + 1) : wide + high;
-      auto tile = [&](double cyclesOfFma, const Tiles &on) {
-        double waits = on.waits * terms / (terms + on.halfTerms),
-               step = std::max({high * wide * cyclesOfFma, loads * 0.5, waits}) * kCycle + on.term, sums = terms * step,
-               stores = high * wide * on.store;
-        return std::max(sums, stores) + on.open * std::min(sums, stores) + on.tile;
-      };
-      Estimate each{tile(0.5, kTilesOnSlow), tile(isHalf ? 0.5 : 1, kTilesOnFast)};
-      arithmetic = arithmetic + each * (panels * tiles);
+      Estimate tile;
+      for (auto [i, on] : llvm::enumerate(models)) {
+        double waits = on->waits * terms / (terms + on->halfTerms),
+               fma = high * wide * (isHalf ? on->halfFma : on->fma),
+               sums = terms * (std::max({fma, loads * 0.5, waits}) * on->cycle + on->term),
+               stores = high * wide * on->store;
+        tile.on[i] = std::max(sums, stores) + on->openStores * std::min(sums, stores) + on->tile;
+      }
+      arithmetic = arithmetic + tile * (panels * tiles);
     }
   if (!alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // the last vector of a row
-    arithmetic = arithmetic + kMaskedStore * rows;
+    arithmetic = arithmetic + each(&Model::maskedStore) * rows +
+                 each(&Model::piece) * (rows * furtherPieces(size, lanesFor(size, lanes)));
   // Parts of lines whole pages apart: a set of the closest cache keeps eight.
   if (!m.empty() && std::min(rowsOf(widest), rows) > 8 && size * elementBytes < kLine &&
       std::fmod(double(m.back().c) * elementBytes, kPage) == 0)
-    arithmetic = arithmetic + onBoth(rows * kCollided);
+    arithmetic = arithmetic + onAll(rows * kCollided);
   double times =
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
   arithmetic = arithmetic * times;
@@ -278,6 +273,8 @@ Estimate ProductCosts::product(const Order &order) const {
   } else {
     if (!walksRows)
       nest.loops.push_back(panels);
+    else if (columnsOfRows < size)
+      nest.loops.push_back(inSteps(loopOf(lane), columnsOfRows));
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
   // Vectors of far rows that lie across two lines each.
@@ -285,11 +282,11 @@ Estimate ProductCosts::product(const Order &order) const {
     return letter.size > 1 && std::fmod(double(letter.b) * elementBytes, kLine) != 0;
   };
   bool crosses = lane.b == 1 && !k.empty() && double(k.back().b) * elementBytes >= kPage &&
-                 terms * most * kVector > 32768 &&
+                 terms * most * model.vectorBytes > 32768 &&
                  (llvm::any_of(k, isOff) || llvm::any_of(n, isOff) || llvm::any_of(batch, isOff));
   bool packs = (crosses && rows > 2 * rowsOf(most)) || (liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most)));
   if (packs && !alongBatch && k.empty()) // each vector is read once: never worth it
-    return onBoth(kNever);
+    return onAll(kNever);
   if (packs && !alongBatch) {
     // Panels of b are copied: b is read once, and the copy lies as k's loops run.
     Nest copy{nest.loops, {}};
@@ -299,26 +296,25 @@ Estimate ProductCosts::product(const Order &order) const {
     double places = double(sizeOf(batch)) * double(sizeOf(n)) * terms;
     Estimate moved;
     // Where so many rows are read a line each, nothing is fetched ahead.
-    const Kind *kind = &kPacking;
+    Kind Model::*kind = &Model::packing;
     if (lane.b == 1) {
-      moved = kCopy * (places * vectors);
+      moved = each(&Model::copy) * (places * vectors);
     } else if (k.empty() || k.back().b != 1) {
-      kind = &kGathering;
-      moved = kElement * (places * size);
+      kind = &Model::gathering;
+      moved = each(&Model::element) * (places * size);
     } else {
-      kind = &kTurning;
+      kind = &Model::turning;
       lanes = lanesFor(size, lanes);
       for (auto [blocks, deep] : cut(double(k.back().size), lanes)) {
         double side = lanesFor(deep, lanes);
-        moved = moved + kShuffle * (places / double(k.back().size) * blocks * std::ceil(size / side) * side *
-                                    (2 + std::log2(side)));
+        moved = moved + each(&Model::shuffle) * (places / double(k.back().size) * blocks * std::ceil(size / side) *
+                                                 side * (2 + std::log2(side)));
       }
     }
     // Columns half a page or whole ones apart share a few sets of the closest cache: 512 x 256 took 25 us, 520 x 256
     // took 11.
-    bool collides = kind == &kTurning && std::fmod(double(lane.b) * elementBytes, kPage / 2) == 0;
-    packing = together({moved.slowMemory * (collides ? 2 : 1), moved.fastMemory * (collides ? 3 : 1)}, copy,
-                       elementBytes, *kind);
+    bool collides = kind == &Model::turning && std::fmod(double(lane.b) * elementBytes, kPage / 2) == 0;
+    packing = together(collides ? moved * each(&Model::collided) : moved, copy, kind);
     for (Loop &loop : nest.loops)
       loop.steps[1] = 0;
     width = std::min(most, vectors) * lanes;
@@ -335,39 +331,31 @@ Estimate ProductCosts::product(const Order &order) const {
   }
   if (!m.empty())
     nest.loops.push_back({std::ceil(rows / high), {high * rowA, 0, high * rowC}});
-  if (walksRows)
+  if (walksRows) {
+    panels.rounds = std::ceil(std::min(columnsOfRows, size) / panel);
     nest.loops.push_back(panels);
+  }
   for (const Letter &letter : k)
     nest.loops.push_back(loopOf(letter));
   // Where nothing is summed, most of it is written.
-  return together(arithmetic, nest, elementBytes, k.empty() ? kOuterProducts : kProducts) + packing + kCall;
+  return together(arithmetic, nest, k.empty() ? &Model::outerProducts : &Model::products) + packing + onAll(kCall);
 }
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
-/// Nanoseconds of a vector of products that are summed, of a row and of a run of neighbours that are summed.
-constexpr double kSummed = 0.4, kSumRow = 1.1, kSumRun = 0.4;
-/// Of a lane of a sum's vector that is loaded by itself, and how many times more memory counts then where it is that of
-/// a tensor which caches close by do not hold; and of a lane that is where both operands of an elementwise product lie
-/// across, each along another axis, from a small tensor or a large one (measured on the machine with fast memory).
-constexpr Estimate kGathered = {0.078, 0.29};
-constexpr Estimate kGatheredFar = {0.89, 1.45};
-constexpr double kGatheredBytes = 1.5e6, kApart = 0.1, kApartFar = 0.24, kApartBytes = 256 << 10;
-/// Of a vector of products that are stored, and of one that is moved about in registers, once; where nothing is, of a
-/// run of one vector, of one of several, and of beginning a loop over such runs; and of an element of a tensor of more
-/// than kFar bytes that is read across whole pages: such lines share a few sets of the caches.
-constexpr Estimate kStored = {0.41, 0.29}, kAcross = {0.12, 0.047}, kShortRun = {0.38, 0.19}, kRun = {1.4, 0.43},
-                   kRuns = {0.69, 0.35}, kShared = {1, 0.64};
-constexpr double kFar = 2e6;
+/// Bytes from which on a tensor is none that caches close by hold, where a lane is loaded by itself; where both
+/// operands lie across; and where columns are whole pages apart.
+constexpr double kGatheredBytes = 1.5e6, kApartBytes = 256 << 10, kFar = 2e6;
 
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
 Estimate ProductCosts::elementwise(const Order &order) const {
   SmallVector<Loop, 8> axes = axesOf(order, order.c);
   Loop last = axes.back();
   auto outer = ArrayRef<Loop>(axes).drop_back();
-  double count = elements(order.c), lanes = lanesFor(last.rounds, kVector / elementBytes), runs = count / last.rounds,
-         vectors = std::ceil(last.rounds / lanes);
-  Estimate arithmetic = kStored * (runs * vectors);
+  double count = elements(order.c), lanes = lanesFor(last.rounds, model.vectorBytes / elementBytes),
+         runs = count / last.rounds, vectors = std::ceil(last.rounds / lanes);
+  Estimate arithmetic =
+      each(&Model::stored) * (runs * vectors) + each(&Model::piece) * (runs * furtherPieces(last.rounds, lanes));
   const Loop *across = nullptr;
   Estimate apart;
   for (size_t tensor : {0, 1}) {
@@ -376,26 +364,26 @@ Estimate ProductCosts::elementwise(const Order &order) const {
       continue;
     double bytes = elements(tensor == 0 ? order.a : order.b) * elementBytes;
     if (across && across != found) {
-      apart = apart + onBoth((bytes > kApartBytes ? kApartFar : kApart) * runs * vectors * lanes);
+      apart = apart + each(bytes > kApartBytes ? &Model::apartFar : &Model::apart) * (runs * vectors * lanes);
       continue;
     }
     across = found;
     if (count <= kFewElements) {
-      apart = apart + kElement * count;
+      apart = apart + each(&Model::element) * count;
       continue;
     }
     double blocks = runs / found->rounds * std::ceil(found->rounds / lanes) * vectors;
-    arithmetic = arithmetic + kAcross * (blocks * lanes * std::log2(lanes));
+    arithmetic = arithmetic + each(&Model::across) * (blocks * lanes * std::log2(lanes));
     if (bytes > kFar && std::fmod(last.steps[tensor] * elementBytes, kPage) == 0)
-      arithmetic = arithmetic + kShared * count;
+      arithmetic = arithmetic + each(&Model::shared) * count;
   }
   if (!across)
-    arithmetic = arithmetic + (vectors == 1 ? kShortRun : kRun) * runs +
-                 kRuns * (outer.empty() ? 1 : runs / outer.back().rounds);
+    arithmetic = arithmetic + each(vectors == 1 ? &Model::shortRun : &Model::run) * runs +
+                 each(&Model::runs) * (outer.empty() ? 1 : runs / outer.back().rounds);
   Nest nest = blocks(axes, across ? std::optional<size_t>(across - outer.begin()) : std::nullopt, lanes);
   // Lines that are read and written by turns take longer than those that a sum reads.
-  Estimate times = across ? timesOfBlocks((elements(order.a) + elements(order.b) + count) * elementBytes) : onBoth(1);
-  return together(arithmetic, nest, elementBytes, kElementwise, times * 1.15) + apart + kCall;
+  Estimate times = across ? timesOfBlocks((elements(order.a) + elements(order.b) + count) * elementBytes) : onAll(1);
+  return together(arithmetic, nest, &Model::elementwise, times * 1.15) + apart + onAll(kCall);
 }
 
 bool ProductCosts::isCopied(std::string &letters, StringRef space) const {
@@ -424,7 +412,7 @@ Estimate ProductCosts::copyWhatIsReadOften(std::string &letters, StringRef space
 /// As its operands lie. A result whose letters are in another order is moved there.
 Estimate ProductCosts::sum(const Order &order, StringRef space) const {
   if (space.empty()) // one element
-    return kCall;
+    return onAll(kCall);
   Order read{order.a, order.b, ""};
   for (char letter : space)
     if (StringRef(order.c).contains(letter))
@@ -438,8 +426,8 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
   SmallVector<Loop, 8> axes = axesOf(order, space);
   auto isSummed = [](const Loop &axis) { return axis.steps[2] == 0; };
   Loop last = axes.pop_back_val();
-  double lanes = kVector / elementBytes, count = elements(space), runs = count / last.rounds,
-         arithmetic = runs * std::ceil(last.rounds / lanes) * kSummed, side = 1;
+  double lanes = model.vectorBytes / elementBytes, count = elements(space), runs = count / last.rounds, side = 1;
+  Estimate arithmetic = each(&Model::summed) * (runs * std::ceil(last.rounds / lanes));
   if (!isSummed(last)) // vectors of rows, some of them side by side
     for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
       side /= 2;
@@ -464,7 +452,7 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
     if (!summed && !isSummed(last))
       nest.loops.push_back(inSteps(last, run));
   }
-  Estimate fetched = onBoth(1);             // what long runs cost of their lines: they are fetched ahead
+  Estimate fetched = onAll(1);              // what long runs cost of their lines: they are fetched ahead
   if (run > group && !nest.loops.empty()) { // of long rows several at a time
     double atOnce = run * elementBytes <= double(12 << 10) ? 1 : 8;
     Loop summed = nest.loops.pop_back_val();
@@ -473,22 +461,23 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
     nest.loops.back().rounds = std::ceil(run / group);
     summed.rounds = std::min(summed.rounds, atOnce);
     nest.loops.push_back(summed);
-    fetched = {0.94, 0.7};
+    fetched = each(&Model::longRuns);
   }
   Estimate gathered;
   for (size_t tensor : {0, 1})
     if (last.steps[tensor] > 1) {
-      gathered = gathered + kGathered * (runs * std::ceil(last.rounds / lanes) * lanes);
+      gathered = gathered + each(&Model::gathered) * (runs * std::ceil(last.rounds / lanes) * lanes);
       if (last.steps[tensor] * elementBytes >= kLine &&
           elements(tensor == 0 ? order.a : order.b) * elementBytes > kGatheredBytes)
-        fetched = kGatheredFar;
+        fetched = each(&Model::gatheredFar);
     }
-  arithmetic += count / terms * kSumRow / (isSummed(last) ? 1 : lanes * side) + runs / side * kSumRun;
+  arithmetic = arithmetic + each(&Model::sumRow) * (count / terms / (isSummed(last) ? 1 : lanes * side)) +
+               each(&Model::sumRun) * (runs / side);
   if (isSummed(last))
     nest.loops.push_back(inSteps(last, lanes));
   for (size_t tensor : {0, 1, 2})
     nest.inside[tensor] = {{std::min(side * lanes, last.rounds), last.steps[tensor]}};
-  return together(onBoth(arithmetic) + gathered, nest, elementBytes, kSums, fetched) + kCall;
+  return together(arithmetic + gathered, nest, &Model::sums, fetched) + onAll(kCall);
 }
 
 std::string ProductCosts::spaceOfSum(const Order &order) const {

@@ -3,22 +3,24 @@
 //
 // An estimate walks the loops as codegen/emit/Contract (of a copy: emit/Map) writes them, and counts arithmetic, and
 // the lines and pages that each level of memory has not kept since they were read last, and which of them no processor
-// fetches ahead. What each of these costs is fitted to measured times of random equations on two machines with AVX-512.
-// On an Intel Xeon, whose memory is slow beside its arithmetic, to 3,400 kernels: of 580 other products half were
-// estimated within 14 %, nine tenths within a factor of 1.5; of the sums and elementwise products that it was fitted
-// to 12 % and 1.45, of the transposes 20 % and 1.6. On a Zen 4, whose memory is fast, levels, kinds and arithmetic are
-// fitted to 18,000: of 1,500 others half were estimated within 13 %, nine tenths within a factor of 1.45. Known to be
-// too low, by up to a factor of 2: what reads more than 20 MB by pieces of lines, each on a page of its own, and
-// kernels with rows of a few elements whose loops are in a bad order; and a kernel and a transpose behind it where the
-// two together touch more than a cache keeps that holds what each of them touches alone.
+// fetches ahead. What each of these costs is fitted to measured times of random equations on three machines
+// (passes/MachineModels.h). On an Intel Xeon with AVX-512, whose memory is slow beside its arithmetic, of 580 other
+// products half were estimated within 14 %, nine tenths within a factor of 1.5; of the sums and elementwise products
+// that it was fitted to 12 % and 1.45, of the transposes 20 % and 1.6. On a Zen 4, whose memory is fast, of 1,500
+// others half were estimated within 13 %, nine tenths within a factor of 1.45. On a Zen 3, whose vectors are half as
+// wide, of the 1,350 kernels that it was fitted to half are estimated within 18 %, nine tenths within a factor of 1.6.
+// Known to be too low, by up to a factor of 2: what reads more than 20 MB by pieces of lines, each on a page of its
+// own, and kernels with rows of a few elements whose loops are in a bad order; and a kernel and a transpose behind it
+// where the two together touch more than a cache keeps that holds what each of them touches alone.
 //
-// Where it is compiled for such a machine its estimate alone decides; else the geometric mean of both, so that what is
-// chosen is good on either.
+// Where it is compiled for such a machine its estimate alone decides, and the last one for all without AVX-512; for
+// another with AVX-512 the geometric mean of two, so that what is chosen is good on either.
 #pragma once
 
 #include "ir/Dialect.h"
 #include "passes/MemoryCosts.h"
 
+#include <cmath>
 #include <string>
 
 namespace wg::passes {
@@ -35,7 +37,9 @@ public:
   ProductCosts(ir::ContractOp op, Machine machine);
 
   /// An estimate as it is compared.
-  double cost(const Estimate &estimate) const { return estimate.on(machine); }
+  double cost(const Estimate &estimate) const {
+    return models.size() == 1 ? estimate.on[0] : std::sqrt(estimate.on[0] * estimate.on[1]);
+  }
 
   llvm::SmallVector<int64_t> shapeBy(llvm::StringRef letters) const;
   double elements(llvm::StringRef letters) const;
@@ -66,10 +70,19 @@ private:
   /// What reads across, or not, in the order of its loops that the kernel has.
   Nest blocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes) const;
   double step(llvm::StringRef letters, char letter) const;
+  /// Of each model.
+  Estimate each(double Model::*what) const;
+  /// Arithmetic and memory, which counts so many times.
+  Estimate together(Estimate arithmetic, const Nest &nest, Kind Model::*kind, Estimate times = {{1, 1}}) const;
+  /// How many times memory counts where blocks read, or write, parts of lines of so many bytes.
+  Estimate timesOfBlocks(double bytes) const;
+  /// Rows of a tile that is so many vectors wide.
+  double rowsOfTile(double wide) const;
 
   llvm::DenseMap<char, int64_t> sizes;
   double elementBytes;
-  Machine machine;
+  llvm::ArrayRef<const Model *> models;
+  const Model &model; ///< the first: sizes follow it
 };
 
 } // namespace wg::passes

@@ -159,7 +159,8 @@ private:
             llvm::function_ref<void(Value, Value)> body);
   /// Places the letters of `group` at place `number` of all that they have together; where that is in a.
   Value placeAll(llvm::ArrayRef<Letter> group, Value number, Point &point);
-  void eachPanel(llvm::function_ref<void(Value j, int64_t count)> f);
+  /// Of so many columns.
+  void eachPanel(int64_t size, llvm::function_ref<void(Value j, int64_t count)> f);
   /// `count` lanes of c from j on, of b as it lies.
   Panel panelAt(Value offsetB, Value j, int64_t count);
   /// All rows of one panel: `count` lanes of c from j on.
@@ -224,9 +225,10 @@ private:
   int64_t numPanels() { return std::max<int64_t>(1, (lane.size + panelWidth() - 1) / panelWidth()); }
   /// Whether threads share the panels of a product; else what is outside of its tiles, and each packs all panels.
   bool sharesPanels();
-  /// Whether the tiles of some rows in all panels come one after another, and not those of one panel: where few terms
-  /// make c most of what is moved, more than caches hold, memory is written in a few long runs.
-  bool walksRows();
+  /// Of how many columns the tiles of some rows come one after another, and not those of one panel: where few terms
+  /// make c most of what is moved, more than caches hold, memory is written in a few long runs. 0 for panels.
+  int64_t columnsOfRows();
+  bool walksRows() { return columnsOfRows() != 0; }
   /// Whether threads share the rows of a product whose b lies as it is read and has one panel, or whose rows are
   /// walked.
   bool sharesRows();

@@ -124,6 +124,7 @@ public:
   void prefetch(mlir::Value pointer);
   void prefetch(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
                 int64_t offset);
+  void storePieces(mlir::Value value, mlir::Value base, int64_t count, unsigned alignment);
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides,
                int64_t offset);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.

@@ -124,9 +124,9 @@ void KernelEmitter::orderAxes() {
     for (auto [step, strides] : llvm::zip_equal(around.back().steps, tensors))
       step = static_cast<double>(std::abs(strides[i]));
   }
-  SmallVector<size_t> order =
-      passes::orderOfBlocks(around, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size),
-                            alignmentOf(getElementTypeOrSelf(kernel.getYield().getValues()[0])));
+  SmallVector<size_t> order = passes::orderOfBlocks(
+      around, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size),
+      alignmentOf(getElementTypeOrSelf(kernel.getYield().getValues()[0])), *passes::modelsOf(target.machine).front());
   order.push_back(axes.size() - 1);
   axes = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
   accesses.clear();

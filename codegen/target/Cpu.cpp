@@ -55,15 +55,18 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
   target.hasCheapDivision = cpu == "znver4";
-  if (cpu == "znver4" || (target.hasAvx512 && !cpu.starts_with("znver") && !cpu.starts_with("x86-64")))
-    target.hasFastMemory = cpu == "znver4";
+  if (cpu == "znver4")
+    target.machine = passes::Machine::fastMemory;
+  else if (target.hasAvx512)
+    target.machine =
+        cpu.starts_with("znver") || cpu.starts_with("x86-64") ? passes::Machine::both : passes::Machine::slowMemory;
   return target;
 }
 
 static Triple hostTriple() { return Triple(sys::getProcessTriple()); }
 
 /// The machine itself, whatever WENGERT_CPU says.
-static const Target &machine() {
+static const Target &thisMachine() {
   static const Target &target = *new Target([] { // never destroyed
     std::string features;
     // In the order of the names, so that equal machines have equal keys.
@@ -81,7 +84,7 @@ static const Target &machine() {
 }
 
 bool Target::hostCanRun(const Target &target) {
-  const Target &self = machine();
+  const Target &self = thisMachine();
   if (target.key() == self.key())
     return true;
   std::unique_ptr<MCSubtargetInfo> own = subtarget(Triple(self.triple), self.cpu, self.features);
@@ -101,7 +104,7 @@ bool Target::hostCanRun(const Target &target) {
 
 std::optional<Target> Target::named(StringRef name) {
   if (name == "native")
-    return machine();
+    return thisMachine();
   return describe(hostTriple(), name, "");
 }
 
@@ -110,7 +113,7 @@ const Target &Target::host() {
     if (const char *name = std::getenv("WENGERT_CPU"))
       if (std::optional<Target> lower = named(name); lower && hostCanRun(*lower))
         return *lower;
-    return machine();
+    return thisMachine();
   }());
   return target;
 }

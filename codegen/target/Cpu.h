@@ -1,6 +1,8 @@
 // What machine is compiled for: LLVM's names for it, and the few facts that emitters ask.
 #pragma once
 
+#include "passes/MachineModels.h"
+
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
@@ -23,9 +25,9 @@ struct Target {
   /// A division of 512 bits delays multiplications less than the six operations of Newton's method do. True of Zen 4,
   /// where it takes the place of three; on Intel's its unit is what a turn of divisions waits for.
   bool hasCheapDivision = false;
-  /// Products take the form that is cheapest where memory is fast beside arithmetic, or slow (passes/MemoryCosts.h):
-  /// true of Zen 4, false of Intel's with AVX-512. Where it is not known, one that is good on either.
-  std::optional<bool> hasFastMemory;
+  /// What products, and the loops of kernels, are estimated for: a Zen 4, an Intel with AVX-512, what is good on either
+  /// for others with AVX-512, or a machine with narrower vectors.
+  passes::Machine machine = passes::Machine::narrowVectors;
 
   /// Elements of `elementBytes` bytes in a native vector.
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }

@@ -179,12 +179,15 @@ TEST(TargetTest, NamesAndTheirFacts) {
   EXPECT_EQ(v3->vectorBytes, 32);
   EXPECT_TRUE(v3->hasFma && v3->hasMaskedMemory);
   // How memory compares with arithmetic is known of some CPUs, and of no level.
-  auto hasFastMemory = [](const char *cpu) { return Target::named(cpu)->hasFastMemory; };
-  EXPECT_EQ(hasFastMemory("znver4"), true);
+  using passes::Machine;
+  auto machine = [](const char *cpu) { return Target::named(cpu)->machine; };
+  EXPECT_EQ(machine("znver4"), Machine::fastMemory);
   for (const char *cpu : {"skylake-avx512", "sapphirerapids", "rocketlake"})
-    EXPECT_EQ(hasFastMemory(cpu), false) << cpu;
-  for (const char *cpu : {"znver3", "znver5", "x86-64-v3", "x86-64-v4", "haswell"})
-    EXPECT_EQ(hasFastMemory(cpu), std::nullopt) << cpu;
+    EXPECT_EQ(machine(cpu), Machine::slowMemory) << cpu;
+  for (const char *cpu : {"znver5", "x86-64-v4"})
+    EXPECT_EQ(machine(cpu), Machine::both) << cpu;
+  for (const char *cpu : {"znver3", "x86-64-v3", "x86-64-v2", "haswell"})
+    EXPECT_EQ(machine(cpu), Machine::narrowVectors) << cpu;
   EXPECT_EQ(v4->vectorBytes, 64);
   EXPECT_EQ(v4->numVectorRegisters, 32);
   EXPECT_EQ(v4->lanes(4), 16);

@@ -261,6 +261,8 @@ TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
                                        {"km,kn->mn", {40, 11003}, {40, 203}},
                                        {"mk,kn->mn", {17003, 64}, {64, 127}},
                                        {"mk,kn->mn", {577, 40}, {40, 1031}},
+                                       {"km,kn->mn", {33, 301}, {33, 8003}},
+                                       {"jkm,kn->mjn", {3, 17, 101}, {17, 8003}},
                                        {"ikm,ikn->imn", {5, 4, 1500}, {5, 4, 307}},
                                        {"ikm,ikn->imn", {40, 16, 111}, {40, 16, 501}}}) {
     SCOPED_TRACE(equation);

@@ -1,0 +1,101 @@
+// What kernels take on the machines that products are estimated for: times of a few machines, fitted to what was
+// measured on them. The letters of products are put into order by it (passes/ArrangeProducts), and the loops of kernels
+// (passes/MemoryCosts). One machine's numbers say little by themselves: they were fitted together.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <array>
+#include <cmath>
+
+namespace wg::passes {
+
+constexpr double kLine = 64, kPage = 4096; ///< bytes
+
+/// Of machines with AVX-512 two that differ in what binds them: one, an Intel Xeon, multiplies and adds twice a cycle,
+/// and its memory is slow; the other, a Zen 4, once, and its memory is fast; `both` asks for what is good on either. Of
+/// those with narrower vectors one, a Zen 3.
+enum class Machine { slowMemory, fastMemory, both, narrowVectors };
+
+/// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; the
+/// nanoseconds to get one from beyond it; and how many times it counts that the first ones of a run that is read take
+/// longer (0: not written ones either, as levels close by hide it).
+struct Level {
+  double unit, least, most, read, written, starts;
+};
+using Levels = std::array<Level, 6>;
+
+/// What differs between kinds of kernels: a run of lines that is read, or written, costs so many lines more, as the
+/// first ones are not fetched ahead; and lines and arithmetic count so many times.
+struct Kind {
+  double startRead, startWritten, memory = 1, arithmetic = 1;
+};
+
+/// A machine. Times are nanoseconds.
+struct Model {
+  double vectorBytes, registers; ///< of vectors
+  /// Products of few terms are written row by row where b has no more KiB and c more MiB, and where it has, perhaps, by
+  /// parts of rows (bytesOfRows).
+  double rowsB, rowsC;
+  bool isWrittenInParts;
+  Levels levels;
+  /// Where orders of one kernel's loops are compared: what levels take, a kind, what it takes to begin a loop, and how
+  /// many runs at a time are fetched ahead.
+  Levels ofOrders;
+  Kind orders;
+  double begun, followed;
+  Kind copies, packing, gathering, turning, products, outerProducts, elementwise, sums;
+  /// Loads wait while there is arithmetic to do, but not for all of it: the share of the lesser that counts.
+  double open;
+  /// Of a cycle; cycles of a multiply-add, and of one of half a vector.
+  double cycle, fma, halfFma;
+  /// In a tile of a product a multiply-add waits for the one before it for so many cycles, in a sum of `halfTerms`
+  /// terms for half as many; what a term, a vector that is stored and a tile take further; and the share of the stores,
+  /// or of the terms where these are less, that the other does not hide.
+  double waits, halfTerms, term, store, tile, openStores;
+  double maskedStore; ///< of a part of a vector, longer
+  double piece;       ///< of each further store of such a part, where no store is masked (AVX2, on a Zen 3)
+  /// Of a vector that is copied whole; of one that is moved about in registers, once, and of one of a pair; of an
+  /// element that is copied by itself.
+  double copy, shuffle, ofPairs, element;
+  double collided; ///< how many times columns half a page apart take as long to pack
+  /// How many times memory counts where blocks read, or write, parts of lines of what stays close by; and of what no
+  /// cache holds.
+  double blocksClose, blocksFar;
+  /// Of a vector of products that are summed, of a row and of a run of neighbours that are summed.
+  double summed, sumRow, sumRun;
+  /// Of a lane of a sum's vector that is loaded by itself; how many times memory counts then where it is that of a
+  /// tensor which caches close by do not hold; and how many times where long runs are fetched ahead.
+  double gathered, gatheredFar, longRuns;
+  /// Of a vector of products that are stored, and of one that is moved about in registers, once; where nothing is, of a
+  /// run of one vector, of one of several, and of beginning a loop over such runs; and of an element of a large tensor
+  /// that is read across whole pages: such lines share a few sets of the caches.
+  double stored, across, shortRun, run, runs, shared;
+  /// Of a lane that is where both operands of an elementwise product lie across, each along another axis, from a small
+  /// tensor or a large one.
+  double apart, apartFar;
+};
+
+/// The models of a machine, of two where it is not known which of them is like it.
+llvm::ArrayRef<const Model *> modelsOf(Machine machine);
+
+/// Nanoseconds on each of a machine's models.
+struct Estimate {
+  std::array<double, 2> on = {};
+  friend Estimate operator+(Estimate x, Estimate y) { return {{x.on[0] + y.on[0], x.on[1] + y.on[1]}}; }
+  friend Estimate operator*(Estimate x, Estimate y) { return {{x.on[0] * y.on[0], x.on[1] * y.on[1]}}; }
+  friend Estimate operator*(Estimate x, double y) { return {{x.on[0] * y, x.on[1] * y}}; }
+};
+
+/// Of products of so many terms, whose rows and whose result have so many bytes, how many bytes of a row are written
+/// one after another, as far as sizes say: of few terms, where the result is more than caches close by hold, as many
+/// as are made of what these do hold; else 0: a panel of few vectors is written in all rows, then the next one.
+inline double bytesOfRows(const Model &model, double terms, double rowBytes, double bytesOfC) {
+  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kShortest = 2 * kKiB;
+  if (terms > kFewTerms || bytesOfC <= model.rowsC * kMiB)
+    return 0;
+  double most = model.rowsB * kKiB / terms;
+  return rowBytes <= most ? rowBytes : model.isWrittenInParts && most >= kShortest ? most : 0;
+}
+
+} // namespace wg::passes
