@@ -199,10 +199,8 @@ Estimate ProductCosts::product(const Order &order) const {
   auto dense = llvm::find_if(k, [](const Letter &letter) { return letter.b == 1; });
   if (!alongBatch && lane.b != 1 && dense != k.end())
     std::rotate(dense, dense + 1, k.end());
-  auto thrashes = [&](const Letter &letter) {
-    return std::fmod(double(letter.b) * elementBytes, 2048) == 0 && terms >= 64;
-  };
-  bool thrashesB = !k.empty() && thrashes(k.back());
+  auto thrashes = [&](double stride) { return std::fmod(stride * elementBytes, 2048) == 0 && terms >= 64; };
+  bool thrashesB = !k.empty() && thrashes(double(k.back().b));
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
   double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes;
@@ -250,6 +248,13 @@ Estimate ProductCosts::product(const Order &order) const {
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
   arithmetic = arithmetic * times;
   double high = std::min(rowsOf(widest), rows);
+  // Such an a is copied tile by tile, and then read as it lies.
+  bool packsA =
+      !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
+  if (packsA) {
+    arithmetic = arithmetic + each(&Model::copy) * (terms * std::ceil(rows / high));
+    k[0].a = int64_t(high);
+  }
 
   // What its loops walk through: batch, n (in the order of outsideOfPanels), panels, rows of m, k.
   double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size);
@@ -330,7 +335,7 @@ Estimate ProductCosts::product(const Order &order) const {
     nest.loops.back().steps[1] = 0;
   }
   if (!m.empty())
-    nest.loops.push_back({std::ceil(rows / high), {high * rowA, 0, high * rowC}});
+    nest.loops.push_back({std::ceil(rows / high), {high * (packsA ? terms : rowA), 0, high * rowC}});
   if (walksRows) {
     panels.rounds = std::ceil(std::min(columnsOfRows, size) / panel);
     nest.loops.push_back(panels);
