@@ -34,7 +34,6 @@ struct Kind {
 /// A machine. Times are nanoseconds.
 struct Model {
   double vectorBytes, registers; ///< of vectors
-  double clearly;                ///< the part of an estimate below which another is clearly less
   /// Products of few terms are written row by row where b has no more KiB and c more MiB, and where it has, perhaps, by
   /// parts of rows (bytesOfRows).
   double rowsB, rowsC;

@@ -201,12 +201,16 @@ Estimate ProductCosts::product(const Order &order) const {
     std::rotate(dense, dense + 1, k.end());
   auto thrashes = [&](double stride) { return std::fmod(stride * elementBytes, 2048) == 0 && terms >= 64; };
   bool thrashesB = !k.empty() && thrashes(double(k.back().b));
+  bool packsA =
+      !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
-  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes;
-  double columnsOfRows = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !thrashesB && vectors > most
-                             ? std::floor(bytesOfRows(model, terms, rowBytes, bytesOfC) / elementBytes)
-                             : 0;
+  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsOfRows = 0;
+  if (!alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB && vectors > most)
+    columnsOfRows = std::floor(bytesOfRows(model, terms, rowBytes, bytesOfC) / elementBytes);
+  if (columnsOfRows < size) // parts of rows
+    columnsOfRows =
+        double(sizeOf(m)) < 16 * rowsOfTile(most) ? 0 : columnsOfRows - std::fmod(columnsOfRows, most * lanes);
   bool walksRows = columnsOfRows > 0,
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
   bool liesFar = lane.b != 1 ? lane.size > 1 : !walksRows && (terms * rowBytes > double(1 << 20) || thrashesB);
@@ -248,11 +252,9 @@ Estimate ProductCosts::product(const Order &order) const {
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
   arithmetic = arithmetic * times;
   double high = std::min(rowsOf(widest), rows);
-  // Such an a is copied tile by tile, and then read as it lies.
-  bool packsA =
-      !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
+  // An a whose rows share sets of the caches is copied tile by tile, and then read as it lies.
   if (packsA) {
-    arithmetic = arithmetic + each(&Model::copy) * (terms * std::ceil(rows / high));
+    arithmetic = arithmetic + each(&Model::copy) * (double(sizeOf(batch)) * terms * std::ceil(rows / high));
     k[0].a = int64_t(high);
   }
 

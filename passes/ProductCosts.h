@@ -41,9 +41,6 @@ public:
     return models.size() == 1 ? estimate.on[0] : std::sqrt(estimate.on[0] * estimate.on[1]);
   }
 
-  /// The part of an estimate below which another is clearly less.
-  double clearly() const { return model.clearly; }
-
   llvm::SmallVector<int64_t> shapeBy(llvm::StringRef letters) const;
   double elements(llvm::StringRef letters) const;
   std::string withoutUnits(llvm::StringRef letters) const;

@@ -601,7 +601,7 @@ int64_t ContractEmitter::bytesOfC() { return ShapedType::getNumElements(shapeOf(
 
 /// 46,700 x 291 x 24 ran in 12.3 ms by panels, in 9.4 by rows. Where memory is slow, 574 x 2,077 x 10 ran in 530 us by
 /// panels and in 270 by rows, 3,000 x 8,000 x 6 in 16.8 ms and 8.1: b may take a quarter of a cache of 2 MiB. On a Zen
-/// 3, 858 x 4,746 x 29 ran in 9.8 ms by panels that are packed, in 5.8 by parts of 2,260 columns.
+/// 3, 858 x 4,746 x 29 ran in 9.8 ms by panels that are packed, in 5.8 by parts of 2,240 columns.
 int64_t ContractEmitter::columnsOfRows() {
   bool reads = related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1;
   if (!reads || packsA() || thrashes(k.back().b) || numPanels() == 1)
@@ -609,7 +609,10 @@ int64_t ContractEmitter::columnsOfRows() {
   double bytes = passes::bytesOfRows(*passes::modelsOf(e.target.machine).front(), double(numTerms()),
                                      double(lane.size * elementBytes()), double(bytesOfC()));
   int64_t columns = static_cast<int64_t>(bytes) / elementBytes();
-  return columns == lane.size ? columns : columns / panelWidth() * panelWidth();
+  if (columns == lane.size)
+    return columns;
+  // Few rows read b as few times anyhow, and threads share rows or panels.
+  return sizeOf(m) < 16 * rowsOfTile(panelVectors()) ? 0 : columns / panelWidth() * panelWidth();
 }
 
 /// Of several rows that share pages no processor follows the writes: of few terms one row at a time (46,700 x 291 x 4:

@@ -55,7 +55,7 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
   target.hasCheapDivision = cpu == "znver4";
-  if (cpu == "znver4")
+  if (target.hasAvx512 && cpu == "znver4")
     target.machine = passes::Machine::fastMemory;
   else if (target.hasAvx512)
     target.machine =

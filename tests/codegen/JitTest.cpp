@@ -178,7 +178,7 @@ TEST(TargetTest, NamesAndTheirFacts) {
   EXPECT_FALSE(v2->hasMaskedMemory);
   EXPECT_EQ(v3->vectorBytes, 32);
   EXPECT_TRUE(v3->hasFma && v3->hasMaskedMemory);
-  // How memory compares with arithmetic is known of some CPUs, and of no level.
+  // With AVX-512 how memory compares with arithmetic is known of some CPUs, and of no level.
   using passes::Machine;
   auto machine = [](const char *cpu) { return Target::named(cpu)->machine; };
   EXPECT_EQ(machine("znver4"), Machine::fastMemory);
