@@ -35,7 +35,7 @@ struct Kind {
 struct Model {
   double vectorBytes, registers; ///< of vectors
   /// Products of few terms are written row by row where b has no more KiB and c more MiB, and where it has, perhaps, by
-  /// parts of rows (bytesOfRows).
+  /// parts of rows (columnsOfRows).
   double rowsB, rowsC;
   bool isWrittenInParts;
   Levels levels;
@@ -87,15 +87,24 @@ struct Estimate {
   friend Estimate operator*(Estimate x, double y) { return {{x.on[0] * y, x.on[1] * y}}; }
 };
 
-/// Of products of so many terms, whose rows and whose result have so many bytes, how many bytes of a row are written
-/// one after another, as far as sizes say: of few terms, where the result is more than caches close by hold, as many
-/// as are made of what these do hold; else 0: a panel of few vectors is written in all rows, then the next one.
-inline double bytesOfRows(const Model &model, double terms, double rowBytes, double bytesOfC) {
-  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kShortest = 2 * kKiB;
-  if (terms > kFewTerms || bytesOfC <= model.rowsC * kMiB)
+/// A product whose rows may be written in long runs, and its tiles.
+struct RowsOfProduct {
+  double terms, rows, columns, elementBytes, bytesOfC, tileRows, panelColumns;
+};
+
+/// How many columns of each row are written one after another, as far as sizes say: of few terms, where the result is
+/// more than caches close by hold, as many as are made of what these do hold; else 0: a panel of few vectors is written
+/// in all rows, then the next one. Rows are in parts only if there are many: few read b as few times anyhow, and
+/// threads share rows or panels.
+inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
+  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kTilesOfRows = 16;
+  if (of.terms > kFewTerms || of.bytesOfC <= model.rowsC * kMiB)
     return 0;
-  double most = model.rowsB * kKiB / terms;
-  return rowBytes <= most ? rowBytes : model.isWrittenInParts && most >= kShortest ? most : 0;
+  double most = model.rowsB * kKiB / (of.terms * of.elementBytes);
+  if (of.columns <= most)
+    return of.columns;
+  bool isInParts = model.isWrittenInParts && of.rows >= kTilesOfRows * of.tileRows;
+  return isInParts ? std::floor(most / of.panelColumns) * of.panelColumns : 0;
 }
 
 } // namespace wg::passes

@@ -131,7 +131,7 @@ private:
 } // namespace
 
 Estimate memoryOf(const Nest &nest, double elementBytes, ArrayRef<const Model *> models, Kind Model::*kind) {
-  constexpr double kFollowed = 16;
+  constexpr double kFollowed = 16; // of all models, which were fitted with it
   Walk walk(nest, elementBytes, kFollowed);
   Estimate memory;
   for (auto [on, model] : llvm::zip(memory.on, models))

@@ -205,13 +205,16 @@ Estimate ProductCosts::product(const Order &order) const {
       !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
-  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsOfRows = 0;
+  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsAtOnce = 0;
   if (!alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB && vectors > most)
-    columnsOfRows = std::floor(bytesOfRows(model, terms, rowBytes, bytesOfC) / elementBytes);
-  if (columnsOfRows < size) // parts of rows
-    columnsOfRows =
-        double(sizeOf(m)) < 16 * rowsOfTile(most) ? 0 : columnsOfRows - std::fmod(columnsOfRows, most * lanes);
-  bool walksRows = columnsOfRows > 0,
+    columnsAtOnce = columnsOfRows(model, {.terms = terms,
+                                          .rows = double(sizeOf(m)),
+                                          .columns = size,
+                                          .elementBytes = elementBytes,
+                                          .bytesOfC = bytesOfC,
+                                          .tileRows = rowsOfTile(most),
+                                          .panelColumns = most * lanes});
+  bool walksRows = columnsAtOnce > 0,
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
   bool liesFar = lane.b != 1 ? lane.size > 1 : !walksRows && (terms * rowBytes > double(1 << 20) || thrashesB);
   if (!alongBatch && most == 2 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
@@ -262,7 +265,12 @@ Estimate ProductCosts::product(const Order &order) const {
   double panel = alongBatch ? (columnsOfN ? lanes : most * lanes) : most * lanes, width = std::min(panel, size);
   Estimate packing;
   Nest nest;
-  for (const Letter &letter : alongBatch ? batch : runtime::outsideOfPanels(batch, m, n, k))
+  std::vector<Letter> outside = batch;
+  if (packsA)
+    llvm::append_range(outside, n);
+  else if (!alongBatch)
+    outside = runtime::outsideOfPanels(batch, m, n, k);
+  for (const Letter &letter : outside)
     nest.loops.push_back(loopOf(letter));
   Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};
   double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
@@ -280,8 +288,8 @@ Estimate ProductCosts::product(const Order &order) const {
   } else {
     if (!walksRows)
       nest.loops.push_back(panels);
-    else if (columnsOfRows < size)
-      nest.loops.push_back(inSteps(loopOf(lane), columnsOfRows));
+    else if (columnsAtOnce < size)
+      nest.loops.push_back(inSteps(loopOf(lane), columnsAtOnce));
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
   // Vectors of far rows that lie across two lines each.
@@ -339,7 +347,7 @@ Estimate ProductCosts::product(const Order &order) const {
   if (!m.empty())
     nest.loops.push_back({std::ceil(rows / high), {high * (packsA ? terms : rowA), 0, high * rowC}});
   if (walksRows) {
-    panels.rounds = std::ceil(std::min(columnsOfRows, size) / panel);
+    panels.rounds = std::ceil(columnsAtOnce / panel);
     nest.loops.push_back(panels);
   }
   for (const Letter &letter : k)

@@ -239,23 +239,19 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
       if (packsB() && e.chunks > 1)
         pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
       if (int64_t columns = columnsOfRows()) {
-        auto part = [&](Value first, int64_t size) {
+        inPieces(lane.size, columns, [&](Value first, int64_t size) {
           eachTile(offsetA, heightOfTiles(panelVectors()), origin, [&](Value offsetA, Value i, int count) {
-            eachPanel(size, [&](Value j, int64_t width) {
+            inPieces(size, panelWidth(), [&](Value j, int64_t width) {
               Panel panel = panelAt(offsetB, e.add(first, j), width);
               tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
             });
           });
-        };
-        int64_t whole = lane.size / columns * columns;
-        e.loop(0, whole, columns, [&](Value first) { part(first, columns); });
-        if (whole < lane.size)
-          part(e.index(whole), lane.size - whole);
+        });
         return;
       }
       auto each = [&](Value j, int64_t width) { panel(offsetA, offsetB, j, width, origin); };
       if (e.chunks == 1 || !sharesPanels() || sharesRows())
-        return eachPanel(lane.size, each);
+        return inPieces(lane.size, panelWidth(), each);
       // Panels are shared among threads.
       int64_t width = panelWidth(), whole = lane.size / width * width;
       e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
@@ -267,9 +263,9 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   return success();
 }
 
-void ContractEmitter::eachPanel(int64_t size, llvm::function_ref<void(Value, int64_t)> f) {
-  int64_t width = panelWidth(), whole = size / width * width;
-  e.loop(0, whole, width, [&](Value j) { f(j, width); });
+void ContractEmitter::inPieces(int64_t size, int64_t most, llvm::function_ref<void(Value, int64_t)> f) {
+  int64_t whole = size / most * most;
+  e.loop(0, whole, most, [&](Value first) { f(first, most); });
   if (whole < size)
     f(e.index(whole), size - whole);
 }
@@ -606,13 +602,14 @@ int64_t ContractEmitter::columnsOfRows() {
   bool reads = related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1;
   if (!reads || packsA() || thrashes(k.back().b) || numPanels() == 1)
     return 0;
-  double bytes = passes::bytesOfRows(*passes::modelsOf(e.target.machine).front(), double(numTerms()),
-                                     double(lane.size * elementBytes()), double(bytesOfC()));
-  int64_t columns = static_cast<int64_t>(bytes) / elementBytes();
-  if (columns == lane.size)
-    return columns;
-  // Few rows read b as few times anyhow, and threads share rows or panels.
-  return sizeOf(m) < 16 * rowsOfTile(panelVectors()) ? 0 : columns / panelWidth() * panelWidth();
+  return static_cast<int64_t>(passes::columnsOfRows(*passes::modelsOf(e.target.machine).front(),
+                                                    {.terms = double(numTerms()),
+                                                     .rows = double(sizeOf(m)),
+                                                     .columns = double(lane.size),
+                                                     .elementBytes = double(elementBytes()),
+                                                     .bytesOfC = double(bytesOfC()),
+                                                     .tileRows = double(rowsOfTile(panelVectors())),
+                                                     .panelColumns = double(panelWidth())}));
 }
 
 /// Of several rows that share pages no processor follows the writes: of few terms one row at a time (46,700 x 291 x 4:

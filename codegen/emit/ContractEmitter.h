@@ -159,8 +159,8 @@ private:
             llvm::function_ref<void(Value, Value)> body);
   /// Places the letters of `group` at place `number` of all that they have together; where that is in a.
   Value placeAll(llvm::ArrayRef<Letter> group, Value number, Point &point);
-  /// Of so many columns.
-  void eachPanel(int64_t size, llvm::function_ref<void(Value j, int64_t count)> f);
+  /// Of so many columns `most` at a time: panels, or parts of rows.
+  void inPieces(int64_t size, int64_t most, llvm::function_ref<void(Value first, int64_t count)> f);
   /// `count` lanes of c from j on, of b as it lies.
   Panel panelAt(Value offsetB, Value j, int64_t count);
   /// All rows of one panel: `count` lanes of c from j on.

@@ -27,6 +27,12 @@ struct Axis {
 /// Whether an offset can stand in a GEP as a number, for which MLIR has 29 bits.
 inline bool isGepConstant(int64_t offset) { return llvm::isInt<29>(offset); }
 
+/// Bytes of an element in memory; no pointer is aligned to more.
+inline unsigned alignmentOf(mlir::Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
+
+/// An offset as what varies, null for none, and a number.
+std::pair<mlir::Value, int64_t> partsOf(mlir::Value offset);
+
 /// A place in the iteration space for which elements are computed.
 struct Point {
   Point() = default;

@@ -24,8 +24,6 @@ static constexpr int64_t kPage = 4096;
 /// Bytes from one column to the next from which on processors do not follow them.
 static constexpr int64_t kApart = 512;
 
-static unsigned alignmentOf(Type element) { return std::max(1u, element.getIntOrFloatBitWidth() / 8); }
-
 void KernelEmitter::planChunks() {
   if (kernel.getKind() == ir::KernelKind::map) {
     if (axes.empty())

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 using namespace wg;
 using tests::messageOf;
@@ -111,9 +112,16 @@ void checkNetwork(const std::vector<int64_t> &sizes, int64_t batch) {
   // [128, 10] or [1024, 10], may be made as its transpose, which is wide, and lie in memory before the update reads it.
   Profile profile = step.profile(random_normal(random::key(99), {batch, sizes[0]}), zeros({batch}, i64));
   double last = static_cast<double>(sizes[layers - 1]) * classes;
+  std::set<double> tensors; // bytes of those that products read or write
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    tensors.insert(4 * n * static_cast<double>(sizes[i]));
+    if (i < layers)
+      tensors.insert(4 * static_cast<double>(sizes[i]) * static_cast<double>(sizes[i + 1]));
+  }
   for (const KernelProfile &kernel : profile.kernels) {
     if (kernel.kind == "map" && kernel.summary == "transpose") {
       EXPECT_EQ(kernel.bytes_read, kernel.bytes_written);
+      EXPECT_TRUE(tensors.contains(kernel.bytes_read)) << kernel.bytes_read;
       work = work + Work{0, 0, kernel.bytes_read, kernel.bytes_written};
     }
     if (kernel.kind == "map" && kernel.flops == kAdamFlops * last)
