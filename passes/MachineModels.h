@@ -97,7 +97,7 @@ struct RowsOfProduct {
 /// in all rows, then the next one. Rows are in parts only if there are many: few read b as few times anyhow, and
 /// threads share rows or panels.
 inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
-  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kTilesOfRows = 16;
+  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kTilesOfRows = 8;
   if (of.terms > kFewTerms || of.bytesOfC <= model.rowsC * kMiB)
     return 0;
   double most = model.rowsB * kKiB / (of.terms * of.elementBytes);
@@ -105,6 +105,27 @@ inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
     return of.columns;
   bool isInParts = model.isWrittenInParts && of.rows >= kTilesOfRows * of.tileRows;
   return isInParts ? std::floor(most / of.panelColumns) * of.panelColumns : 0;
+}
+
+/// What decides how many vectors lie side by side in a panel of a product.
+struct PanelOfProduct {
+  bool alongBatch; ///< vectors are along a batch's letter, and what lies side by side are columns
+  bool streams;    ///< the epilogue reads other tensors
+  double terms, bytesOfC;
+};
+
+/// Vectors side by side where two are not the best, else 0. Rows of 256 bytes suit the memory where an epilogue streams
+/// operands or a short sum is bound by the stores of c, as far as the accumulators, a row of b and a broadcast fit the
+/// registers. Of 16 a panel of four spills some: on a Zen 3 2,000 x 20 x 300 ran in 700 us, by two in 290; with
+/// streamed operands 200 x 300 x 10,000 in 29 ms, by three in 15. Columns side by side are only worth it there where
+/// sums are long: 4 times 228 x 6 x 60 took 370 us by three, 156 by one.
+inline int vectorsOfPanel(int registers, const PanelOfProduct &of) {
+  constexpr double kShortSum = 64, kMuch = 1 << 20, kVeryShortSum = 12;
+  if (of.alongBatch && registers < 32)
+    return of.terms < kVeryShortSum ? 1 : 3;
+  if (of.alongBatch || of.streams)
+    return registers < 32 ? 3 : 4;
+  return registers == 32 && of.terms <= kShortSum && of.bytesOfC > kMuch ? 4 : 0;
 }
 
 } // namespace wg::passes

@@ -42,7 +42,7 @@ double linesInARow(const Nest &nest, size_t tensor, double elementBytes, double 
   for (auto [size, step] : axes) {
     if (size <= 1 || step == 0)
       continue;
-    if (double bytes = step * elementBytes; bytes > std::max(run, kLine))
+    if (double bytes = step * elementBytes; bytes >= run + kLine) // lines are left out
       runs *= size;
     else if (runs > followed)
       break;

@@ -192,7 +192,10 @@ Estimate ProductCosts::product(const Order &order) const {
     return onAll(kNever);
   double lanes = model.vectorBytes / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
-  double most = alongBatch || (terms <= 64 && elements(order.c) * elementBytes > double(1 << 20)) ? 4 : 2;
+  int wideAs = vectorsOfPanel(
+      static_cast<int>(model.registers),
+      {.alongBatch = alongBatch, .streams = false, .terms = terms, .bytesOfC = elements(order.c) * elementBytes});
+  double most = wideAs ? wideAs : 2;
   longestLast(m, int64_t(rowsOfTile(2)));
   if (alongBatch)
     longestLast(n, int64_t(most));
@@ -217,7 +220,7 @@ Estimate ProductCosts::product(const Order &order) const {
   bool walksRows = columnsAtOnce > 0,
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
   bool liesFar = lane.b != 1 ? lane.size > 1 : !walksRows && (terms * rowBytes > double(1 << 20) || thrashesB);
-  if (!alongBatch && most == 2 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
+  if (!alongBatch && wideAs == 0 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
       std::fmod(size, 2 * lanes) != 0)
     most = vectors;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
@@ -244,9 +247,11 @@ Estimate ProductCosts::product(const Order &order) const {
       }
       arithmetic = arithmetic + tile * (panels * tiles);
     }
-  if (!alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // the last vector of a row
-    arithmetic = arithmetic + each(&Model::maskedStore) * rows +
-                 each(&Model::piece) * (rows * furtherPieces(size, lanesFor(size, lanes)));
+  if (std::fmod(size, lanesFor(size, lanes)) != 0) { // the last vector of a row
+    double stores = rows * (columnsOfN ? columns / vectors : 1);
+    arithmetic = arithmetic + each(&Model::maskedStore) * stores +
+                 each(&Model::piece) * (stores * furtherPieces(size, lanesFor(size, lanes)));
+  }
   // Parts of lines whole pages apart: a set of the closest cache keeps eight.
   if (!m.empty() && std::min(rowsOf(widest), rows) > 8 && size * elementBytes < kLine &&
       std::fmod(double(m.back().c) * elementBytes, kPage) == 0)
@@ -345,7 +350,7 @@ Estimate ProductCosts::product(const Order &order) const {
     nest.loops.back().steps[1] = 0;
   }
   if (!m.empty())
-    nest.loops.push_back({std::ceil(rows / high), {high * (packsA ? terms : rowA), 0, high * rowC}});
+    nest.loops.push_back({rows / high, {high * (packsA ? terms : rowA), 0, high * rowC}});
   if (walksRows) {
     panels.rounds = std::ceil(columnsAtOnce / panel);
     nest.loops.push_back(panels);
@@ -444,8 +449,7 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
   double lanes = model.vectorBytes / elementBytes, count = elements(space), runs = count / last.rounds, side = 1;
   Estimate arithmetic = each(&Model::summed) * (runs * std::ceil(last.rounds / lanes));
   if (!isSummed(last)) // vectors of rows, some of them side by side
-    for (side = 8; side > std::max(1.0, std::ceil(last.rounds / lanes));)
-      side /= 2;
+    side = std::clamp(std::ceil(last.rounds / lanes), 1.0, model.registers / 4);
   // Of many rows that are more than a cache holds, long runs of columns are walked.
   double group = side * lanes, run = group, steps = 1, mostRead = 0;
   for (const Loop &axis : axes)

@@ -94,13 +94,16 @@ private:
   /// c's axes that a letter stands for, outermost first.
   SmallVector<unsigned> axesOfC(const Letter &letter);
 
-  /// Vectors across a panel, or columns of a tile where vectors lie along a batch. Where the epilogue streams operands,
-  /// rows of four (256 bytes) suit the memory better than tiles of twelve rows. A few vectors are one panel where two
-  /// at a time would leave a rest, which were code of its own and as long for a column as for sixteen; but panels that
-  /// are copied are what threads share.
+  /// Vectors across a panel, or columns of a tile where vectors lie along a batch. A few vectors are one panel where
+  /// two at a time would leave a rest, which were code of its own and as long for a column as for sixteen; but panels
+  /// that are copied are what threads share.
   int panelVectors() {
-    if (!streamed.empty() || alongBatch || writesMuch())
-      return 4;
+    passes::PanelOfProduct panel{.alongBatch = alongBatch,
+                                 .streams = !streamed.empty(),
+                                 .terms = static_cast<double>(numTerms()),
+                                 .bytesOfC = static_cast<double>(bytesOfC())};
+    if (int wide = passes::vectorsOfPanel(e.target.numVectorRegisters, panel))
+      return wide;
     int64_t vectors = (lane.size + lanes - 1) / lanes, most = e.target.numVectorRegisters == 32 ? 6 : 3;
     if (rowsOfACollide() && most == 6 && vectors > most)
       return vectors % 5 == 1 || vectors % 5 == 2 ? 4 : 5;
@@ -114,8 +117,6 @@ private:
     return related.empty() && !m.empty() && k.size() == 1 && k[0].a == 1 && m.back().a * elementBytes() % 4096 == 0 &&
            k[0].size * elementBytes() >= 2048;
   }
-  /// A short sum is bound by the stores of c, of which longer rows suit the memory as well.
-  bool writesMuch() { return numTerms() <= 64 && bytesOfC() > (int64_t(1) << 20); }
   /// Lanes of c that a panel has.
   int64_t panelWidth() { return static_cast<int64_t>(alongBatch && !n.empty() ? 1 : panelVectors()) * lanes; }
   int vectorsOfTile(int64_t columns) {

@@ -435,12 +435,10 @@ private:
 
   /// Vectors of rows to walk side by side, where there are so many. A step along the reduced axis is one far away in
   /// memory: what is read there is to be whole lines, several at once. (Sums over the first axis of [8192, 512]: 15
-  /// GB/s by single vectors, 57 by eights.)
+  /// GB/s by single vectors, 57 by eights.) Fewer are one group: a rest would read what lies beside it once more.
   int64_t sideBySide(int64_t vectors) {
     int64_t count = e.opsOfPoint() <= 4 ? e.target.numVectorRegisters / 4 : e.interleave();
-    while (count > vectors)
-      count /= 2;
-    return std::max<int64_t>(1, count);
+    return std::clamp<int64_t>(vectors, 1, count);
   }
 
   int64_t groupOfColumns() { return sideBySide((e.axes[keptAxes.back()].size + lanes - 1) / lanes) * lanes; }
