@@ -44,6 +44,8 @@ struct Model {
   Levels ofOrders;
   Kind orders;
   double begun, followed;
+  /// Bytes between runs that are fetched ahead as one.
+  double gap;
   Kind copies, packing, gathering, turning, products, outerProducts, elementwise, sums;
   /// Loads wait while there is arithmetic to do, but not for all of it: the share of the lesser that counts.
   double open;
@@ -109,8 +111,8 @@ inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
 
 /// What decides how many vectors lie side by side in a panel of a product.
 struct PanelOfProduct {
-  bool alongBatch; ///< vectors are along a batch's letter, and what lies side by side are columns
-  bool streams;    ///< the epilogue reads other tensors
+  bool alongBatch, hasColumns; ///< vectors are along a batch's letter; what lies side by side then are columns, if any
+  bool streams;                ///< the epilogue reads other tensors
   double terms, bytesOfC;
 };
 
@@ -118,14 +120,18 @@ struct PanelOfProduct {
 /// operands or a short sum is bound by the stores of c, as far as the accumulators, a row of b and a broadcast fit the
 /// registers. Of 16 a panel of four spills some: on a Zen 3 2,000 x 20 x 300 ran in 700 us, by two in 290; with
 /// streamed operands 200 x 300 x 10,000 in 29 ms, by three in 15. Columns side by side are only worth it there where
-/// sums are long: 4 times 228 x 6 x 60 took 370 us by three, 156 by one.
+/// sums are long: 4 times 228 x 6 x 60 took 370 us by three, 156 by one. Where nothing is summed nothing waits in
+/// registers.
 inline int vectorsOfPanel(int registers, const PanelOfProduct &of) {
   constexpr double kShortSum = 64, kMuch = 1 << 20, kVeryShortSum = 12;
-  if (of.alongBatch && registers < 32)
+  if (of.alongBatch && of.hasColumns && registers < 32)
     return of.terms < kVeryShortSum ? 1 : 3;
-  if (of.alongBatch || of.streams)
-    return registers < 32 ? 3 : 4;
-  return registers == 32 && of.terms <= kShortSum && of.bytesOfC > kMuch ? 4 : 0;
+  if (of.alongBatch)
+    return 4;
+  bool fits = registers >= 32 || of.terms <= 1;
+  if (of.streams)
+    return fits ? 4 : 3;
+  return fits && of.terms <= kShortSum && of.bytesOfC > kMuch ? 4 : 0;
 }
 
 } // namespace wg::passes

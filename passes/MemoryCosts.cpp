@@ -32,8 +32,9 @@ double touched(const Nest &nest, size_t first, size_t tensor, double unit) {
 }
 
 /// The lines of a tensor that are read one after another, or by turns with those of so few other runs that processors
-/// follow all of them (`followed`) and fetch the next lines ahead, before the loops go on elsewhere.
-double linesInARow(const Nest &nest, size_t tensor, double elementBytes, double followed) {
+/// follow all of them (`followed`) and fetch the next lines ahead, before the loops go on elsewhere. Runs no more than
+/// `gap` bytes apart are one.
+double linesInARow(const Nest &nest, size_t tensor, double elementBytes, double followed, double gap) {
   SmallVector<Extent, 16> axes(ArrayRef(nest.inside[tensor]));
   llvm::sort(axes, [](const Extent &x, const Extent &y) { return x.step < y.step; });
   for (const Loop &loop : llvm::reverse(nest.loops))
@@ -42,7 +43,7 @@ double linesInARow(const Nest &nest, size_t tensor, double elementBytes, double 
   for (auto [size, step] : axes) {
     if (size <= 1 || step == 0)
       continue;
-    if (double bytes = step * elementBytes; bytes >= run + kLine) // lines are left out
+    if (double bytes = step * elementBytes; bytes > std::max(run + gap, kLine))
       runs *= size;
     else if (runs > followed)
       break;
@@ -74,7 +75,7 @@ bool collide(const Nest &nest, size_t first, size_t tensor, double elementBytes,
 /// What the loops of a nest touch.
 class Walk {
 public:
-  Walk(const Nest &nest, double elementBytes, double followed) : loops(nest.loops) {
+  Walk(const Nest &nest, double elementBytes, double followed, double gap) : loops(nest.loops) {
     size_t depth = loops.size();
     for (auto [of, unit] : {std::pair(&lines, kLine), std::pair(&pages, kPage)}) {
       of->resize(depth);
@@ -85,7 +86,7 @@ public:
     collides.resize(depth);
     for (size_t tensor = 0; tensor < 3; ++tensor)
       if (!nest.inside[tensor].empty()) {
-        inARow[tensor] = linesInARow(nest, tensor, elementBytes, followed);
+        inARow[tensor] = linesInARow(nest, tensor, elementBytes, followed, gap);
         for (size_t first = 0; first < depth; ++first)
           collides[first] |= collide(nest, first, tensor, elementBytes, lines[first][tensor]);
       }
@@ -131,8 +132,8 @@ private:
 } // namespace
 
 Estimate memoryOf(const Nest &nest, double elementBytes, ArrayRef<const Model *> models, Kind Model::*kind) {
-  constexpr double kFollowed = 16; // of all models, which were fitted with it
-  Walk walk(nest, elementBytes, kFollowed);
+  constexpr double kFollowed = 16;                               // of all models, which were fitted with it
+  Walk walk(nest, elementBytes, kFollowed, models.front()->gap); // one for all that are estimated at once
   Estimate memory;
   for (auto [on, model] : llvm::zip(memory.on, models))
     on = walk.memory(model->levels, model->*kind);
@@ -211,7 +212,7 @@ SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> acr
     return best;
   auto costOf = [&](ArrayRef<size_t> outer) {
     Nest nest = nestOfBlocks(axes, outer, across, lanes);
-    return Walk(nest, elementBytes, model.followed).memory(model.ofOrders, model.orders) +
+    return Walk(nest, elementBytes, model.followed, model.gap).memory(model.ofOrders, model.orders) +
            beginningOf(nest.loops, model.begun);
   };
   auto rounds = [&](size_t axis) { return axis == across ? std::ceil(axes[axis].rounds / lanes) : axes[axis].rounds; };

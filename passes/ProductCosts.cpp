@@ -192,9 +192,11 @@ Estimate ProductCosts::product(const Order &order) const {
     return onAll(kNever);
   double lanes = model.vectorBytes / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
-  int wideAs = vectorsOfPanel(
-      static_cast<int>(model.registers),
-      {.alongBatch = alongBatch, .streams = false, .terms = terms, .bytesOfC = elements(order.c) * elementBytes});
+  int wideAs = vectorsOfPanel(static_cast<int>(model.registers), {.alongBatch = alongBatch,
+                                                                  .hasColumns = !n.empty(),
+                                                                  .streams = false,
+                                                                  .terms = terms,
+                                                                  .bytesOfC = elements(order.c) * elementBytes});
   double most = wideAs ? wideAs : 2;
   longestLast(m, int64_t(rowsOfTile(2)));
   if (alongBatch)
@@ -206,9 +208,13 @@ Estimate ProductCosts::product(const Order &order) const {
   bool thrashesB = !k.empty() && thrashes(double(k.back().b));
   bool packsA =
       !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
+  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsAtOnce = 0;
+  bool liesFar = lane.b != 1 ? lane.size > 1 : terms * rowBytes > double(1 << 20) || thrashesB;
+  if (!alongBatch && wideAs == 0 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
+      std::fmod(size, 2 * lanes) != 0)
+    most = vectors;
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
-  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsAtOnce = 0;
   if (!alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB && vectors > most)
     columnsAtOnce = columnsOfRows(model, {.terms = terms,
                                           .rows = double(sizeOf(m)),
@@ -219,10 +225,7 @@ Estimate ProductCosts::product(const Order &order) const {
                                           .panelColumns = most * lanes});
   bool walksRows = columnsAtOnce > 0,
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
-  bool liesFar = lane.b != 1 ? lane.size > 1 : !walksRows && (terms * rowBytes > double(1 << 20) || thrashesB);
-  if (!alongBatch && wideAs == 0 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
-      std::fmod(size, 2 * lanes) != 0)
-    most = vectors;
+  liesFar &= lane.b != 1 || !walksRows;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
   auto loopOf = [](const Letter &letter) {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};

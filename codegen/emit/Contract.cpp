@@ -20,7 +20,7 @@
 // Related letters (a convolution's) add loops around those over k, and c's are rows or outside of the tiles:
 // Windows.cpp.
 //
-// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2 or 3 x 4 of
+// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2, 4 x 3 or 12 x 1 of
 // 16 (Goto and van de Geijn 2008), or as many rows as fit beside the 3 to 6 vectors of a narrow product.
 #include "codegen/emit/ContractEmitter.h"
 
@@ -597,7 +597,7 @@ int64_t ContractEmitter::bytesOfC() { return ShapedType::getNumElements(shapeOf(
 
 /// 46,700 x 291 x 24 ran in 12.3 ms by panels, in 9.4 by rows. Where memory is slow, 574 x 2,077 x 10 ran in 530 us by
 /// panels and in 270 by rows, 3,000 x 8,000 x 6 in 16.8 ms and 8.1: b may take a quarter of a cache of 2 MiB. On a Zen
-/// 3, 858 x 4,746 x 29 ran in 9.8 ms by panels that are packed, in 5.8 by parts of 2,240 columns.
+/// 3, 858 x 4,746 x 29 ran in 9.8 ms by panels that are packed, in 5.8 by parts of some 2,250 columns.
 int64_t ContractEmitter::columnsOfRows() {
   bool reads = related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1;
   if (!reads || packsA() || thrashes(k.back().b) || numPanels() == 1)

@@ -99,6 +99,7 @@ private:
   /// that are copied are what threads share.
   int panelVectors() {
     passes::PanelOfProduct panel{.alongBatch = alongBatch,
+                                 .hasColumns = !n.empty(),
                                  .streams = !streamed.empty(),
                                  .terms = static_cast<double>(numTerms()),
                                  .bytesOfC = static_cast<double>(bytesOfC())};

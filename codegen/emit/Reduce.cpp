@@ -631,7 +631,7 @@ private:
     unsigned d = reducedAxes.back();
     int64_t size = e.axes[d].size;
     int side = static_cast<int>(rowPoints.size());
-    int deep = static_cast<int>(std::min<int64_t>(std::max(1, 4 / side), size)); // steps along the axis at once
+    int deep = static_cast<int>(std::min<int64_t>(llvm::divideCeil(4, side), size)); // steps along the axis at once
     Phase phase{reductionsOf(number), fullOutputsOf(number), side * deep, rowPoints[0].lanes};
     if (phase.ops.empty() && phase.outputs.empty())
       return;
