@@ -1,5 +1,6 @@
 // Panels are as wide as the accumulators, a row of b and a broadcast fit the registers: of 32 four vectors where a short
-// sum writes much, of 16 two. Columns of a sum that registers hold are walked once, all of them side by side.
+// sum writes much, of 16 two. Columns of a sum that registers hold are walked once, all of them side by side, and of
+// three vectors two rows at a time, so that no addition waits.
 // RUN: wengert-opt %s --split-input-file --wg-fuse=cpu=haswell --wg-lower=cpu=haswell | FileCheck %s --check-prefix=FEW
 // RUN: wengert-opt %s --split-input-file --wg-fuse=cpu=x86-64-v4 --wg-lower=cpu=x86-64-v4 | FileCheck %s --check-prefix=MANY
 
@@ -21,12 +22,12 @@ func.func @product(%x: tensor<2000x20xf32>, %w: tensor<20x300xf32>) -> tensor<20
 // -----
 
 // FEW-LABEL: func.func private @sum
-// FEW: scf.for {{.*}} to %c200 step %{{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>) {
+// FEW: scf.for {{.*}} to %c200 step %{{.*}} iter_args({{.*}}) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
 // FEW: masked
 // FEW-NOT: scf.for
 // FEW: func.func
 // MANY-LABEL: func.func private @sum
-// MANY: scf.for {{.*}} to %c200 step %{{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// MANY: scf.for {{.*}} to %c200 step %{{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 func.func @sum(%x: tensor<200x17xf32>, %z: tensor<200x33xf32>) -> (tensor<17xf32>, tensor<33xf32>) {
   %y = wg.reduce_sum %x axes [0] : tensor<200x17xf32> -> tensor<17xf32>
   %s = wg.reduce_sum %z axes [0] : tensor<200x33xf32> -> tensor<33xf32>
