@@ -44,7 +44,7 @@ struct Model {
   Levels ofOrders;
   Kind orders;
   double begun, followed;
-  /// Bytes between runs that are fetched ahead as one.
+  /// So many bytes may lie between runs that are fetched ahead as one.
   double gap;
   Kind copies, packing, gathering, turning, products, outerProducts, elementwise, sums;
   /// Loads wait while there is arithmetic to do, but not for all of it: the share of the lesser that counts.
@@ -120,7 +120,7 @@ struct PanelOfProduct {
 /// operands or a short sum is bound by the stores of c, as far as the accumulators, a row of b and a broadcast fit the
 /// registers. Of 16 a panel of four spills some: on a Zen 3 2,000 x 20 x 300 ran in 700 us, by two in 290; with
 /// streamed operands 200 x 300 x 10,000 in 29 ms, by three in 15. Columns side by side are only worth it there where
-/// sums are long: 4 times 228 x 6 x 60 took 370 us by three, 156 by one. Where nothing is summed nothing waits in
+/// sums are long: 4 times 2,014 x 6 x 60 took 370 us by three, 156 by one. Where nothing is summed nothing waits in
 /// registers.
 inline int vectorsOfPanel(int registers, const PanelOfProduct &of) {
   constexpr double kShortSum = 64, kMuch = 1 << 20, kVeryShortSum = 12;

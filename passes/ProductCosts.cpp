@@ -192,11 +192,10 @@ Estimate ProductCosts::product(const Order &order) const {
     return onAll(kNever);
   double lanes = model.vectorBytes / elementBytes, size = double(lane.size), vectors = std::ceil(size / lanes),
          terms = double(sizeOf(k));
-  int wideAs = vectorsOfPanel(static_cast<int>(model.registers), {.alongBatch = alongBatch,
-                                                                  .hasColumns = !n.empty(),
-                                                                  .streams = false,
-                                                                  .terms = terms,
-                                                                  .bytesOfC = elements(order.c) * elementBytes});
+  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsAtOnce = 0;
+  int wideAs = vectorsOfPanel(
+      static_cast<int>(model.registers),
+      {.alongBatch = alongBatch, .hasColumns = !n.empty(), .streams = false, .terms = terms, .bytesOfC = bytesOfC});
   double most = wideAs ? wideAs : 2;
   longestLast(m, int64_t(rowsOfTile(2)));
   if (alongBatch)
@@ -208,7 +207,6 @@ Estimate ProductCosts::product(const Order &order) const {
   bool thrashesB = !k.empty() && thrashes(double(k.back().b));
   bool packsA =
       !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
-  double bytesOfC = elements(order.c) * elementBytes, rowBytes = size * elementBytes, columnsAtOnce = 0;
   bool liesFar = lane.b != 1 ? lane.size > 1 : terms * rowBytes > double(1 << 20) || thrashesB;
   if (!alongBatch && wideAs == 0 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
       std::fmod(size, 2 * lanes) != 0)
@@ -225,7 +223,7 @@ Estimate ProductCosts::product(const Order &order) const {
                                           .panelColumns = most * lanes});
   bool walksRows = columnsAtOnce > 0,
        oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
-  liesFar &= lane.b != 1 || !walksRows;
+  liesFar &= !walksRows;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
   auto loopOf = [](const Letter &letter) {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};

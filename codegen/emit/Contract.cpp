@@ -20,8 +20,8 @@
 // Related letters (a convolution's) add loops around those over k, and c's are rows or outside of the tiles:
 // Windows.cpp.
 //
-// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2, 4 x 3 or 12 x 1 of
-// 16 (Goto and van de Geijn 2008), or as many rows as fit beside the 3 to 6 vectors of a narrow product.
+// Tile sizes follow the register file: 12 x 2 or 6 x 4 vectors of 32 registers, 6 x 2, 4 x 3, 12 x 1 or 3 x 4
+// of 16 (Goto and van de Geijn 2008), or as many rows as fit beside the 3 to 6 vectors of a narrow product.
 #include "codegen/emit/ContractEmitter.h"
 
 #include "passes/MemoryCosts.h"

@@ -33,3 +33,39 @@ func.func @sum(%x: tensor<200x17xf32>, %z: tensor<200x33xf32>) -> (tensor<17xf32
   %s = wg.reduce_sum %z axes [0] : tensor<200x33xf32> -> tensor<33xf32>
   return %y, %s : tensor<17xf32>, tensor<33xf32>
 }
+
+// -----
+
+// Rows are long where the epilogue reads another tensor: of 16 registers three vectors, and so four rows.
+// FEW-LABEL: func.func private @streamed
+// FEW: scf.for {{.*}} to %c600 step %c4 {
+// MANY-LABEL: func.func private @streamed
+// MANY: scf.for {{.*}} to %c600 step %c6 {
+func.func @streamed(%x: tensor<600x300xf32>, %w: tensor<300x9600xf32>, %y: tensor<600x9600xf32>) -> tensor<600x9600xf32> {
+  %p = wg.contract "mk,kn->mn" %x, %w : tensor<600x300xf32>, tensor<300x9600xf32> -> tensor<600x9600xf32>
+  %z = wg.mul %p, %y : tensor<600x9600xf32>
+  return %z : tensor<600x9600xf32>
+}
+
+// -----
+
+// Along a batch columns lie side by side where sums are long, one by one where they are short.
+// FEW-LABEL: func.func private @short
+// FEW: scf.for {{.*}} to %c60 step %c12 {
+// MANY-LABEL: func.func private @short
+// MANY: scf.for {{.*}} to %c60 step %c6 {
+func.func @short(%x: tensor<60x6x8xf32>, %w: tensor<50x6x8xf32>) -> tensor<50x60x8xf32> {
+  %p = wg.contract "kli,mli->mki" %x, %w : tensor<60x6x8xf32>, tensor<50x6x8xf32> -> tensor<50x60x8xf32>
+  return %p : tensor<50x60x8xf32>
+}
+
+// -----
+
+// FEW-LABEL: func.func private @long
+// FEW: scf.for {{.*}} to %c60 step %c4 {
+// MANY-LABEL: func.func private @long
+// MANY: scf.for {{.*}} to %c60 step %c6 {
+func.func @long(%x: tensor<60x20x8xf32>, %w: tensor<50x20x8xf32>) -> tensor<50x60x8xf32> {
+  %p = wg.contract "kli,mli->mki" %x, %w : tensor<60x20x8xf32>, tensor<50x20x8xf32> -> tensor<50x60x8xf32>
+  return %p : tensor<50x60x8xf32>
+}
