@@ -44,6 +44,8 @@ struct Model {
   Levels ofOrders;
   Kind orders;
   double begun, followed;
+  /// Places of the strips that an axis may be cut into there; 0 for none.
+  double strips;
   /// So many bytes may lie between runs that are fetched ahead as one.
   double gap;
   Kind copies, packing, gathering, turning, products, outerProducts, elementwise, sums;

@@ -147,7 +147,7 @@ Loop inSteps(Loop axis, double by) {
   return axis;
 }
 
-Nest nestOfBlocks(ArrayRef<Loop> axes, ArrayRef<size_t> outer, std::optional<size_t> across, double lanes) {
+Nest nestOfBlocks(ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes) {
   const Loop &last = axes.back();
   Nest nest;
   for (size_t tensor : {0, 1, 2}) {
@@ -157,8 +157,19 @@ Nest nestOfBlocks(ArrayRef<Loop> axes, ArrayRef<size_t> outer, std::optional<siz
     if (across)
       nest.inside[tensor].push_back({std::min(lanes, axes[*across].rounds), axes[*across].steps[tensor]});
   }
-  for (size_t axis : outer)
-    nest.loops.push_back(axis == across ? inSteps(axes[axis], lanes) : axes[axis]);
+  auto loopOf = [&](size_t axis) { return axis == across ? inSteps(axes[axis], lanes) : axes[axis]; };
+  for (auto [at, axis] : llvm::enumerate(order.axes)) {
+    Loop loop = loopOf(axis);
+    if (order.strips) {
+      auto [ofAxis, outside, places] = *order.strips;
+      double rounds = ofAxis == across ? double(places) / lanes : double(places);
+      if (at == outside)
+        nest.loops.push_back(inSteps(loopOf(ofAxis), rounds));
+      if (axis == ofAxis)
+        loop.rounds = rounds;
+    }
+    nest.loops.push_back(loop);
+  }
   nest.loops.push_back(inSteps(last, lanes));
   return nest;
 }
@@ -201,30 +212,50 @@ static SmallVector<size_t> asItLies(ArrayRef<Loop> axes, std::optional<size_t> a
   return order;
 }
 
-SmallVector<size_t> orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes, double elementBytes,
-                                  const Model &model) {
+LoopOrder orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes, double elementBytes,
+                        const Model &model) {
   constexpr size_t kMostAxes = 4; // of which every order is estimated
+  constexpr size_t kInStrips = 3; // of the cheapest orders, axes are
   // Rounds of the outermost loop, which threads share: fewer have to be worth it.
   constexpr double kShared = 8, kFewest = 4, kWorth = 1.3;
-  constexpr double kClearly = 0.97; // estimates are not that exact
-  SmallVector<size_t> best = asItLies(axes, across, elementBytes), order = best;
-  if (order.size() < 2 || order.size() > kMostAxes)
-    return best;
-  auto costOf = [&](ArrayRef<size_t> outer) {
-    Nest nest = nestOfBlocks(axes, outer, across, lanes);
-    return Walk(nest, elementBytes, model.followed, model.gap).memory(model.ofOrders, model.orders) +
-           beginningOf(nest.loops, model.begun);
-  };
+  constexpr double kClearly = 0.97, kStripsClearly = 0.7; // estimates are not that exact
+  LoopOrder asIs{asItLies(axes, across, elementBytes), {}};
+  if (asIs.axes.size() < 2 || asIs.axes.size() > kMostAxes)
+    return asIs;
   auto rounds = [&](size_t axis) { return axis == across ? std::ceil(axes[axis].rounds / lanes) : axes[axis].rounds; };
-  double shared = rounds(best.front()), least = costOf(best) * kClearly;
-  llvm::sort(order);
+  double shared = rounds(asIs.axes.front());
+  auto costOf = [&](const LoopOrder &of) {
+    Nest nest = nestOfBlocks(axes, of, across, lanes);
+    double cost = Walk(nest, elementBytes, model.followed, model.gap).memory(model.ofOrders, model.orders) +
+                  beginningOf(nest.loops, model.begun);
+    return rounds(of.axes.front()) < std::min(kShared, shared) ? cost * kWorth : cost;
+  };
+  SmallVector<std::pair<double, LoopOrder>, 24> orders;
+  LoopOrder order = asIs;
+  llvm::sort(order.axes);
   do {
-    double shares = rounds(order.front());
-    if (shares < std::min(kFewest, shared))
-      continue;
-    if (double cost = costOf(order) * (shares < std::min(kShared, shared) ? kWorth : 1); cost < least)
-      least = cost, best = order;
-  } while (std::next_permutation(order.begin(), order.end()));
+    if (order.axes == asIs.axes)
+      orders.push_back({costOf(order) * kClearly, order});
+    else if (rounds(order.axes.front()) >= std::min(kFewest, shared))
+      orders.push_back({costOf(order), order});
+  } while (std::next_permutation(order.axes.begin(), order.axes.end()));
+  llvm::stable_sort(orders, llvm::less_first());
+  auto [least, best] = orders.front();
+  // What caches close by hold is there again in any order.
+  double bytes = 0, places = model.strips;
+  for (size_t tensor : {0, 1, 2})
+    bytes += elementsOf(axes, tensor) * elementBytes;
+  if (bytes <= kCloseBy || places == 0)
+    return best;
+  least *= kStripsClearly;
+  auto canBeCut = [&](size_t axis) { return axes[axis].rounds >= 2 * places && (axis != across || places > lanes); };
+  for (const auto &[cost, plain] : ArrayRef(orders).take_front(kInStrips))
+    for (size_t at = 1; at < plain.axes.size(); ++at)
+      for (size_t outside = 0; canBeCut(plain.axes[at]) && outside < at; ++outside) {
+        LoopOrder inStrips{plain.axes, LoopOrder::Strips{plain.axes[at], outside, int64_t(places)}};
+        if (double cost = costOf(inStrips); cost < least)
+          least = cost, best = inStrips;
+      }
   return best;
 }
 

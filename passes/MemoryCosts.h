@@ -39,13 +39,25 @@ struct Nest {
 /// Nanoseconds that the lines and pages of a nest take on each of some models, in kernels of such a kind.
 Estimate memoryOf(const Nest &nest, double elementBytes, llvm::ArrayRef<const Model *> models, Kind Model::*kind);
 
-/// Vectors of at most `lanes` places along the innermost axis, the last one, in blocks of as many along `across`, if
-/// there is one, in which what is read lies: the loops around them in the order in which `outer` has the other axes.
-Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, llvm::ArrayRef<size_t> outer, std::optional<size_t> across, double lanes);
+/// The axes outside of the innermost one, that of the outermost loop first. One of them may be in strips of so many
+/// places: around the loop at `outside`, further out than the axis' own, which goes through one strip, is a loop over
+/// strips.
+struct LoopOrder {
+  llvm::SmallVector<size_t> axes;
+  struct Strips {
+    size_t axis, outside;
+    int64_t places;
+  };
+  std::optional<Strips> strips;
+};
 
-/// The order of the axes outside of the innermost one in which such loops are cheapest on a machine, of elements of so
-/// many bytes.
-llvm::SmallVector<size_t> orderOfBlocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes,
-                                        double elementBytes, const Model &model);
+/// Vectors of at most `lanes` places along the innermost axis, the last one, in blocks of as many along `across`, if
+/// there is one, in which what is read lies: the loops around them in such an order of the other axes.
+Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes);
+
+/// The order in which such loops are cheapest on a machine, of elements of so many bytes. Strips are multiples of
+/// `lanes`.
+LoopOrder orderOfBlocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes, double elementBytes,
+                        const Model &model);
 
 } // namespace wg::passes

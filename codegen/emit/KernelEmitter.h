@@ -8,6 +8,7 @@
 
 #include "codegen/target/Cpu.h"
 #include "ir/Kernels.h"
+#include "passes/MemoryCosts.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/DenseMap.h"
@@ -215,6 +216,7 @@ private:
   mlir::Value asElements(mlir::Value row, mlir::Value value);
   mlir::Value putOnStack(llvm::ArrayRef<mlir::Value> vectors);
   void orderAxes();
+  std::optional<passes::LoopOrder::Strips> strips; ///< of the axes in their order
   llvm::DenseMap<mlir::Value, std::optional<Access>> accesses;
 };
 

@@ -122,9 +122,11 @@ void KernelEmitter::orderAxes() {
     for (auto [step, strides] : llvm::zip_equal(around.back().steps, tensors))
       step = static_cast<double>(std::abs(strides[i]));
   }
-  SmallVector<size_t> order = passes::orderOfBlocks(
+  auto [order, cheapest] = passes::orderOfBlocks(
       around, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size),
       alignmentOf(getElementTypeOrSelf(kernel.getYield().getValues()[0])), *passes::modelsOf(target.machine).front());
+  if ((strips = cheapest))
+    strips->axis = llvm::find(order, strips->axis) - order.begin();
   order.push_back(axes.size() - 1);
   axes = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
   accesses.clear();
@@ -524,10 +526,26 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   // Outer axes one by one; the first is cut into chunks.
   SmallVector<ir::Coordinate> outer;
   int64_t height = lanes; // of the blocks that are written
-  bool wasCut = false;
+  bool wasCut = false, inStrips = false;
+  Value firstOfStrip, endOfStrip; // places, or blocks of the axis that is read across; none where only its rest is left
   std::function<void(size_t)> nest = [&](size_t d) {
     if (d + 1 == axes.size())
       return across ? blocks(outer, height, axes[d].size) : inner(outer, axes[d].size);
+    if (strips && strips->outside == d && !inStrips) {
+      int64_t unit = across && across->axis == strips->axis ? lanes : 1, size = axes[strips->axis].size;
+      inStrips = true;
+      loop(0, size / unit, strips->places / unit, [&](Value first) {
+        firstOfStrip = first;
+        endOfStrip = arith::MinSIOp::create(b, loc, add(first, index(strips->places / unit)), index(size / unit));
+        nest(d);
+      });
+      firstOfStrip = endOfStrip = {};
+      if (size % unit)
+        nest(d);
+      inStrips = false;
+      return;
+    }
+    bool isStrip = strips && strips->axis == d;
     if (across && cut.axis == d && cut.points < axes.back().size && !wasCut) {
       int64_t size = axes.back().size, whole = size / lanes * lanes;
       wasCut = true;
@@ -550,9 +568,11 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
         nest(d + 1);
         outer.pop_back();
       };
+      if (isStrip && firstOfStrip)
+        return loop(firstOfStrip, endOfStrip, 1, [&](Value at) { block(at, lanes); });
       if (d == 0)
         loop(begin, arith::MinSIOp::create(b, loc, end, index(whole)), 1, [&](Value at) { block(at, lanes); });
-      else
+      else if (!isStrip)
         loop(0, whole, 1, [&](Value at) { block(at, lanes); });
       if (rest && d == 0)
         onLastChunk(end, whole, [&] { block(index(whole), rest); });
@@ -565,7 +585,9 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       nest(d + 1);
       outer.pop_back();
     };
-    if (d == 0)
+    if (isStrip)
+      loop(firstOfStrip, endOfStrip, 1, body);
+    else if (d == 0)
       loop(begin, end, 1, body);
     else
       loop(0, axes[d].size, 1, body);

@@ -33,7 +33,7 @@ std::string loopsOf(const std::string &from, const std::string &to, std::map<cha
   if (from.back() != to.back())
     across = to.find(from.back());
   std::string loops;
-  for (size_t axis : orderOfBlocks(axes, across, lanes, 4, kMachine))
+  for (size_t axis : orderOfBlocks(axes, across, lanes, 4, kMachine).axes)
     loops += to[axis];
   return loops;
 }
@@ -64,7 +64,7 @@ TEST(MemoryCosts, RowsThatLieAsTheyAreReadAreReadOneAfterAnother) {
 TEST(MemoryCosts, ShortLoopsAreNotInside) {
   // Of a product that reads 6 numbers of an operand for each run of 21 x 3: 5.8 us, as it is written 8.7.
   Loop m{2, {378, 0, 10962}}, l{29, {756, 1, 378}}, i{21, {18, 0, 18}}, k{6, {3, 29, 3}}, j{3, {1, 0, 1}};
-  llvm::SmallVector<size_t> order = orderOfBlocks({m, l, i, k, j}, std::nullopt, 4, 4, kMachine);
+  llvm::SmallVector<size_t> order = orderOfBlocks({m, l, i, k, j}, std::nullopt, 4, 4, kMachine).axes;
   EXPECT_NE(order.back(), 3u);
 }
 
@@ -93,9 +93,41 @@ TEST(MemoryCosts, ThreadsHaveRoundsToShare) {
 TEST(MemoryCosts, FewRoundsAreSharedWhereThatIsWorthIt) {
   // An outermost loop of 7 rounds: within each, 762 pages are read on along i; with i's loop around it, 5,334.
   Loop i{1250, {1, 254, 5334}}, l{7, {1250, 0, 762}}, j{254, {26250, 1, 3}}, k{3, {8750, 0, 1}};
-  EXPECT_EQ(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4, kMachine).front(), 1u);
+  EXPECT_EQ(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4, kMachine).axes.front(), 1u);
   l.rounds = 3;
-  EXPECT_NE(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4, kMachine).front(), 1u);
+  EXPECT_NE(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4, kMachine).axes.front(), 1u);
+}
+
+/// Rows of 20 bytes, from one order of what is outside of them into another: 225 runs are read by turns, which no
+/// processor follows, or as many lines are written in parts.
+LoopOrder orderOfRows(double i, double jl, const Model &machine) {
+  Loop ofJl{jl, {5, 0, 5 * i}}, ofI{i, {5 * jl, 0, 5}}, row{5, {1, 0, 1}};
+  return orderOfBlocks({ofJl, ofI, row}, std::nullopt, 8, 4, machine);
+}
+
+TEST(MemoryCosts, RunsAreReadInStripsOfThem) {
+  const Model &narrow = *modelsOf(Machine::narrowVectors).front();
+  // 390 MB, 195 ms in either order of whole loops: 115 to 130.
+  LoopOrder order = orderOfRows(225, 86710, narrow);
+  ASSERT_TRUE(order.strips);
+  EXPECT_EQ(order.strips->outside, 0u);
+  EXPECT_EQ(order.strips->axis, order.axes[1]);
+  EXPECT_EQ(order.strips->places, 16);
+  EXPECT_FALSE(orderOfRows(225, 80, narrow).strips) << "caches hold it";
+  EXPECT_FALSE(orderOfRows(12, 86710 * 20, narrow).strips) << "so few runs are followed";
+  EXPECT_FALSE(orderOfRows(225, 86710, kMachine).strips) << "not measured there";
+}
+
+TEST(MemoryCosts, AStripOfBlocksIsMoreThanOne) {
+  const Model &narrow = *modelsOf(Machine::narrowVectors).front();
+  for (double lanes : {2, 4, 8, 16, 32}) {
+    Loop k{2271, {1, 0, 31795}}, j{6359, {11355, 1, 5}}, i{5, {2271, 0, 1}};
+    LoopOrder order = orderOfBlocks({k, j, i}, size_t(0), lanes, 1, narrow);
+    if (order.strips && order.strips->axis == 0) {
+      EXPECT_GT(order.strips->places, lanes);
+      EXPECT_EQ(order.strips->places % int64_t(lanes), 0);
+    }
+  }
 }
 
 TEST(MemoryCosts, EachAxisIsThereOnce) {
