@@ -86,7 +86,7 @@ public:
     collides.resize(depth);
     for (size_t tensor = 0; tensor < 3; ++tensor)
       if (!nest.inside[tensor].empty()) {
-        inARow[tensor] = linesInARow(nest, tensor, elementBytes, followed, gap);
+        inARow[tensor] = nest.asksAhead[tensor] ? kAllInARow : linesInARow(nest, tensor, elementBytes, followed, gap);
         for (size_t first = 0; first < depth; ++first)
           collides[first] |= collide(nest, first, tensor, elementBytes, lines[first][tensor]);
       }
@@ -122,6 +122,7 @@ public:
   }
 
 private:
+  static constexpr double kAllInARow = 1e9;
   using Units = std::array<double, 3>;
   ArrayRef<Loop> loops;
   SmallVector<Units, 12> lines, pages; ///< by the loops from each one on
@@ -147,33 +148,6 @@ Loop inSteps(Loop axis, double by) {
   return axis;
 }
 
-Nest nestOfBlocks(ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes) {
-  const Loop &last = axes.back();
-  Nest nest;
-  for (size_t tensor : {0, 1, 2}) {
-    if (llvm::all_of(axes, [&](const Loop &axis) { return axis.steps[tensor] == 0; }))
-      continue;
-    nest.inside[tensor] = {{std::min(lanes, last.rounds), last.steps[tensor]}};
-    if (across)
-      nest.inside[tensor].push_back({std::min(lanes, axes[*across].rounds), axes[*across].steps[tensor]});
-  }
-  auto loopOf = [&](size_t axis) { return axis == across ? inSteps(axes[axis], lanes) : axes[axis]; };
-  for (auto [at, axis] : llvm::enumerate(order.axes)) {
-    Loop loop = loopOf(axis);
-    if (order.strips) {
-      auto [ofAxis, outside, places] = *order.strips;
-      double rounds = ofAxis == across ? double(places) / lanes : double(places);
-      if (at == outside)
-        nest.loops.push_back(inSteps(loopOf(ofAxis), rounds));
-      if (axis == ofAxis)
-        loop.rounds = rounds;
-    }
-    nest.loops.push_back(loop);
-  }
-  nest.loops.push_back(inSteps(last, lanes));
-  return nest;
-}
-
 /// Of beginning each loop inside of the outermost one; that along rows is none where a vector is a row.
 static double beginningOf(ArrayRef<Loop> loops, double begun) {
   double times = 1, all = 0;
@@ -192,6 +166,70 @@ static double elementsOf(ArrayRef<Loop> axes, size_t tensor) {
 }
 
 constexpr double kLongRow = 256, kCloseBy = double(1 << 20); ///< bytes
+
+double rowsAhead(ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes, size_t tensor,
+                 double elementBytes, const Model &model) {
+  constexpr double kShortRow = 128, kApart = 512, kSoon = 1 << 18, kGoesOn = 2 * kLine, kLongRun = 4 * kLine; // bytes
+  constexpr double kLinesAhead = 128, kMostLines = 8, kRowsAhead = 32;
+  auto stepOf = [&](size_t axis) { return axes[axis].steps[tensor]; };
+  auto bytesOf = [&](size_t axis) { return stepOf(axis) * elementBytes; };
+  if (elementsOf(axes, tensor) * elementBytes <= kCloseBy)
+    return 0;
+  // A row, or a block whose columns follow each other.
+  const Loop &last = axes.back();
+  double row = last.rounds;
+  if (across) {
+    double columns = axes[*across].rounds;
+    if (stepOf(*across) != 1 || columns > lanes || last.steps[tensor] != columns)
+      return 0;
+    row *= columns;
+  } else if (last.steps[tensor] != 1) {
+    return 0;
+  }
+  SmallVector<size_t> around; // the loops that move on in it, innermost first
+  for (size_t axis : llvm::reverse(order.axes))
+    if (axes[axis].rounds > 1 && axis != across)
+      around.push_back(axis);
+  if (around.empty() || row * elementBytes > kShortRow)
+    return 0;
+  size_t rows = around.front();
+  double step = bytesOf(rows), count = axes[rows].rounds;
+  if (order.strips && order.strips->axis == rows)
+    count = double(order.strips->places);
+  // Whole pages apart, lines share too few sets of the caches to be asked for into.
+  if (step < kApart || std::fmod(step, kPage) == 0 || count <= model.followed)
+    return 0;
+  const size_t *next = llvm::find_if(ArrayRef(around).drop_front(), [&](size_t axis) { return stepOf(axis) != 0; });
+  bool goesOn = next != around.end() && count * kLine <= kSoon && bytesOf(*next) > 0 && bytesOf(*next) <= kGoesOn &&
+                bytesOf(*next) * axes[*next].rounds >= kLongRun;
+  if (goesOn)
+    return std::clamp(std::ceil(kLinesAhead / count), 1.0, kMostLines) * kLine / elementBytes;
+  return kRowsAhead * stepOf(rows);
+}
+
+Nest nestOfBlocks(ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
+                  double elementBytes, const Model &model) {
+  const Loop &last = axes.back();
+  Nest nest;
+  for (size_t tensor : {0, 1, 2}) {
+    if (llvm::all_of(axes, [&](const Loop &axis) { return axis.steps[tensor] == 0; }))
+      continue;
+    nest.inside[tensor] = {{std::min(lanes, last.rounds), last.steps[tensor]}};
+    if (across)
+      nest.inside[tensor].push_back({std::min(lanes, axes[*across].rounds), axes[*across].steps[tensor]});
+    nest.asksAhead[tensor] = tensor < 2 && rowsAhead(axes, order, across, lanes, tensor, elementBytes, model) != 0;
+  }
+  for (auto [at, axis] : llvm::enumerate(order.axes)) {
+    Loop loop = axis == across ? inSteps(axes[axis], lanes) : axes[axis];
+    if (order.strips && order.strips->outside == at)
+      nest.loops.push_back(inSteps(axes[order.strips->axis], double(order.strips->places)));
+    if (order.strips && order.strips->axis == axis)
+      loop.rounds = double(order.strips->places);
+    nest.loops.push_back(loop);
+  }
+  nest.loops.push_back(inSteps(last, lanes));
+  return nest;
+}
 
 /// Where rows are long enough to be written whole, that in which the operand lies that is read across them; an axis
 /// that does not move it reads all of it again, inside of the others. What is small stays in the caches close by.
@@ -218,14 +256,14 @@ LoopOrder orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, doubl
   constexpr size_t kInStrips = 3; // of the cheapest orders, axes are
   // Rounds of the outermost loop, which threads share: fewer have to be worth it.
   constexpr double kShared = 8, kFewest = 4, kWorth = 1.3;
-  constexpr double kClearly = 0.97, kStripsClearly = 0.7; // estimates are not that exact
+  constexpr double kClearly = 0.97, kStripsClearly = 0.95; // estimates are not that exact
   LoopOrder asIs{asItLies(axes, across, elementBytes), {}};
   if (asIs.axes.size() < 2 || asIs.axes.size() > kMostAxes)
     return asIs;
   auto rounds = [&](size_t axis) { return axis == across ? std::ceil(axes[axis].rounds / lanes) : axes[axis].rounds; };
   double shared = rounds(asIs.axes.front());
   auto costOf = [&](const LoopOrder &of) {
-    Nest nest = nestOfBlocks(axes, of, across, lanes);
+    Nest nest = nestOfBlocks(axes, of, across, lanes, elementBytes, model);
     double cost = Walk(nest, elementBytes, model.followed, model.gap).memory(model.ofOrders, model.orders) +
                   beginningOf(nest.loops, model.begun);
     return rounds(of.axes.front()) < std::min(kShared, shared) ? cost * kWorth : cost;
@@ -239,19 +277,20 @@ LoopOrder orderOfBlocks(ArrayRef<Loop> axes, std::optional<size_t> across, doubl
     else if (rounds(order.axes.front()) >= std::min(kFewest, shared))
       orders.push_back({costOf(order), order});
   } while (std::next_permutation(order.axes.begin(), order.axes.end()));
-  llvm::stable_sort(orders, llvm::less_first());
+  llvm::sort(orders, [](const auto &x, const auto &y) {
+    return std::tie(x.first, x.second.axes) < std::tie(y.first, y.second.axes);
+  });
   auto [least, best] = orders.front();
   // What caches close by hold is there again in any order.
   double bytes = 0, places = model.strips;
   for (size_t tensor : {0, 1, 2})
     bytes += elementsOf(axes, tensor) * elementBytes;
-  if (bytes <= kCloseBy || places == 0)
+  if (bytes <= kCloseBy || places == 0 || across)
     return best;
   least *= kStripsClearly;
-  auto canBeCut = [&](size_t axis) { return axes[axis].rounds >= 2 * places && (axis != across || places > lanes); };
   for (const auto &[cost, plain] : ArrayRef(orders).take_front(kInStrips))
     for (size_t at = 1; at < plain.axes.size(); ++at)
-      for (size_t outside = 0; canBeCut(plain.axes[at]) && outside < at; ++outside) {
+      for (size_t outside = 0; axes[plain.axes[at]].rounds >= 2 * places && outside < at; ++outside) {
         LoopOrder inStrips{plain.axes, LoopOrder::Strips{plain.axes[at], outside, int64_t(places)}};
         if (double cost = costOf(inStrips); cost < least)
           least = cost, best = inStrips;

@@ -30,10 +30,12 @@ struct Extent {
   double size, step;
 };
 
-/// Loops, outermost first, and what each of their rounds touches of the three tensors.
+/// Loops, outermost first, and what each of their rounds touches of the three tensors; which of these are asked for
+/// ahead (rowsAhead), so that no run of lines begins late.
 struct Nest {
   llvm::SmallVector<Loop, 12> loops;
   std::array<llvm::SmallVector<Extent, 2>, 3> inside;
+  std::array<bool, 3> asksAhead = {};
 };
 
 /// Nanoseconds that the lines and pages of a nest take on each of some models, in kernels of such a kind.
@@ -53,10 +55,18 @@ struct LoopOrder {
 
 /// Vectors of at most `lanes` places along the innermost axis, the last one, in blocks of as many along `across`, if
 /// there is one, in which what is read lies: the loops around them in such an order of the other axes.
-Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes);
+Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
+                  double elementBytes, const Model &model);
 
-/// The order in which such loops are cheapest on a machine, of elements of so many bytes. Strips are multiples of
-/// `lanes`.
+/// How many elements further on of `tensor` is asked for ahead in such loops; 0 for nothing. That is done for short rows,
+/// also for those of a block that is read across them, of which the innermost loop around reads more, far apart, than a
+/// machine follows, of what is larger than the caches close by: for what follows each row, where that is read soon, else
+/// for rows that come later in that loop.
+double rowsAhead(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
+                 size_t tensor, double elementBytes, const Model &model);
+
+/// The order in which such loops are cheapest on a machine, of elements of so many bytes. In strips are only axes of
+/// rows that are read as they lie.
 LoopOrder orderOfBlocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes, double elementBytes,
                         const Model &model);
 

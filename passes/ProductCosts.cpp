@@ -118,7 +118,8 @@ SmallVector<Loop, 8> ProductCosts::axesOf(const Order &order, StringRef space) c
 }
 
 Nest ProductCosts::blocks(ArrayRef<Loop> axes, std::optional<size_t> across, double lanes) const {
-  return nestOfBlocks(axes, orderOfBlocks(axes, across, lanes, elementBytes, model), across, lanes);
+  LoopOrder order = orderOfBlocks(axes, across, lanes, elementBytes, model);
+  return nestOfBlocks(axes, order, across, lanes, elementBytes, model);
 }
 
 Estimate ProductCosts::timesOfBlocks(double bytes) const {
@@ -310,7 +311,7 @@ Estimate ProductCosts::product(const Order &order) const {
     return onAll(kNever);
   if (packs && !alongBatch) {
     // Panels of b are copied: b is read once, and the copy lies as k's loops run.
-    Nest copy{nest.loops, {}};
+    Nest copy{nest.loops, {}, {}};
     for (const Letter &letter : k)
       copy.loops.push_back(loopOf(letter));
     copy.inside[1] = nest.inside[1];

@@ -181,6 +181,41 @@ int64_t KernelEmitter::elementsAhead(Value value, const Across &across, const Cu
   return std::clamp<int64_t>(llvm::divideCeil(kLinesAhead, columns), 1, 8) * kLine / bytes;
 }
 
+/// Of what rows ask ahead (passes/MemoryCosts).
+SmallVector<KernelEmitter::RowAhead> KernelEmitter::rowsAhead(const std::optional<Across> &across) {
+  SmallVector<RowAhead> all;
+  passes::LoopOrder order{llvm::to_vector(llvm::seq(axes.size() - 1)), strips};
+  llvm::SmallDenseSet<Value, 4> seen;
+  for (Operation &op : *kernel.getBlock())
+    for (Value value : op.getOperands()) {
+      auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
+      bool isAcross = across && llvm::is_contained(across->values, value);
+      if (!access || access->root.getDefiningOp() || isAcross != across.has_value() || !seen.insert(value).second)
+        continue;
+      SmallVector<passes::Loop> around;
+      for (auto [axis, stride] : llvm::zip_equal(axes, access->strides))
+        around.push_back({static_cast<double>(axis.size), {static_cast<double>(stride)}});
+      double elements = passes::rowsAhead(
+          around, order, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size), 0,
+          alignmentOf(getElementTypeOrSelf(access->root.getType())), *passes::modelsOf(target.machine).front());
+      if (elements != 0)
+        all.push_back({*access, static_cast<int64_t>(elements)});
+    }
+  return all;
+}
+
+/// Asks for what comes so many places of `access` after those from `first` on, `count` along the innermost axis.
+void KernelEmitter::askAhead(const RowAhead &ahead, ArrayRef<ir::Coordinate> outer, Value first, int64_t count) {
+  constexpr int64_t kLine = 64;
+  const auto &[access, elements] = ahead;
+  Type element = getElementTypeOrSelf(access.root.getType());
+  Point row(outer, 0, {});
+  row.at.resize(axes.size() - 1, {index(0), 0});
+  row.at.push_back({first, 0});
+  for (int64_t at = 0; at < count * access.strides.back(); at += kLine / alignmentOf(element))
+    prefetch(row, pointerOf.lookup(access.root), element, access.strides, access.offset + elements + at);
+}
+
 /// The lanes of x and then of y, as many as one of them has, that are the `half`-th (0 or 1) result of a round of
 /// transpose(): runs of `run` lanes of x and y by turns where each piece of `piece` lanes is interleaved within itself,
 /// else every second piece.
@@ -410,8 +445,13 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
     return success();
   }
   int lanes = lanesFor(axes.back().size);
+  std::optional<Across> across = readAcross();
+  Cut cut = across ? pointsAtOnce(*across) : Cut();
+  SmallVector<RowAhead> ahead = rowsAhead(across);
   // The innermost axis from `from` to `to`, in groups of interleaved vectors, then single vectors, then a masked rest.
   auto inner = [&](ArrayRef<ir::Coordinate> outer, int64_t size) {
+    for (const RowAhead &row : ahead)
+      askAhead(row, outer, index(0), size);
     int64_t group = static_cast<int64_t>(interleave()) * lanes;
     int64_t wholeGroups = size / group * group, whole = size / lanes * lanes;
     loop(0, wholeGroups, group, [&](Value at) {
@@ -436,11 +476,11 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   };
   // Blocks of `height` <= lanes points along the axis that is read across, from `outer`, by vectors: all of them, or,
   // where these are cut, whole vectors from one place to another, or the rest.
-  std::optional<Across> across = readAcross();
-  Cut cut = across ? pointsAtOnce(*across) : Cut();
   Value from, to;
   auto blocks = [&](ArrayRef<ir::Coordinate> outer, int64_t height, int64_t size) {
     auto block = [&](Value first, int64_t width) {
+      for (const RowAhead &row : ahead)
+        askAhead(row, outer, first, width);
       // Rows from `from` on, in groups; what is read across them is `row` of it.
       auto emitRows = [&](Value from, int64_t rows, llvm::function_ref<Value(size_t value, int64_t row)> row) {
         SmallVector<Point> points(rows);
@@ -527,25 +567,21 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   SmallVector<ir::Coordinate> outer;
   int64_t height = lanes; // of the blocks that are written
   bool wasCut = false, inStrips = false;
-  Value firstOfStrip, endOfStrip; // places, or blocks of the axis that is read across; none where only its rest is left
+  Value firstOfStrip, endOfStrip;
   std::function<void(size_t)> nest = [&](size_t d) {
     if (d + 1 == axes.size())
       return across ? blocks(outer, height, axes[d].size) : inner(outer, axes[d].size);
     if (strips && strips->outside == d && !inStrips) {
-      int64_t unit = across && across->axis == strips->axis ? lanes : 1, size = axes[strips->axis].size;
+      int64_t size = axes[strips->axis].size;
       inStrips = true;
-      loop(0, size / unit, strips->places / unit, [&](Value first) {
+      loop(0, size, strips->places, [&](Value first) {
         firstOfStrip = first;
-        endOfStrip = arith::MinSIOp::create(b, loc, add(first, index(strips->places / unit)), index(size / unit));
+        endOfStrip = arith::MinSIOp::create(b, loc, add(first, index(strips->places)), index(size));
         nest(d);
       });
-      firstOfStrip = endOfStrip = {};
-      if (size % unit)
-        nest(d);
       inStrips = false;
       return;
     }
-    bool isStrip = strips && strips->axis == d;
     if (across && cut.axis == d && cut.points < axes.back().size && !wasCut) {
       int64_t size = axes.back().size, whole = size / lanes * lanes;
       wasCut = true;
@@ -568,11 +604,9 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
         nest(d + 1);
         outer.pop_back();
       };
-      if (isStrip && firstOfStrip)
-        return loop(firstOfStrip, endOfStrip, 1, [&](Value at) { block(at, lanes); });
       if (d == 0)
         loop(begin, arith::MinSIOp::create(b, loc, end, index(whole)), 1, [&](Value at) { block(at, lanes); });
-      else if (!isStrip)
+      else
         loop(0, whole, 1, [&](Value at) { block(at, lanes); });
       if (rest && d == 0)
         onLastChunk(end, whole, [&] { block(index(whole), rest); });
@@ -585,7 +619,7 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       nest(d + 1);
       outer.pop_back();
     };
-    if (isStrip)
+    if (strips && strips->axis == d)
       loop(firstOfStrip, endOfStrip, 1, body);
     else if (d == 0)
       loop(begin, end, 1, body);

@@ -76,12 +76,8 @@ TEST(MemoryCosts, LinesPagesApartDoNotStayInTheClosestCache) {
 }
 
 TEST(MemoryCosts, RunsThatMemoryBeginsToReadWait) {
-  // 370 MB in runs of 108 bytes, times a vector along m: 63 ms, 141 as they are written.
-  EXPECT_EQ(loopsOf("ijmkl", "jmlik", {{'i', 73}, {'j', 82}, {'k', 9}, {'l', 3}, {'m', 574}}).back(), 'm');
   // 75 MB in rows of 12 bytes: read on along m, 11.7 ms; along l 22.8.
   EXPECT_EQ(loopsOf("kilmj", "miklj", {{'i', 106}, {'j', 3}, {'k', 61}, {'l', 51}, {'m', 19}}, 4), "iklm");
-  // 29 MB in rows of 24 bytes: 3.6 ms; as they are written 6.
-  EXPECT_EQ(loopsOf("jlki", "jkli", {{'i', 6}, {'j', 43}, {'k', 139}, {'l', 200}}, 8), "jlk");
 }
 
 TEST(MemoryCosts, ThreadsHaveRoundsToShare) {
@@ -98,36 +94,59 @@ TEST(MemoryCosts, FewRoundsAreSharedWhereThatIsWorthIt) {
   EXPECT_NE(orderOfBlocks({i, l, j, k}, size_t(0), 4, 4, kMachine).axes.front(), 1u);
 }
 
-/// Rows of 20 bytes, from one order of what is outside of them into another: 225 runs are read by turns, which no
-/// processor follows, or as many lines are written in parts.
-LoopOrder orderOfRows(double i, double jl, const Model &machine) {
-  Loop ofJl{jl, {5, 0, 5 * i}}, ofI{i, {5 * jl, 0, 5}}, row{5, {1, 0, 1}};
-  return orderOfBlocks({ofJl, ofI, row}, std::nullopt, 8, 4, machine);
+TEST(MemoryCosts, WhatIsAskedForAheadDoesNotWait) {
+  // 200 MB in runs of 108 bytes, 73 of them by turns, times a vector along m: as they are written, 54 ms on a Zen 3.
+  // Without asking ahead 130, and 92 in strips of m.
+  EXPECT_EQ(loopsOf("ijmkl", "jmlik", {{'i', 73}, {'j', 82}, {'k', 9}, {'l', 3}, {'m', 574}}), "jmli");
+  // 29 MB in rows of 24 bytes: 3.2 ms as they are written, without asking ahead 4.3.
+  EXPECT_EQ(loopsOf("jlki", "jkli", {{'i', 6}, {'j', 43}, {'k', 139}, {'l', 200}}, 8), "jkl");
 }
 
-TEST(MemoryCosts, RunsAreReadInStripsOfThem) {
+/// Rows of four numbers, from one order of what is outside of them into another.
+struct Rows {
+  double outer, inner;
+  Loop ofInner{inner, {4, 0, 4 * outer}}, ofOuter{outer, {4 * inner, 0, 4}}, row{4, {1, 0, 1}};
+  llvm::SmallVector<Loop> axes{ofInner, ofOuter, row};
+  LoopOrder order(const Model &machine) const { return orderOfBlocks(axes, std::nullopt, 4, 4, machine); }
+  double ahead(const LoopOrder &order, const Model &machine) const {
+    return rowsAhead(axes, order, std::nullopt, 4, 0, 4, machine);
+  }
+};
+
+TEST(MemoryCosts, RowsAskForWhatFollowsThem) {
+  LoopOrder asWritten{{0, 1}, {}}, asRead{{1, 0}, {}};
+  // Of 225 runs a line further on; of 20, lines that are read a while later.
+  EXPECT_EQ((Rows{225, 86710}.ahead(asWritten, kMachine)), 16);
+  EXPECT_EQ((Rows{20, 86710}.ahead(asWritten, kMachine)), 7 * 16);
+  // Of so many that their lines do not stay: runs that come later in the loop.
+  EXPECT_EQ((Rows{86710, 225}.ahead(asWritten, kMachine)), 32 * 4 * 225);
+  EXPECT_EQ((Rows{225, 86710}.ahead(asRead, kMachine)), 0) << "one run, which is followed";
+  EXPECT_EQ((Rows{12, 86710}.ahead(asWritten, kMachine)), 0) << "so few are followed";
+  EXPECT_EQ((Rows{225, 200}.ahead(asWritten, kMachine)), 0) << "caches close by hold it";
+  EXPECT_EQ((Rows{225, 1024 * 80}.ahead(asWritten, kMachine)), 0) << "whole pages apart";
+}
+
+TEST(MemoryCosts, BlocksOfWholeRowsAskForWhatFollowsThem) {
+  // Blocks of three numbers by nine, as they follow each other in what is read across: 162 runs.
+  Loop m{110, {27, 0, 634230}}, l{145, {2970, 0, 4374}}, i{3, {1, 0, 1458}}, j{162, {430650, 1, 9}}, k{9, {3, 0, 1}};
+  llvm::SmallVector<Loop> axes{m, l, i, j, k};
+  LoopOrder order{{1, 2, 0, 3}, {}};
+  EXPECT_EQ(rowsAhead(axes, order, size_t(2), 8, 0, 4, kMachine), 16);
+  EXPECT_EQ(rowsAhead(axes, order, size_t(2), 2, 0, 4, kMachine), 0) << "of parts of rows nobody asks";
+}
+
+TEST(MemoryCosts, RowsAreReadInStripsOfThem) {
   const Model &narrow = *modelsOf(Machine::narrowVectors).front();
-  // 390 MB, 195 ms in either order of whole loops: 115 to 130.
-  LoopOrder order = orderOfRows(225, 86710, narrow);
+  // 74 MB in 4,092 runs: 22 ms as they are written, 12 in strips of 64 runs, 9 in some of 256.
+  Rows many{4092, 1131};
+  LoopOrder order = many.order(narrow);
   ASSERT_TRUE(order.strips);
   EXPECT_EQ(order.strips->outside, 0u);
   EXPECT_EQ(order.strips->axis, order.axes[1]);
-  EXPECT_EQ(order.strips->places, 16);
-  EXPECT_FALSE(orderOfRows(225, 80, narrow).strips) << "caches hold it";
-  EXPECT_FALSE(orderOfRows(12, 86710 * 20, narrow).strips) << "so few runs are followed";
-  EXPECT_FALSE(orderOfRows(225, 86710, kMachine).strips) << "not measured there";
-}
-
-TEST(MemoryCosts, AStripOfBlocksIsMoreThanOne) {
-  const Model &narrow = *modelsOf(Machine::narrowVectors).front();
-  for (double lanes : {2, 4, 8, 16, 32}) {
-    Loop k{2271, {1, 0, 31795}}, j{6359, {11355, 1, 5}}, i{5, {2271, 0, 1}};
-    LoopOrder order = orderOfBlocks({k, j, i}, size_t(0), lanes, 1, narrow);
-    if (order.strips && order.strips->axis == 0) {
-      EXPECT_GT(order.strips->places, lanes);
-      EXPECT_EQ(order.strips->places % int64_t(lanes), 0);
-    }
-  }
+  EXPECT_EQ(order.strips->places, 64);
+  EXPECT_FALSE((Rows{225, 80}.order(narrow)).strips) << "caches hold it";
+  EXPECT_FALSE((Rows{12, 86710 * 20}.order(narrow)).strips) << "so few runs are followed";
+  EXPECT_FALSE(many.order(kMachine).strips) << "not measured there";
 }
 
 TEST(MemoryCosts, EachAxisIsThereOnce) {
