@@ -111,6 +111,19 @@ inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
   return isInParts ? std::floor(most / of.panelColumns) * of.panelColumns : 0;
 }
 
+/// Whether the tiles of a few rows come one after another for all places of the other letters, where the result has
+/// those within a row: of few terms, where the result is more than caches close by hold and b is not.
+inline bool rowsGoAround(const Model &model, double terms, double bytesOfB, double bytesOfC) {
+  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB;
+  return terms <= kFewTerms && bytesOfC > model.rowsC * kMiB && bytesOfB <= model.rowsB * kKiB;
+}
+
+/// Rows of each tile of a product of so many rows where `most` fit the registers: no more tiles, of about the same
+/// height. A row or two by themselves take as long as four, as each multiply-add waits for the one before it.
+inline double rowsOfEachTile(double rows, double most) {
+  return rows <= most ? rows : std::ceil(rows / std::ceil(rows / most));
+}
+
 /// What decides how many vectors lie side by side in a panel of a product.
 struct PanelOfProduct {
   bool alongBatch, hasColumns; ///< vectors are along a batch's letter; what lies side by side then are columns, if any

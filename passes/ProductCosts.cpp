@@ -214,7 +214,12 @@ Estimate ProductCosts::product(const Order &order) const {
     most = vectors;
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
-  if (!alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB && vectors > most)
+  bool mayWalk = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB;
+  auto isWithinRows = [&](const Letter &letter) { return letter.c < m.back().c; };
+  bool goAround =
+      mayWalk && !(batch.empty() && n.empty()) && llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
+      rowsGoAround(model, terms, double(sizeOf(batch)) * double(sizeOf(n)) * size * terms * elementBytes, bytesOfC);
+  if (mayWalk && !goAround && vectors > most)
     columnsAtOnce = columnsOfRows(model, {.terms = terms,
                                           .rows = double(sizeOf(m)),
                                           .columns = size,
@@ -222,22 +227,26 @@ Estimate ProductCosts::product(const Order &order) const {
                                           .bytesOfC = bytesOfC,
                                           .tileRows = rowsOfTile(most),
                                           .panelColumns = most * lanes});
-  bool walksRows = columnsAtOnce > 0,
-       oneRow = walksRows && terms <= 6 && rowBytes < kPage && bytesOfC > double(32 << 20);
-  liesFar &= !walksRows;
+  bool walksRows = columnsAtOnce > 0;
+  double run = goAround ? double(m.back().c) * elementBytes : rowBytes;
+  bool oneRow = (walksRows || goAround) && terms <= 6 && run < kPage && bytesOfC > double(32 << 20);
+  liesFar &= !walksRows && !goAround;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
   auto loopOf = [](const Letter &letter) {
     return Loop{double(letter.size), {double(letter.a), double(letter.b), double(letter.c)}};
   };
 
   auto rowsOf = [&](double wide) { return oneRow ? 1 : rowsOfTile(wide); };
+  auto heightOf = [&](double wide) {
+    return packsA ? std::min(rowsOf(wide), rows) : rowsOfEachTile(rows, rowsOf(wide));
+  };
   // Tiles of `high` rows by `wide` vectors: two multiply-adds a cycle, or one, two loads, and in a long sum some cycles
   // before the next term's can begin.
   bool columnsOfN = alongBatch && !n.empty(), isHalf = size <= lanes / 2;
   double columns = columnsOfN ? double(n.back().size) : vectors, widest = std::min(most, columns);
   Estimate arithmetic;
   for (auto [panels, wide] : cut(columns, most))
-    for (auto [tiles, high] : cut(rows, rowsOf(wide))) {
+    for (auto [tiles, high] : cut(rows, heightOf(wide))) {
       double loads = alongBatch && !columnsOfN ? wide * (high + 1) : wide + high;
       Estimate tile;
       for (auto [i, on] : llvm::enumerate(models)) {
@@ -255,13 +264,13 @@ Estimate ProductCosts::product(const Order &order) const {
                  each(&Model::piece) * (stores * furtherPieces(size, lanesFor(size, lanes)));
   }
   // Parts of lines whole pages apart: a set of the closest cache keeps eight.
-  if (!m.empty() && std::min(rowsOf(widest), rows) > 8 && size * elementBytes < kLine &&
+  if (!m.empty() && heightOf(widest) > 8 && size * elementBytes < kLine &&
       std::fmod(double(m.back().c) * elementBytes, kPage) == 0)
     arithmetic = arithmetic + onAll(rows * kCollided);
   double times =
       double(sizeOf(batch)) * outerRows * double(sizeOf(n)) / (columnsOfN ? columns : 1) * (columnsOfN ? vectors : 1);
   arithmetic = arithmetic * times;
-  double high = std::min(rowsOf(widest), rows);
+  double high = heightOf(widest);
   // An a whose rows share sets of the caches is copied tile by tile, and then read as it lies.
   if (packsA) {
     arithmetic = arithmetic + each(&Model::copy) * (double(sizeOf(batch)) * terms * std::ceil(rows / high));
@@ -277,8 +286,8 @@ Estimate ProductCosts::product(const Order &order) const {
     llvm::append_range(outside, n);
   else if (!alongBatch)
     outside = runtime::outsideOfPanels(batch, m, n, k);
-  for (const Letter &letter : outside)
-    nest.loops.push_back(loopOf(letter));
+  if (!goAround)
+    llvm::append_range(nest.loops, llvm::map_range(outside, loopOf));
   Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};
   double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
   if (alongBatch) {
@@ -293,9 +302,9 @@ Estimate ProductCosts::product(const Order &order) const {
       nest.inside[2].push_back({widest, c});
     }
   } else {
-    if (!walksRows)
+    if (!walksRows && !goAround)
       nest.loops.push_back(panels);
-    else if (columnsAtOnce < size)
+    else if (walksRows && columnsAtOnce < size)
       nest.loops.push_back(inSteps(loopOf(lane), columnsAtOnce));
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
@@ -353,6 +362,10 @@ Estimate ProductCosts::product(const Order &order) const {
   }
   if (!m.empty())
     nest.loops.push_back({rows / high, {high * (packsA ? terms : rowA), 0, high * rowC}});
+  if (goAround) {
+    llvm::append_range(nest.loops, llvm::map_range(outside, loopOf));
+    nest.loops.push_back(panels);
+  }
   if (walksRows) {
     panels.rounds = std::ceil(columnsAtOnce / panel);
     nest.loops.push_back(panels);

@@ -15,7 +15,8 @@
 //     epilogue on each accumulator, stores
 //
 // Where few terms make c most of what is moved and c is more than caches hold, panels are inside of the tiles' rows,
-// all of them or as many as read what stays close by: c is written in long runs (columnsOfRows).
+// all of them or as many as read what stays close by: c is written in long runs (columnsOfRows). So are the letters of
+// batch and n where c has them within a row (rowsGoAround).
 //
 // Related letters (a convolution's) add loops around those over k, and c's are rows or outside of the tiles:
 // Windows.cpp.
@@ -231,6 +232,17 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
     inside = n;
   else if (!alongBatch)
     outside = runtime::outsideOfPanels(batch, m, n, k);
+  if (rowsGoAround()) {
+    eachTile(e.index(0), heightOfTiles(panelVectors()), origin, [&](Value rowsOfA, Value i, int count) {
+      nest(outside, rowsOfA, e.index(0), origin, [&](Value offsetA, Value offsetB) {
+        inPieces(lane.size, panelWidth(), [&](Value j, int64_t width) {
+          Panel panel = panelAt(offsetB, j, width);
+          tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
+        });
+      });
+    });
+    return success();
+  }
   nest(outside, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
     if (packsA())
       offsetA = packA(offsetA);
@@ -336,21 +348,23 @@ void ContractEmitter::panel(Value offsetA, Value offsetB, Value j, int64_t count
 }
 
 /// Rows of each tile of `size` rows: as many as fit, or up to a third fewer where these leave no rest, whose tile would
-/// be written as well. Lower tiles read the panel more often, which costs nothing while it is close by.
+/// be written as well (lower tiles read the panel more often, which costs nothing while it is close by), or so few that
+/// no tile is much lower than the others.
 int ContractEmitter::heightFor(int64_t size, int vectors) {
   int most = rowsOfTile(vectors);
-  if (size % most == 0 || sizeK() < kShortSum || sizeK() * vectors * e.target.vectorBytes > kBytesCloseBy)
+  if (size % most == 0)
     return most;
-  for (int height = most; height * 3 >= most * 2; --height)
-    if (size % height == 0)
-      return height;
-  return most;
+  if (sizeK() >= kShortSum && sizeK() * vectors * e.target.vectorBytes <= kBytesCloseBy)
+    for (int height = most; height * 3 >= most * 2; --height)
+      if (size % height == 0)
+        return height;
+  return static_cast<int>(passes::rowsOfEachTile(static_cast<double>(size), most));
 }
 
 int ContractEmitter::heightOfTiles(int vectors) {
   if (packsA())
     return rowsOfTile(panelVectors());
-  return walksRows() ? heightOfRows(vectors) : heightFor(m.back().size, vectors);
+  return walksRows() || rowsGoAround() ? heightOfRows(vectors) : heightFor(m.back().size, vectors);
 }
 
 void ContractEmitter::rowTiles(Value offsetA, const Panel &panel, Point &origin) {
@@ -574,17 +588,18 @@ int64_t ContractEmitter::numChunks() {
     return std::max<int64_t>(1, (sizeOf(outer) + placesOfChunk() - 1) / placesOfChunk());
   if (!related.empty())
     return numPanels();
-  if (!batch.empty() || !(alongBatch || n.empty()) || packsA())
-    return 1;
   if (sharesRows())
     return placesOfRows();
+  if (!batch.empty() || !(alongBatch || n.empty()) || packsA())
+    return 1;
   return walksRows() ? 1 : numPanels();
 }
 
 bool ContractEmitter::sharesRows() {
-  if (!related.empty() || alongBatch || !batch.empty() || !n.empty() || m.empty() || isEmpty() || packsA() || packsB())
+  if (!related.empty() || alongBatch || m.empty() || isEmpty() || packsA() || packsB())
     return false;
-  return (walksRows() || numPanels() == 1) && placesOfRows() > 1;
+  bool areOnePlace = batch.empty() && n.empty() && (walksRows() || numPanels() == 1);
+  return (areOnePlace || rowsGoAround()) && placesOfRows() > 1;
 }
 
 int64_t ContractEmitter::tilesOfRows(int height) const { return llvm::divideCeil(rows(), height); }
@@ -612,11 +627,23 @@ int64_t ContractEmitter::columnsOfRows() {
                                                      .panelColumns = double(panelWidth())}));
 }
 
+bool ContractEmitter::rowsGoAround() {
+  bool reads = related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1;
+  if (!reads || isEmpty() || (batch.empty() && n.empty()) || packsA() || thrashes(k.back().b))
+    return false;
+  auto isWithinRows = [&](const Letter &letter) { return letter.c < m.back().c; };
+  double bytesOfB = double(sizeOf(batch)) * double(sizeOf(n)) * double(lane.size * numTerms() * elementBytes());
+  return llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
+         passes::rowsGoAround(*passes::modelsOf(e.target.machine).front(), double(numTerms()), bytesOfB,
+                              double(bytesOfC()));
+}
+
 /// Of several rows that share pages no processor follows the writes: of few terms one row at a time (46,700 x 291 x 4:
 /// 3.0 ms, by six rows 5.2), unless a cache far away takes them.
 int ContractEmitter::heightOfRows(int vectors) {
   constexpr int64_t kVeryFewTerms = 6, kPage = 4096, kMostCached = int64_t(32) << 20;
-  bool alone = numTerms() <= kVeryFewTerms && lane.size * elementBytes() < kPage && bytesOfC() > kMostCached;
+  int64_t run = (rowsGoAround() ? m.back().c : lane.size) * elementBytes();
+  bool alone = numTerms() <= kVeryFewTerms && run < kPage && bytesOfC() > kMostCached;
   return alone ? 1 : heightFor(m.back().size, vectors);
 }
 

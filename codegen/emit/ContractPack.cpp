@@ -24,7 +24,7 @@ bool ContractEmitter::packsB() {
     bool large = runtime::saturatingMul(bytes, lane.size) > (int64_t(1) << 20);
     return small && large && rows >= (lane.size * elementBytes() % 4096 == 0 ? 24 : 96);
   }
-  if (walksRows())
+  if (walksRows() || rowsGoAround())
     return false;
   if (lane.b == 1 && crossesLines() && rows() > 2 * rowsOfTile(panelVectors()))
     return true;

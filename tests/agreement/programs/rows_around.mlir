@@ -1,0 +1,29 @@
+// inputs in [-1, 1]
+// Products of few terms whose result has letters of a batch, or columns, within each row, and is more than caches close
+// by hold: the loop over rows is around them.
+func.func @batch(%a: tensor<3101x7x11xf32>, %b: tensor<7x11x101xf32>) -> tensor<3101x7x101xf32> {
+  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<3101x7x11xf32>, tensor<7x11x101xf32> -> tensor<3101x7x101xf32>
+  return %p : tensor<3101x7x101xf32>
+}
+func.func @columns(%a: tensor<3101x5xf32>, %b: tensor<7x5x101xf32>) -> tensor<3101x7x101xf32> {
+  %p = wg.contract "nk,hkj->nhj" %a, %b : tensor<3101x5xf32>, tensor<7x5x101xf32> -> tensor<3101x7x101xf32>
+  return %p : tensor<3101x7x101xf32>
+}
+func.func @one_row_at_a_time(%a: tensor<30011x3x4xf32>, %b: tensor<3x4x99xf32>) -> tensor<30011x3x99xf32> {
+  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<30011x3x4xf32>, tensor<3x4x99xf32> -> tensor<30011x3x99xf32>
+  return %p : tensor<30011x3x99xf32>
+}
+func.func @one_panel(%a: tensor<52001x3x13xf32>, %b: tensor<3x13x14xf32>) -> tensor<52001x3x14xf32> {
+  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<52001x3x13xf32>, tensor<3x13x14xf32> -> tensor<52001x3x14xf32>
+  return %p : tensor<52001x3x14xf32>
+}
+func.func @further_rows(%a: tensor<61x5x23x7xf64>, %b: tensor<5x7x153xf64>) -> tensor<23x61x5x153xf64> {
+  %p = wg.contract "nhik,hkj->inhj" %a, %b : tensor<61x5x23x7xf64>, tensor<5x7x153xf64> -> tensor<23x61x5x153xf64>
+  return %p : tensor<23x61x5x153xf64>
+}
+func.func @added(%a: tensor<3101x7x11xf32>, %b: tensor<7x11x101xf32>, %s: tensor<7x101xf32>) -> tensor<3101x7x101xf32> {
+  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<3101x7x11xf32>, tensor<7x11x101xf32> -> tensor<3101x7x101xf32>
+  %t = wg.broadcast %s to [3101, 7, 101] dims [1, 2] : tensor<7x101xf32> -> tensor<3101x7x101xf32>
+  %r = wg.add %p, %t : tensor<3101x7x101xf32>
+  return %r : tensor<3101x7x101xf32>
+}
