@@ -86,7 +86,9 @@ public:
     collides.resize(depth);
     for (size_t tensor = 0; tensor < 3; ++tensor)
       if (!nest.inside[tensor].empty()) {
-        inARow[tensor] = nest.asksAhead[tensor] ? kAllInARow : linesInARow(nest, tensor, elementBytes, followed, gap);
+        inARow[tensor] = linesInARow(nest, tensor, elementBytes, followed, gap);
+        if (nest.asksAhead[tensor])
+          inARow[tensor] = std::max(inARow[tensor], kAskedInARow);
         for (size_t first = 0; first < depth; ++first)
           collides[first] |= collide(nest, first, tensor, elementBytes, lines[first][tensor]);
       }
@@ -122,7 +124,7 @@ public:
   }
 
 private:
-  static constexpr double kAllInARow = 1e9;
+  static constexpr double kAskedInARow = 16; ///< as good as so many, of runs that are asked for ahead
   using Units = std::array<double, 3>;
   ArrayRef<Loop> loops;
   SmallVector<Units, 12> lines, pages; ///< by the loops from each one on
@@ -169,42 +171,43 @@ constexpr double kLongRow = 256, kCloseBy = double(1 << 20); ///< bytes
 
 double rowsAhead(ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes, size_t tensor,
                  double elementBytes, const Model &model) {
-  constexpr double kShortRow = 128, kApart = 512, kSoon = 1 << 18, kGoesOn = 2 * kLine, kLongRun = 4 * kLine; // bytes
+  constexpr double kShortRow = 5 * kLine, kApart = 512, kSoon = 1 << 18; // bytes
   constexpr double kLinesAhead = 128, kMostLines = 8, kRowsAhead = 32;
   auto stepOf = [&](size_t axis) { return axes[axis].steps[tensor]; };
-  auto bytesOf = [&](size_t axis) { return stepOf(axis) * elementBytes; };
   if (elementsOf(axes, tensor) * elementBytes <= kCloseBy)
     return 0;
-  // A row, or a block whose columns follow each other.
+  // A row, or that of blocks whose columns follow each other.
   const Loop &last = axes.back();
-  double row = last.rounds;
-  if (across) {
-    double columns = axes[*across].rounds;
-    if (stepOf(*across) != 1 || columns > lanes || last.steps[tensor] != columns)
+  double row = last.rounds, read = across ? axes[*across].rounds : 1;
+  if (last.steps[tensor] != read || (across && (stepOf(*across) != 1 || (read > lanes && order.axes.back() != across))))
+    return 0;
+  row *= read * elementBytes;
+  if (row > kShortRow)
+    return 0;
+  // The loops that move on in it, innermost first, until one reads on where rows end.
+  double runs = 1, ahead = 0;
+  for (size_t axis : llvm::reverse(order.axes)) {
+    double step = stepOf(axis) * elementBytes, count = axes[axis].rounds;
+    if (order.strips && order.strips->axis == axis)
+      count = double(order.strips->places);
+    if (count <= 1 || step == 0 || axis == across)
+      continue;
+    if (step > 0 && step <= row + kLine) {
+      if (runs <= model.followed)
+        return 0;
+      if (runs * kLine <= kSoon)
+        return std::max(std::ceil(row / kLine), std::clamp(std::ceil(kLinesAhead / runs), 1.0, kMostLines)) * kLine /
+               elementBytes;
+      break;
+    }
+    // Whole pages apart, lines share too few sets of the caches to be asked for into.
+    if (runs == 1 && (std::abs(step) < kApart || std::fmod(step, kPage) == 0))
       return 0;
-    row *= columns;
-  } else if (last.steps[tensor] != 1) {
-    return 0;
+    if (runs < 2 * kRowsAhead)
+      ahead = std::ceil(kRowsAhead / runs) * stepOf(axis);
+    runs *= count;
   }
-  SmallVector<size_t> around; // the loops that move on in it, innermost first
-  for (size_t axis : llvm::reverse(order.axes))
-    if (axes[axis].rounds > 1 && axis != across)
-      around.push_back(axis);
-  if (around.empty() || row * elementBytes > kShortRow)
-    return 0;
-  size_t rows = around.front();
-  double step = bytesOf(rows), count = axes[rows].rounds;
-  if (order.strips && order.strips->axis == rows)
-    count = double(order.strips->places);
-  // Whole pages apart, lines share too few sets of the caches to be asked for into.
-  if (step < kApart || std::fmod(step, kPage) == 0 || count <= model.followed)
-    return 0;
-  const size_t *next = llvm::find_if(ArrayRef(around).drop_front(), [&](size_t axis) { return stepOf(axis) != 0; });
-  bool goesOn = next != around.end() && count * kLine <= kSoon && bytesOf(*next) > 0 && bytesOf(*next) <= kGoesOn &&
-                bytesOf(*next) * axes[*next].rounds >= kLongRun;
-  if (goesOn)
-    return std::clamp(std::ceil(kLinesAhead / count), 1.0, kMostLines) * kLine / elementBytes;
-  return kRowsAhead * stepOf(rows);
+  return runs > model.followed ? ahead : 0;
 }
 
 Nest nestOfBlocks(ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,

@@ -30,8 +30,8 @@ struct Extent {
   double size, step;
 };
 
-/// Loops, outermost first, and what each of their rounds touches of the three tensors; which of these are asked for
-/// ahead (rowsAhead), so that no run of lines begins late.
+/// Loops, outermost first, and what each of their rounds touches of the three tensors; and which of these are asked for
+/// ahead (rowsAhead).
 struct Nest {
   llvm::SmallVector<Loop, 12> loops;
   std::array<llvm::SmallVector<Extent, 2>, 3> inside;
@@ -58,10 +58,11 @@ struct LoopOrder {
 Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
                   double elementBytes, const Model &model);
 
-/// How many elements further on of `tensor` is asked for ahead in such loops; 0 for nothing. That is done for short rows,
-/// also for those of a block that is read across them, of which the innermost loop around reads more, far apart, than a
-/// machine follows, of what is larger than the caches close by: for what follows each row, where that is read soon, else
-/// for rows that come later in that loop.
+/// How many elements further on of `tensor` is asked for ahead in such loops; 0 for nothing. That is done of what is
+/// larger than the caches close by, for short rows, also of blocks that are read across, which loops around them read by
+/// turns from more places than a machine follows: for what follows each row, if it is read before its lines are gone,
+/// else for rows that are read later. (Times of a Zen 3, without and with it: 97 10^6 numbers in rows of 5, 225 by
+/// turns, 180 ms and 57; in blocks of 3 x 9, 162 by turns, 113 and 42; of 3 x 23, 210 and 92.)
 double rowsAhead(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
                  size_t tensor, double elementBytes, const Model &model);
 

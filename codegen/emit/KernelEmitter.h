@@ -209,13 +209,10 @@ private:
   };
   Cut pointsAtOnce(const Across &across);
   int64_t elementsAhead(mlir::Value value, const Across &across, const Cut &cut);
-  /// Of what `access` reads, what lies so many elements further on.
-  struct RowAhead {
-    Access access;
-    int64_t elements;
-  };
-  llvm::SmallVector<RowAhead> rowsAhead(const std::optional<Across> &across);
-  void askAhead(const RowAhead &ahead, llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first, int64_t count);
+  /// What rows ask for ahead: what lies so many elements further on than they read of a value.
+  llvm::MapVector<mlir::Value, int64_t> rowsAhead(const std::optional<Across> &across);
+  void askAhead(mlir::Value value, int64_t elements, llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first,
+                int64_t count);
   llvm::SmallVector<mlir::Value> readTransposed(mlir::Value value, const Across &across, int64_t ahead,
                                                 llvm::ArrayRef<ir::Coordinate> outer, mlir::Value first,
                                                 mlir::Value from, int lanes, int64_t rows, int64_t count,

@@ -181,16 +181,15 @@ int64_t KernelEmitter::elementsAhead(Value value, const Across &across, const Cu
   return std::clamp<int64_t>(llvm::divideCeil(kLinesAhead, columns), 1, 8) * kLine / bytes;
 }
 
-/// Of what rows ask ahead (passes/MemoryCosts).
-SmallVector<KernelEmitter::RowAhead> KernelEmitter::rowsAhead(const std::optional<Across> &across) {
-  SmallVector<RowAhead> all;
+/// By passes/MemoryCosts.
+llvm::MapVector<Value, int64_t> KernelEmitter::rowsAhead(const std::optional<Across> &across) {
+  llvm::MapVector<Value, int64_t> all;
   passes::LoopOrder order{llvm::to_vector(llvm::seq(axes.size() - 1)), strips};
-  llvm::SmallDenseSet<Value, 4> seen;
   for (Operation &op : *kernel.getBlock())
     for (Value value : op.getOperands()) {
       auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
       bool isAcross = across && llvm::is_contained(across->values, value);
-      if (!access || access->root.getDefiningOp() || isAcross != across.has_value() || !seen.insert(value).second)
+      if (!access || access->root.getDefiningOp() || isAcross != across.has_value() || all.contains(value))
         continue;
       SmallVector<passes::Loop> around;
       for (auto [axis, stride] : llvm::zip_equal(axes, access->strides))
@@ -199,18 +198,18 @@ SmallVector<KernelEmitter::RowAhead> KernelEmitter::rowsAhead(const std::optiona
           around, order, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size), 0,
           alignmentOf(getElementTypeOrSelf(access->root.getType())), *passes::modelsOf(target.machine).front());
       if (elements != 0)
-        all.push_back({*access, static_cast<int64_t>(elements)});
+        all[value] = static_cast<int64_t>(elements);
     }
   return all;
 }
 
-/// Asks for what comes so many places of `access` after those from `first` on, `count` along the innermost axis.
-void KernelEmitter::askAhead(const RowAhead &ahead, ArrayRef<ir::Coordinate> outer, Value first, int64_t count) {
+/// Asks for what lies so many elements further on than `count` places from `first` on along the innermost axis.
+void KernelEmitter::askAhead(Value value, int64_t elements, ArrayRef<ir::Coordinate> outer, Value first,
+                             int64_t count) {
   constexpr int64_t kLine = 64;
-  const auto &[access, elements] = ahead;
+  Access access = *accessOf(value);
   Type element = getElementTypeOrSelf(access.root.getType());
   Point row(outer, 0, {});
-  row.at.resize(axes.size() - 1, {index(0), 0});
   row.at.push_back({first, 0});
   for (int64_t at = 0; at < count * access.strides.back(); at += kLine / alignmentOf(element))
     prefetch(row, pointerOf.lookup(access.root), element, access.strides, access.offset + elements + at);
@@ -447,11 +446,11 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   int lanes = lanesFor(axes.back().size);
   std::optional<Across> across = readAcross();
   Cut cut = across ? pointsAtOnce(*across) : Cut();
-  SmallVector<RowAhead> ahead = rowsAhead(across);
+  llvm::MapVector<Value, int64_t> ahead = rowsAhead(across);
   // The innermost axis from `from` to `to`, in groups of interleaved vectors, then single vectors, then a masked rest.
   auto inner = [&](ArrayRef<ir::Coordinate> outer, int64_t size) {
-    for (const RowAhead &row : ahead)
-      askAhead(row, outer, index(0), size);
+    for (auto [value, elements] : ahead)
+      askAhead(value, elements, outer, index(0), size);
     int64_t group = static_cast<int64_t>(interleave()) * lanes;
     int64_t wholeGroups = size / group * group, whole = size / lanes * lanes;
     loop(0, wholeGroups, group, [&](Value at) {
@@ -479,8 +478,10 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   Value from, to;
   auto blocks = [&](ArrayRef<ir::Coordinate> outer, int64_t height, int64_t size) {
     auto block = [&](Value first, int64_t width) {
-      for (const RowAhead &row : ahead)
-        askAhead(row, outer, first, width);
+      bool isWhole = axes[across->axis].size <= lanes; // else each column asks for what it will read
+      for (auto [value, elements] : ahead)
+        if (isWhole)
+          askAhead(value, elements, outer, first, width);
       // Rows from `from` on, in groups; what is read across them is `row` of it.
       auto emitRows = [&](Value from, int64_t rows, llvm::function_ref<Value(size_t value, int64_t row)> row) {
         SmallVector<Point> points(rows);
@@ -498,8 +499,10 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       auto someRows = [&](Value from, int64_t rows, int64_t count) {
         SmallVector<SmallVector<Value>> read;
         for (Value value : across->values)
-          read.push_back(readTransposed(value, *across, elementsAhead(value, *across, cut), outer, first, from, lanes,
-                                        rows, count, width));
+          read.push_back(readTransposed(value, *across,
+                                        isWhole || !ahead.contains(value) ? elementsAhead(value, *across, cut)
+                                                                          : ahead.lookup(value),
+                                        outer, first, from, lanes, rows, count, width));
         int64_t group = std::min<int64_t>(interleave(), count);
         if (opsOfPoint() * count <= kMaxOpsOfBlock) {
           for (int64_t row = 0; row < count; row += group)

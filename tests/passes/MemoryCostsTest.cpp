@@ -131,8 +131,18 @@ TEST(MemoryCosts, BlocksOfWholeRowsAskForWhatFollowsThem) {
   Loop m{110, {27, 0, 634230}}, l{145, {2970, 0, 4374}}, i{3, {1, 0, 1458}}, j{162, {430650, 1, 9}}, k{9, {3, 0, 1}};
   llvm::SmallVector<Loop> axes{m, l, i, j, k};
   LoopOrder order{{1, 2, 0, 3}, {}};
-  EXPECT_EQ(rowsAhead(axes, order, size_t(2), 8, 0, 4, kMachine), 16);
-  EXPECT_EQ(rowsAhead(axes, order, size_t(2), 2, 0, 4, kMachine), 0) << "of parts of rows nobody asks";
+  EXPECT_EQ(rowsAhead(axes, order, size_t(2), 8, 0, 4, kMachine), 32) << "108 bytes: two lines";
+  EXPECT_EQ(rowsAhead(axes, order, size_t(2), 2, 0, 4, kMachine), 0) << "several blocks a row, far apart in time";
+  LoopOrder inner{{1, 0, 3, 2}, {}};
+  EXPECT_EQ(rowsAhead(axes, inner, size_t(2), 2, 0, 4, kMachine), 32) << "one after the other";
+}
+
+TEST(MemoryCosts, RowsOfLoopsAroundAreAskedFor) {
+  // Rows of 276 bytes, twelve by turns, each time in other places: of the loop around, three rounds later.
+  Loop m{23, {1, 0, 3939264}}, l{112, {69, 0, 35172}}, i{977, {7728, 0, 36}}, j{12, {7550256, 0, 3}}, k{3, {23, 0, 1}};
+  llvm::SmallVector<Loop> axes{m, l, i, j, k};
+  LoopOrder order{{1, 2, 3, 0}, {}};
+  EXPECT_EQ(rowsAhead(axes, order, size_t(0), 4, 0, 4, kMachine), 3 * 7728);
 }
 
 TEST(MemoryCosts, RowsAreReadInStripsOfThem) {
