@@ -58,16 +58,16 @@ struct LoopOrder {
 Nest nestOfBlocks(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
                   double elementBytes, const Model &model);
 
-/// How many elements further on of `tensor` is asked for ahead in such loops; 0 for nothing. That is done of what is
-/// larger than the caches close by, for short rows, also of blocks that are read across, which loops around them read by
-/// turns from more places than a machine follows: for what follows each row, if it is read before its lines are gone,
-/// else for rows that are read later. (Times of a Zen 3, without and with it: 97 10^6 numbers in rows of 5, 225 by
-/// turns, 180 ms and 57; in blocks of 3 x 9, 162 by turns, 113 and 42; of 3 x 23, 210 and 92.)
+/// How many elements further on of `tensor` (or back, where loops go that way) is asked for ahead; 0 for nothing. That
+/// is done of what is larger than the caches close by, for short rows, also of blocks that are read across, which loops
+/// around them read by turns from more places than a machine follows: for what follows each row, if it is read before
+/// its lines are gone, else for rows that are read later. (Times of a Zen 3, without and with it: 97 10^6 numbers in
+/// rows of 5, 225 by turns, 180 ms and 57; in blocks of 3 x 9, 162 by turns, 113 and 42; of 3 x 23, 210 and 92.)
 double rowsAhead(llvm::ArrayRef<Loop> axes, const LoopOrder &order, std::optional<size_t> across, double lanes,
                  size_t tensor, double elementBytes, const Model &model);
 
 /// The order in which such loops are cheapest on a machine, of elements of so many bytes. In strips are only axes of
-/// rows that are read as they lie.
+/// loops without blocks.
 LoopOrder orderOfBlocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes, double elementBytes,
                         const Model &model);
 

@@ -215,7 +215,9 @@ Estimate ProductCosts::product(const Order &order) const {
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
   bool mayWalk = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB;
-  auto isWithinRows = [&](const Letter &letter) { return letter.c < m.back().c; };
+  auto isWithinRows = [&](const Letter &letter) {
+    return llvm::all_of(m, [&](const Letter &row) { return letter.c < row.c; });
+  };
   bool goAround =
       mayWalk && !(batch.empty() && n.empty()) && llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
       rowsGoAround(model, terms, double(sizeOf(batch)) * double(sizeOf(n)) * size * terms * elementBytes, bytesOfC);
@@ -285,7 +287,7 @@ Estimate ProductCosts::product(const Order &order) const {
   if (packsA)
     llvm::append_range(outside, n);
   else if (!alongBatch)
-    outside = runtime::outsideOfPanels(batch, m, n, k);
+    outside = goAround ? runtime::asTheResultLies(batch, n) : runtime::outsideOfPanels(batch, m, n, k);
   if (!goAround)
     llvm::append_range(nest.loops, llvm::map_range(outside, loopOf));
   Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};

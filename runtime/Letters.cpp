@@ -349,6 +349,13 @@ std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<con
   return letters;
 }
 
+std::vector<Letter> asTheResultLies(std::span<const Letter> x, std::span<const Letter> y) {
+  std::vector<Letter> letters(x.begin(), x.end());
+  letters.insert(letters.end(), y.begin(), y.end());
+  std::sort(letters.begin(), letters.end(), [](const Letter &p, const Letter &q) { return p.c > q.c; });
+  return letters;
+}
+
 void mergeNeighbours(std::vector<Letter> &letters) {
   size_t kept = 0;
   for (size_t i = 0; i < letters.size(); ++i) {

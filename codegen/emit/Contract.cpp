@@ -233,8 +233,8 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   else if (!alongBatch)
     outside = runtime::outsideOfPanels(batch, m, n, k);
   if (rowsGoAround()) {
-    eachTile(e.index(0), heightOfTiles(panelVectors()), origin, [&](Value rowsOfA, Value i, int count) {
-      nest(outside, rowsOfA, e.index(0), origin, [&](Value offsetA, Value offsetB) {
+    eachTile(e.index(0), heightOfSharedTiles(), origin, [&](Value rowsOfA, Value i, int count) {
+      nest(runtime::asTheResultLies(batch, n), rowsOfA, e.index(0), origin, [&](Value offsetA, Value offsetB) {
         inPieces(lane.size, panelWidth(), [&](Value j, int64_t width) {
           Panel panel = panelAt(offsetB, j, width);
           tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
@@ -252,7 +252,7 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
         pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
       if (int64_t columns = columnsOfRows()) {
         inPieces(lane.size, columns, [&](Value first, int64_t size) {
-          eachTile(offsetA, heightOfTiles(panelVectors()), origin, [&](Value offsetA, Value i, int count) {
+          eachTile(offsetA, heightOfSharedTiles(), origin, [&](Value offsetA, Value i, int count) {
             inPieces(size, panelWidth(), [&](Value j, int64_t width) {
               Panel panel = panelAt(offsetB, e.add(first, j), width);
               tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
@@ -581,8 +581,8 @@ Value ContractEmitter::fma(Value x, Value y, Value z) {
   return arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, x, y), z);
 }
 
-/// Panels; a product with further batches or letters of n outside of them, or with a packed a, is one piece. Where
-/// letters are related, what is outside of the tiles.
+/// Panels, or rows; else a product with further batches or letters of n outside of them, or with a packed a, is one
+/// piece. Where letters are related, what is outside of the tiles.
 int64_t ContractEmitter::numChunks() {
   if (!sharesPanels())
     return std::max<int64_t>(1, (sizeOf(outer) + placesOfChunk() - 1) / placesOfChunk());
@@ -605,7 +605,7 @@ bool ContractEmitter::sharesRows() {
 int64_t ContractEmitter::tilesOfRows(int height) const { return llvm::divideCeil(rows(), height); }
 
 int64_t ContractEmitter::placesOfRows() {
-  return std::max(sizeOf(ArrayRef(m).drop_back()), tilesOfRows(heightOfTiles(vectorsOfTile(lane.size))));
+  return std::max(sizeOf(ArrayRef(m).drop_back()), tilesOfRows(heightOfSharedTiles()));
 }
 
 int64_t ContractEmitter::bytesOfC() { return ShapedType::getNumElements(shapeOf(op.getC())) * elementBytes(); }
@@ -631,7 +631,9 @@ bool ContractEmitter::rowsGoAround() {
   bool reads = related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1;
   if (!reads || isEmpty() || (batch.empty() && n.empty()) || packsA() || thrashes(k.back().b))
     return false;
-  auto isWithinRows = [&](const Letter &letter) { return letter.c < m.back().c; };
+  auto isWithinRows = [&](const Letter &letter) {
+    return llvm::all_of(m, [&](const Letter &row) { return letter.c < row.c; });
+  };
   double bytesOfB = double(sizeOf(batch)) * double(sizeOf(n)) * double(lane.size * numTerms() * elementBytes());
   return llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
          passes::rowsGoAround(*passes::modelsOf(e.target.machine).front(), double(numTerms()), bytesOfB,

@@ -171,6 +171,8 @@ private:
   /// Of tiles of so many vectors.
   int heightOfTiles(int vectors);
   int heightOfRows(int vectors);
+  /// Of those that are numbered where threads share rows: all panels have the same.
+  int heightOfSharedTiles() { return heightOfTiles(vectorsOfTile(lane.size)); }
   /// f(offset into a, first row, rows) for tiles of rows of m.
   void eachTile(Value offsetA, int height, Point &origin, llvm::function_ref<void(Value, Value, int)> f);
   void rowTiles(Value offsetA, const Panel &panel, Point &origin);

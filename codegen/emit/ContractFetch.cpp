@@ -131,7 +131,7 @@ void ContractEmitter::findAhead(Tile &tile) {
 }
 
 /// In each round of that level. Behind its last round is the next one of the level around it; behind that of
-/// them all are the first terms of the next tile or panel.
+/// them all are the first terms of the next tile or panel, or of the next place of what rows go around.
 void ContractEmitter::fetchAhead(const Tile &tile, Value p, Value atA, Value atB) {
   const Level &level = tile.levels[tile.aheadDepth];
   const Level *around = tile.aheadDepth > 0 ? &tile.levels[tile.aheadDepth - 1] : nullptr;
@@ -145,7 +145,11 @@ void ContractEmitter::fetchAhead(const Tile &tile, Value p, Value atA, Value atB
       prefetch(base, e.add(at, e.index(line)));
   };
   if (!tile.linesA.empty())
-    fetchLines(baseA, atA, level.a, around ? around->a : tile.count * strideM, tile.linesA);
+    fetchLines(baseA, atA, level.a,
+               around           ? around->a
+               : rowsGoAround() ? runtime::asTheResultLies(batch, n).back().a
+                                : tile.count * strideM,
+               tile.linesA);
   if (!tile.linesB.empty())
     fetchLines(tile.panel.base, atB, level.b, around ? around->b : numPanels() > 1 ? panelWidth() : 0, tile.linesB);
 }

@@ -181,25 +181,34 @@ int64_t KernelEmitter::elementsAhead(Value value, const Across &across, const Cu
   return std::clamp<int64_t>(llvm::divideCeil(kLinesAhead, columns), 1, 8) * kLine / bytes;
 }
 
-/// By passes/MemoryCosts.
+/// By passes/MemoryCosts. Of values that read the same lines one asks.
 llvm::MapVector<Value, int64_t> KernelEmitter::rowsAhead(const std::optional<Across> &across) {
+  constexpr int64_t kLine = 64;
   llvm::MapVector<Value, int64_t> all;
   passes::LoopOrder order{llvm::to_vector(llvm::seq(axes.size() - 1)), strips};
+  auto include = [&](Value value) {
+    auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
+    bool isAcross = across && llvm::is_contained(across->values, value);
+    if (!access || access->root.getDefiningOp() || isAcross != across.has_value())
+      return;
+    int64_t bytes = alignmentOf(getElementTypeOrSelf(access->root.getType()));
+    bool isAsked = llvm::any_of(all, [&](const auto &asked) {
+      Access other = *accessOf(asked.first);
+      return other.root == access->root && other.strides == access->strides &&
+             std::abs(other.offset - access->offset) * bytes < kLine;
+    });
+    SmallVector<passes::Loop> around;
+    for (auto [axis, stride] : llvm::zip_equal(axes, access->strides))
+      around.push_back({static_cast<double>(axis.size), {static_cast<double>(stride)}});
+    double elements = passes::rowsAhead(around, order, across ? std::optional(across->axis) : std::nullopt,
+                                        lanesFor(axes.back().size), 0, static_cast<double>(bytes),
+                                        *passes::modelsOf(target.machine).front());
+    if (elements != 0 && !isAsked)
+      all[value] = static_cast<int64_t>(elements);
+  };
   for (Operation &op : *kernel.getBlock())
-    for (Value value : op.getOperands()) {
-      auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
-      bool isAcross = across && llvm::is_contained(across->values, value);
-      if (!access || access->root.getDefiningOp() || isAcross != across.has_value() || all.contains(value))
-        continue;
-      SmallVector<passes::Loop> around;
-      for (auto [axis, stride] : llvm::zip_equal(axes, access->strides))
-        around.push_back({static_cast<double>(axis.size), {static_cast<double>(stride)}});
-      double elements = passes::rowsAhead(
-          around, order, across ? std::optional(across->axis) : std::nullopt, lanesFor(axes.back().size), 0,
-          alignmentOf(getElementTypeOrSelf(access->root.getType())), *passes::modelsOf(target.machine).front());
-      if (elements != 0)
-        all[value] = static_cast<int64_t>(elements);
-    }
+    if (isa<ir::Scalar>(op) || op.hasTrait<OpTrait::IsTerminator>())
+      llvm::for_each(op.getOperands(), include);
   return all;
 }
 

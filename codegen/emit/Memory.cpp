@@ -113,7 +113,7 @@ void KernelEmitter::prefetch(Value pointer) {
 void KernelEmitter::prefetch(const Point &point, Value pointer, Type element, ArrayRef<int64_t> strides,
                              int64_t offset) {
   Value dataOffsets;
-  prefetch(addressOf(*this, point.at, pointer, element, strides, offset, &dataOffsets).first);
+  prefetch(addressOf(*this, point.at, pointer, memoryType(element), strides, offset, &dataOffsets).first);
 }
 
 Value KernelEmitter::loadAt(const Point &point, Value root, ArrayRef<ir::Coordinate> at) {

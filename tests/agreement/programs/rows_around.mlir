@@ -13,10 +13,6 @@ func.func @one_row_at_a_time(%a: tensor<30011x3x4xf32>, %b: tensor<3x4x99xf32>) 
   %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<30011x3x4xf32>, tensor<3x4x99xf32> -> tensor<30011x3x99xf32>
   return %p : tensor<30011x3x99xf32>
 }
-func.func @one_panel(%a: tensor<52001x3x13xf32>, %b: tensor<3x13x14xf32>) -> tensor<52001x3x14xf32> {
-  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<52001x3x13xf32>, tensor<3x13x14xf32> -> tensor<52001x3x14xf32>
-  return %p : tensor<52001x3x14xf32>
-}
 func.func @further_rows(%a: tensor<61x5x23x7xf64>, %b: tensor<5x7x153xf64>) -> tensor<23x61x5x153xf64> {
   %p = wg.contract "nhik,hkj->inhj" %a, %b : tensor<61x5x23x7xf64>, tensor<5x7x153xf64> -> tensor<23x61x5x153xf64>
   return %p : tensor<23x61x5x153xf64>
@@ -26,4 +22,17 @@ func.func @added(%a: tensor<3101x7x11xf32>, %b: tensor<7x11x101xf32>, %s: tensor
   %t = wg.broadcast %s to [3101, 7, 101] dims [1, 2] : tensor<7x101xf32> -> tensor<3101x7x101xf32>
   %r = wg.add %p, %t : tensor<3101x7x101xf32>
   return %r : tensor<3101x7x101xf32>
+}
+func.func @narrow(%a: tensor<40013x8x8xf32>, %b: tensor<8x8x7xf32>) -> tensor<40013x8x7xf32> {
+  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<40013x8x8xf32>, tensor<8x8x7xf32> -> tensor<40013x8x7xf32>
+  return %p : tensor<40013x8x7xf32>
+}
+func.func @residual(%a: tensor<16411x8x16xf32>, %b: tensor<8x16x16xf32>, %d: tensor<16411x8x16xf32>) -> tensor<16411x8x16xf32> {
+  %p = wg.contract "nhk,hkj->nhj" %a, %b : tensor<16411x8x16xf32>, tensor<8x16x16xf32> -> tensor<16411x8x16xf32>
+  %r = wg.add %p, %d : tensor<16411x8x16xf32>
+  return %r : tensor<16411x8x16xf32>
+}
+func.func @letters_of_rows(%a: tensor<4001x6x9x5xf32>, %b: tensor<6x9x17xf32>) -> tensor<4001x5x6x17xf32> {
+  %p = wg.contract "nhki,hkj->nihj" %a, %b : tensor<4001x6x9x5xf32>, tensor<6x9x17xf32> -> tensor<4001x5x6x17xf32>
+  return %p : tensor<4001x5x6x17xf32>
 }

@@ -55,3 +55,23 @@ func.func @blocks_of_parts(%x: tensor<62x3x41x11x7xf32>) -> tensor<41x3x7x62x11x
   %y = wg.transpose %x by [2, 1, 4, 0, 3] : tensor<62x3x41x11x7xf32> -> tensor<41x3x7x62x11xf32>
   return %y : tensor<41x3x7x62x11xf32>
 }
+func.func @bytes(%x: tensor<22x22670x5xui8>) -> tensor<22670x22x5xui8> {
+  %y = wg.transpose %x by [1, 0, 2] : tensor<22x22670x5xui8> -> tensor<22670x22x5xui8>
+  return %y : tensor<22670x22x5xui8>
+}
+func.func @bools(%x: tensor<22x22670x5xi1>) -> tensor<22670x22x5xi1> {
+  %y = wg.transpose %x by [1, 0, 2] : tensor<22x22670x5xi1> -> tensor<22670x22x5xi1>
+  return %y : tensor<22670x22x5xi1>
+}
+func.func @reversed(%x: tensor<22x6670x5xf32>) -> tensor<6670x22x5xf32> {
+  %r = wg.reverse %x axes [1] : tensor<22x6670x5xf32> -> tensor<22x6670x5xf32>
+  %y = wg.transpose %r by [1, 0, 2] : tensor<22x6670x5xf32> -> tensor<6670x22x5xf32>
+  return %y : tensor<6670x22x5xf32>
+}
+func.func @neighbours(%x: tensor<22x6670x5xf32>) -> tensor<6670x22x4xf32> {
+  %a = wg.slice %x from [0, 0, 0] to [22, 6670, 4] by [1, 1, 1] : tensor<22x6670x5xf32> -> tensor<22x6670x4xf32>
+  %b = wg.slice %x from [0, 0, 1] to [22, 6670, 5] by [1, 1, 1] : tensor<22x6670x5xf32> -> tensor<22x6670x4xf32>
+  %d = wg.sub %b, %a : tensor<22x6670x4xf32>
+  %y = wg.transpose %d by [1, 0, 2] : tensor<22x6670x4xf32> -> tensor<6670x22x4xf32>
+  return %y : tensor<6670x22x4xf32>
+}
