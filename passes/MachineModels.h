@@ -112,10 +112,12 @@ inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
 }
 
 /// Whether the tiles of a few rows come one after another for all places of the other letters, where the result has
-/// those within a row: of few terms, where the result is more than caches close by hold and b is not.
-inline bool rowsGoAround(const Model &model, double terms, double bytesOfB, double bytesOfC) {
-  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB;
-  return terms <= kFewTerms && bytesOfC > model.rowsC * kMiB && bytesOfB <= model.rowsB * kKiB;
+/// those within a row: of few terms, where the result is more than caches close by hold and b is not, or is what further
+/// ones hold and a tile writes as much as it reads of it.
+inline bool rowsGoAround(const Model &model, double terms, double tileRows, double bytesOfB, double bytesOfC) {
+  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kFurther = 4;
+  return terms <= kFewTerms && bytesOfC > model.rowsC * kMiB &&
+         bytesOfB <= (terms <= tileRows ? kFurther : 1) * model.rowsB * kKiB;
 }
 
 /// Rows of each tile of a product of so many rows where `most` fit the registers: no more tiles, of about the same

@@ -218,9 +218,10 @@ Estimate ProductCosts::product(const Order &order) const {
   auto isWithinRows = [&](const Letter &letter) {
     return llvm::all_of(m, [&](const Letter &row) { return letter.c < row.c; });
   };
-  bool goAround =
-      mayWalk && !(batch.empty() && n.empty()) && llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
-      rowsGoAround(model, terms, double(sizeOf(batch)) * double(sizeOf(n)) * size * terms * elementBytes, bytesOfC);
+  bool goAround = mayWalk && !(batch.empty() && n.empty()) && llvm::all_of(batch, isWithinRows) &&
+                  llvm::all_of(n, isWithinRows) &&
+                  rowsGoAround(model, terms, rowsOfTile(most),
+                               double(sizeOf(batch)) * double(sizeOf(n)) * size * terms * elementBytes, bytesOfC);
   if (mayWalk && !goAround && vectors > most)
     columnsAtOnce = columnsOfRows(model, {.terms = terms,
                                           .rows = double(sizeOf(m)),

@@ -636,8 +636,8 @@ bool ContractEmitter::rowsGoAround() {
   };
   double bytesOfB = double(sizeOf(batch)) * double(sizeOf(n)) * double(lane.size * numTerms() * elementBytes());
   return llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
-         passes::rowsGoAround(*passes::modelsOf(e.target.machine).front(), double(numTerms()), bytesOfB,
-                              double(bytesOfC()));
+         passes::rowsGoAround(*passes::modelsOf(e.target.machine).front(), double(numTerms()),
+                              rowsOfTile(panelVectors()), bytesOfB, double(bytesOfC()));
 }
 
 /// Of several rows that share pages no processor follows the writes: of few terms one row at a time (46,700 x 291 x 4:
