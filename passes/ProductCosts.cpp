@@ -215,13 +215,9 @@ Estimate ProductCosts::product(const Order &order) const {
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
   // those of one row (codegen/emit/Contract, columnsOfRows).
   bool mayWalk = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB;
-  auto isWithinRows = [&](const Letter &letter) {
-    return llvm::all_of(m, [&](const Letter &row) { return letter.c < row.c; });
-  };
-  bool goAround = mayWalk && !(batch.empty() && n.empty()) && llvm::all_of(batch, isWithinRows) &&
-                  llvm::all_of(n, isWithinRows) &&
-                  rowsGoAround(model, terms, rowsOfTile(most),
-                               double(sizeOf(batch)) * double(sizeOf(n)) * size * terms * elementBytes, bytesOfC);
+  std::vector<Letter> within = mayWalk ? runtime::withinRows(batch, m, n) : std::vector<Letter>();
+  bool goAround = !within.empty() && rowsGoAround(model, terms, rowsOfTile(most),
+                                                  double(sizeOf(within)) * size * terms * elementBytes, bytesOfC);
   if (mayWalk && !goAround && vectors > most)
     columnsAtOnce = columnsOfRows(model, {.terms = terms,
                                           .rows = double(sizeOf(m)),
@@ -231,7 +227,7 @@ Estimate ProductCosts::product(const Order &order) const {
                                           .tileRows = rowsOfTile(most),
                                           .panelColumns = most * lanes});
   bool walksRows = columnsAtOnce > 0;
-  double run = goAround ? double(m.back().c) * elementBytes : rowBytes;
+  double run = goAround ? double(sizeOf(within)) * rowBytes : rowBytes;
   bool oneRow = (walksRows || goAround) && terms <= 6 && run < kPage && bytesOfC > double(32 << 20);
   liesFar &= !walksRows && !goAround;
   double rows = m.empty() ? 1 : double(m.back().size), outerRows = double(sizeOf(m)) / rows;
@@ -288,9 +284,8 @@ Estimate ProductCosts::product(const Order &order) const {
   if (packsA)
     llvm::append_range(outside, n);
   else if (!alongBatch)
-    outside = goAround ? runtime::asTheResultLies(batch, n) : runtime::outsideOfPanels(batch, m, n, k);
-  if (!goAround)
-    llvm::append_range(nest.loops, llvm::map_range(outside, loopOf));
+    outside = goAround ? runtime::outsideOfRows(batch, m, n, k) : runtime::outsideOfPanels(batch, m, n, k);
+  llvm::append_range(nest.loops, llvm::map_range(outside, loopOf));
   Loop panels{std::ceil(size / panel), {panel * double(lane.a), panel * double(lane.b), panel * double(lane.c)}};
   double rowA = m.empty() ? 0 : double(m.back().a), rowC = m.empty() ? 0 : double(m.back().c);
   if (alongBatch) {
@@ -366,7 +361,7 @@ Estimate ProductCosts::product(const Order &order) const {
   if (!m.empty())
     nest.loops.push_back({rows / high, {high * (packsA ? terms : rowA), 0, high * rowC}});
   if (goAround) {
-    llvm::append_range(nest.loops, llvm::map_range(outside, loopOf));
+    llvm::append_range(nest.loops, llvm::map_range(within, loopOf));
     nest.loops.push_back(panels);
   }
   if (walksRows) {

@@ -349,10 +349,22 @@ std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<con
   return letters;
 }
 
-std::vector<Letter> asTheResultLies(std::span<const Letter> x, std::span<const Letter> y) {
-  std::vector<Letter> letters(x.begin(), x.end());
-  letters.insert(letters.end(), y.begin(), y.end());
-  std::sort(letters.begin(), letters.end(), [](const Letter &p, const Letter &q) { return p.c > q.c; });
+static bool isWithinRows(const Letter &letter, std::span<const Letter> m) {
+  return std::all_of(m.begin(), m.end(), [&](const Letter &row) { return letter.c < row.c; });
+}
+
+std::vector<Letter> withinRows(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n) {
+  std::vector<Letter> letters(batch.begin(), batch.end());
+  letters.insert(letters.end(), n.begin(), n.end());
+  std::erase_if(letters, [&](const Letter &letter) { return !isWithinRows(letter, m); });
+  std::sort(letters.begin(), letters.end(), [](const Letter &x, const Letter &y) { return x.c > y.c; });
+  return letters;
+}
+
+std::vector<Letter> outsideOfRows(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n,
+                                  std::span<const Letter> k) {
+  std::vector<Letter> letters = outsideOfPanels(batch, m, n, k);
+  std::erase_if(letters, [&](const Letter &letter) { return isWithinRows(letter, m); });
   return letters;
 }
 

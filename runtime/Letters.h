@@ -96,7 +96,10 @@ void mergeNeighbours(std::vector<Letter> &letters);
 /// of which a panel is read once, is most of what there is, and a is small or read once as well: as they lie in b.
 std::vector<Letter> outsideOfPanels(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n,
                                     std::span<const Letter> k);
-/// Letters of two groups as c has them, outermost first.
-std::vector<Letter> asTheResultLies(std::span<const Letter> x, std::span<const Letter> y);
+/// The letters of batch and n that c has within each row, of whichever letter of m, as it has them, outermost first; or
+/// all others, as outsideOfPanels has them.
+std::vector<Letter> withinRows(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n);
+std::vector<Letter> outsideOfRows(std::span<const Letter> batch, std::span<const Letter> m, std::span<const Letter> n,
+                                  std::span<const Letter> k);
 
 } // namespace wg::runtime

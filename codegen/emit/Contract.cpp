@@ -233,14 +233,17 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   else if (!alongBatch)
     outside = runtime::outsideOfPanels(batch, m, n, k);
   if (rowsGoAround()) {
-    eachTile(e.index(0), heightOfSharedTiles(), origin, [&](Value rowsOfA, Value i, int count) {
-      nest(runtime::asTheResultLies(batch, n), rowsOfA, e.index(0), origin, [&](Value offsetA, Value offsetB) {
-        inPieces(lane.size, panelWidth(), [&](Value j, int64_t width) {
-          Panel panel = panelAt(offsetB, j, width);
-          tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
+    auto tiles = [&](Value offsetA, Value offsetB) {
+      eachTile(offsetA, heightOfSharedTiles(), origin, [&](Value offsetA, Value i, int count) {
+        nest(runtime::withinRows(batch, m, n), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
+          inPieces(lane.size, panelWidth(), [&](Value j, int64_t width) {
+            Panel panel = panelAt(offsetB, j, width);
+            tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
+          });
         });
       });
-    });
+    };
+    nest(runtime::outsideOfRows(batch, m, n, k), e.index(0), e.index(0), origin, tiles);
     return success();
   }
   nest(outside, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
@@ -629,22 +632,20 @@ int64_t ContractEmitter::columnsOfRows() {
 
 bool ContractEmitter::rowsGoAround() {
   bool reads = related.empty() && !alongBatch && !m.empty() && !k.empty() && lane.b == 1;
-  if (!reads || isEmpty() || (batch.empty() && n.empty()) || packsA() || thrashes(k.back().b))
+  if (!reads || isEmpty() || packsA() || thrashes(k.back().b))
     return false;
-  auto isWithinRows = [&](const Letter &letter) {
-    return llvm::all_of(m, [&](const Letter &row) { return letter.c < row.c; });
-  };
-  double bytesOfB = double(sizeOf(batch)) * double(sizeOf(n)) * double(lane.size * numTerms() * elementBytes());
-  return llvm::all_of(batch, isWithinRows) && llvm::all_of(n, isWithinRows) &&
-         passes::rowsGoAround(*passes::modelsOf(e.target.machine).front(), double(numTerms()),
-                              rowsOfTile(panelVectors()), bytesOfB, double(bytesOfC()));
+  std::vector<Letter> within = runtime::withinRows(batch, m, n);
+  double bytesOfB = double(sizeOf(within)) * double(lane.size * numTerms() * elementBytes());
+  return !within.empty() && passes::rowsGoAround(*passes::modelsOf(e.target.machine).front(), double(numTerms()),
+                                                 rowsOfTile(panelVectors()), bytesOfB, double(bytesOfC()));
 }
 
 /// Of several rows that share pages no processor follows the writes: of few terms one row at a time (46,700 x 291 x 4:
 /// 3.0 ms, by six rows 5.2), unless a cache far away takes them.
 int ContractEmitter::heightOfRows(int vectors) {
   constexpr int64_t kVeryFewTerms = 6, kPage = 4096, kMostCached = int64_t(32) << 20;
-  int64_t run = (rowsGoAround() ? m.back().c : lane.size) * elementBytes();
+  int64_t within = rowsGoAround() ? sizeOf(runtime::withinRows(batch, m, n)) : 1,
+          run = within * lane.size * elementBytes();
   bool alone = numTerms() <= kVeryFewTerms && run < kPage && bytesOfC() > kMostCached;
   return alone ? 1 : heightFor(m.back().size, vectors);
 }

@@ -233,7 +233,7 @@ private:
   /// make c most of what is moved, more than caches hold, memory is written in a few long runs. 0 for panels.
   int64_t columnsOfRows();
   bool walksRows() { return columnsOfRows() != 0; }
-  /// Whether the loop over the tiles of rows is around those over the letters of batch and n, which c has within rows.
+  /// Whether the loop over the tiles of rows is around those over the letters of batch and n that c has within rows.
   bool rowsGoAround();
   /// Whether threads share the rows of a product whose b lies as it is read and has one panel, or whose rows are
   /// walked or go around.

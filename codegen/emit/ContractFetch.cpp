@@ -147,7 +147,7 @@ void ContractEmitter::fetchAhead(const Tile &tile, Value p, Value atA, Value atB
   if (!tile.linesA.empty())
     fetchLines(baseA, atA, level.a,
                around           ? around->a
-               : rowsGoAround() ? runtime::asTheResultLies(batch, n).back().a
+               : rowsGoAround() ? runtime::withinRows(batch, m, n).back().a
                                 : tile.count * strideM,
                tile.linesA);
   if (!tile.linesB.empty())

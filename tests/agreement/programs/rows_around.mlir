@@ -36,3 +36,11 @@ func.func @letters_of_rows(%a: tensor<4001x6x9x5xf32>, %b: tensor<6x9x17xf32>) -
   %p = wg.contract "nhki,hkj->nihj" %a, %b : tensor<4001x6x9x5xf32>, tensor<6x9x17xf32> -> tensor<4001x5x6x17xf32>
   return %p : tensor<4001x5x6x17xf32>
 }
+func.func @outside_and_within(%a: tensor<3x1411x5x9xf32>, %b: tensor<3x5x9x103xf32>) -> tensor<3x1411x5x103xf32> {
+  %p = wg.contract "gnhk,ghkj->gnhj" %a, %b : tensor<3x1411x5x9xf32>, tensor<3x5x9x103xf32> -> tensor<3x1411x5x103xf32>
+  return %p : tensor<3x1411x5x103xf32>
+}
+func.func @columns_outside(%a: tensor<1411x5x9xf32>, %b: tensor<3x5x9x103xf32>) -> tensor<3x1411x5x103xf32> {
+  %p = wg.contract "nhk,ghkj->gnhj" %a, %b : tensor<1411x5x9xf32>, tensor<3x5x9x103xf32> -> tensor<3x1411x5x103xf32>
+  return %p : tensor<3x1411x5x103xf32>
+}
