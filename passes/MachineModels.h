@@ -91,6 +91,8 @@ struct Estimate {
   friend Estimate operator*(Estimate x, double y) { return {{x.on[0] * y, x.on[1] * y}}; }
 };
 
+constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB;
+
 /// A product whose rows may be written in long runs, and its tiles.
 struct RowsOfProduct {
   double terms, rows, columns, elementBytes, bytesOfC, tileRows, panelColumns;
@@ -101,7 +103,7 @@ struct RowsOfProduct {
 /// in all rows, then the next one. Rows are in parts only if there are many: few read b as few times anyhow, and
 /// threads share rows or panels.
 inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
-  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kTilesOfRows = 8;
+  constexpr double kTilesOfRows = 8;
   if (of.terms > kFewTerms || of.bytesOfC <= model.rowsC * kMiB)
     return 0;
   double most = model.rowsB * kKiB / (of.terms * of.elementBytes);
@@ -115,7 +117,7 @@ inline double columnsOfRows(const Model &model, const RowsOfProduct &of) {
 /// a row: of few terms, where the result is more than caches close by hold, and b is not, or further ones hold it and a
 /// tile writes as much as it reads of it. (20,000 x 8 x 64 of 4 terms: 6.7 ms, so 2.6; 1,740 x 13 x 7 x 215: 30, 8.7.)
 inline bool rowsGoAround(const Model &model, double terms, double tileRows, double bytesOfB, double bytesOfC) {
-  constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB, kFurther = 4;
+  constexpr double kFurther = 4;
   return terms <= kFewTerms && bytesOfC > model.rowsC * kMiB &&
          bytesOfB <= (terms <= tileRows ? kFurther : 1) * model.rowsB * kKiB;
 }

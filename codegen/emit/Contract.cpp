@@ -227,25 +227,13 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   if (!related.empty() && isEmpty())
     return success();
   // A packed a is one of a batch, and is there before the letters of n. (Along a batch n's are in the panels.)
-  std::vector<Letter> outside = batch, inside;
+  std::vector<Letter> outside = batch, inside, within;
   if (packsA() || (!alongBatch && !related.empty()))
     inside = n;
+  else if (rowsGoAround())
+    outside = runtime::outsideOfRows(batch, m, n, k), within = runtime::withinRows(batch, m, n);
   else if (!alongBatch)
     outside = runtime::outsideOfPanels(batch, m, n, k);
-  if (rowsGoAround()) {
-    auto tiles = [&](Value offsetA, Value offsetB) {
-      eachTile(offsetA, heightOfSharedTiles(), origin, [&](Value offsetA, Value i, int count) {
-        nest(runtime::withinRows(batch, m, n), offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
-          inPieces(lane.size, panelWidth(), [&](Value j, int64_t width) {
-            Panel panel = panelAt(offsetB, j, width);
-            tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
-          });
-        });
-      });
-    };
-    nest(runtime::outsideOfRows(batch, m, n, k), e.index(0), e.index(0), origin, tiles);
-    return success();
-  }
   nest(outside, e.index(0), e.index(0), origin, [&](Value offsetA, Value offsetB) {
     if (packsA())
       offsetA = packA(offsetA);
@@ -253,12 +241,14 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
       // Each piece packs into its own part of the scratch.
       if (packsB() && e.chunks > 1)
         pieceOffset = e.mul(arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece())), panelElements());
-      if (int64_t columns = columnsOfRows()) {
+      if (int64_t columns = rowsGoAround() ? lane.size : columnsOfRows()) {
         inPieces(lane.size, columns, [&](Value first, int64_t size) {
           eachTile(offsetA, heightOfSharedTiles(), origin, [&](Value offsetA, Value i, int count) {
-            inPieces(size, panelWidth(), [&](Value j, int64_t width) {
-              Panel panel = panelAt(offsetB, e.add(first, j), width);
-              tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
+            nest(within, offsetA, offsetB, origin, [&](Value offsetA, Value offsetB) {
+              inPieces(size, panelWidth(), [&](Value j, int64_t width) {
+                Panel panel = panelAt(offsetB, e.add(first, j), width);
+                tile(offsetA, panel.offset, panel, i, count, levelsOfK(panel), origin);
+              });
             });
           });
         });

@@ -197,13 +197,15 @@ llvm::MapVector<Value, int64_t> KernelEmitter::rowsAhead(const std::optional<Acr
       return other.root == access->root && other.strides == access->strides &&
              std::abs(other.offset - access->offset) * bytes < kLine;
     });
+    if (isAsked)
+      return;
     SmallVector<passes::Loop> around;
     for (auto [axis, stride] : llvm::zip_equal(axes, access->strides))
       around.push_back({static_cast<double>(axis.size), {static_cast<double>(stride)}});
     double elements = passes::rowsAhead(around, order, across ? std::optional(across->axis) : std::nullopt,
                                         lanesFor(axes.back().size), 0, static_cast<double>(bytes),
                                         *passes::modelsOf(target.machine).front());
-    if (elements != 0 && !isAsked)
+    if (elements != 0)
       all[value] = static_cast<int64_t>(elements);
   };
   for (Operation &op : *kernel.getBlock())
@@ -487,9 +489,9 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   Value from, to;
   auto blocks = [&](ArrayRef<ir::Coordinate> outer, int64_t height, int64_t size) {
     auto block = [&](Value first, int64_t width) {
-      bool isWhole = axes[across->axis].size <= lanes; // else each column asks for what it will read
-      for (auto [value, elements] : ahead)
-        if (isWhole)
+      bool isWhole = axes[across->axis].size <= lanes; // else each column asks by itself
+      if (isWhole)
+        for (auto [value, elements] : ahead)
           askAhead(value, elements, outer, first, width);
       // Rows from `from` on, in groups; what is read across them is `row` of it.
       auto emitRows = [&](Value from, int64_t rows, llvm::function_ref<Value(size_t value, int64_t row)> row) {
@@ -507,11 +509,11 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
       // `count` rows from `from` on; `rows` are read.
       auto someRows = [&](Value from, int64_t rows, int64_t count) {
         SmallVector<SmallVector<Value>> read;
-        for (Value value : across->values)
-          read.push_back(readTransposed(value, *across,
-                                        isWhole || !ahead.contains(value) ? elementsAhead(value, *across, cut)
-                                                                          : ahead.lookup(value),
+        for (Value value : across->values) {
+          int64_t ofColumns = isWhole ? 0 : ahead.lookup(value);
+          read.push_back(readTransposed(value, *across, ofColumns != 0 ? ofColumns : elementsAhead(value, *across, cut),
                                         outer, first, from, lanes, rows, count, width));
+        }
         int64_t group = std::min<int64_t>(interleave(), count);
         if (opsOfPoint() * count <= kMaxOpsOfBlock) {
           for (int64_t row = 0; row < count; row += group)
