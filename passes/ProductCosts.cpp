@@ -213,7 +213,7 @@ Estimate ProductCosts::product(const Order &order) const {
       std::fmod(size, 2 * lanes) != 0)
     most = vectors;
   // Of few terms, where c is more than caches hold, the tiles of some rows come one after another, and of very few
-  // those of one row (codegen/emit/Contract, columnsOfRows).
+  // those of one row (codegen/emit/ContractRows).
   bool mayWalk = !alongBatch && !m.empty() && !k.empty() && lane.b == 1 && !packsA && !thrashesB;
   std::vector<Letter> within = mayWalk ? runtime::withinRows(batch, m, n) : std::vector<Letter>();
   bool goAround = !within.empty() && rowsGoAround(model, terms, rowsOfTile(most),

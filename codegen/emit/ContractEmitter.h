@@ -1,7 +1,7 @@
 // A contract kernel on its way to loops: how its letters are walked, tiled and packed. Private to emit/.
 //
-// Contract.cpp holds the tiles, ContractPack.cpp the copies of panels, ContractFetch.cpp what is asked for ahead,
-// Windows.cpp the loops of related letters.
+// Contract.cpp holds the tiles, ContractRows.cpp how rows are gone through, and by which threads, ContractPack.cpp the
+// copies of panels, ContractFetch.cpp what is asked for ahead, Windows.cpp the loops of related letters.
 #pragma once
 
 #include "codegen/emit/KernelEmitter.h"
