@@ -215,15 +215,24 @@ runtime::Result<std::shared_ptr<const Executable>> compile(ModuleOp module, Stri
     if (options.reached)
       options.reached(stage, executable->stages.empty() ? 0 : executable->stages.back().ops);
   };
-  if (failed(runPipeline(module, name, from, Stage::llvm,
-                         {.target = options.target,
-                          .passes = options.passes,
-                          .reports = &executable->stages,
-                          .kernels = &executable->kernels,
-                          .marks = options.marks,
-                          .callMath = options.callMath,
-                          .shared = shared ? &*shared : nullptr,
-                          .each = each})))
+  auto choose = [&](const passes::Forms &forms) {
+    if (options.forms)
+      return chosenBefore(*options.forms, forms);
+    executable->forms.push_back(fastestForm(forms, options.target, options.cache));
+    return executable->forms.back().chosen;
+  };
+  if (failed(runPipeline(
+          module, name, from, Stage::llvm,
+          {.target = options.target,
+           .passes = options.passes,
+           .reports = &executable->stages,
+           .kernels = &executable->kernels,
+           .marks = options.marks,
+           .callMath = options.callMath,
+           .shared = shared ? &*shared : nullptr,
+           .arranged = options.arranged,
+           .choose = options.measureForms || options.forms ? passes::ChooseForm(choose) : passes::ChooseForm(),
+           .each = each})))
     return diagnostics.take("compilation failed without a message");
   if (failed(info))
     return diagnostics.take("the lowered entry has no description");

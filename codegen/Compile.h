@@ -1,6 +1,7 @@
 // The one header of codegen/ that frontend/ needs: a module and a target make an Executable.
 #pragma once
 
+#include "codegen/ChooseForms.h"
 #include "codegen/Pipeline.h"
 #include "ir/Dialect.h"
 #include "runtime/Array.h"
@@ -23,6 +24,11 @@ struct CompileOptions {
   bool callMath = false;                ///< exp and its like as functions (VectorMath), as Executable::callsMath says
   /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
   KernelCache *cache = &KernelCache::process();
+  bool arranged = false; ///< products have the form that they are to have
+  /// Measure which form of a large product is the fastest here, of those that give the same bits (ChooseForms); for the
+  /// machine that runs it.
+  bool measureForms = false;
+  const std::vector<FormReport> *forms = nullptr; ///< the choices of another compile of the program, instead
   /// Told each stage that is reached, and how many ops the program has there. Outlives the call.
   llvm::function_ref<void(Stage stage, int64_t ops)> reached = {};
 };
@@ -58,6 +64,7 @@ public:
   EntryInfo info;
   std::vector<StageReport> stages; ///< cost and size of each stage; `llvm` to machine code last, as `assembly`
   std::vector<KernelReport> kernels;
+  std::vector<FormReport> forms;                    ///< of products, that were measured
   std::vector<std::pair<Stage, std::string>> texts; ///< with keepStages
   size_t codeBytes = 0;
   bool callsMath = false; ///< kernels call exp and its like (VectorMath)

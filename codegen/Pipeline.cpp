@@ -200,7 +200,9 @@ void addStage(Stage stage, StringRef function, const PipelineOptions &options, O
   case Stage::assembly: break;
   case Stage::dropped: return passes::addDrop(modules, function);
   case Stage::simplified: return passes::addSimplify(modules.nest<func::FuncOp>());
-  case Stage::fused: return passes::addFuse(modules, options.target.machine);
+  case Stage::fused:
+    return options.arranged ? passes::addFuseArranged(modules)
+                            : passes::addFuse(modules, options.target.machine, options.choose);
   case Stage::lowered: return modules.addPass(std::make_unique<Lower>(function, &options));
   case Stage::llvm: return modules.addPass(std::make_unique<ToLLVM>(&options));
   }

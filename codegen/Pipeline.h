@@ -3,6 +3,7 @@
 
 #include "codegen/EmitProgram.h"
 #include "codegen/target/Cpu.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -54,6 +55,8 @@ struct PipelineOptions {
   Marks *marks = nullptr;                    ///< of what launches take (EmitOptions)
   bool callMath = false;                     ///< exp and its like as functions, however few (VectorMath)
   SharedKernels *shared = nullptr;           ///< with it a program may declare kernels that others have
+  bool arranged = false;                     ///< products have the form that they are to have
+  passes::ChooseForm choose = {};            ///< the form of a product, where several may be the fastest
   llvm::function_ref<void(Stage)> each = {}; ///< called after every stage reached; outlives the call
 };
 

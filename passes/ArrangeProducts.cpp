@@ -24,6 +24,7 @@
 // result a view to an elementwise reader. Of what a loop's turns do not change there is one copy, before the loop
 // (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is the same in any order
 // of its letters, but for rounding.
+// An estimate may be wrong: of large products the forms that are close to the cheapest can be measured (ChooseForm).
 // Simplification folds transposes into products and so leaves the choice to this pass, which ends what simplification
 // began. Cost: at most some hundred estimates a product, of a few microseconds each; where tensors have four or five
 // letters in different orders, of some tens, as each order of a kernel's loops is estimated.
@@ -221,10 +222,29 @@ SmallVector<std::string> ordersOfOperand(StringRef start, StringRef c, StringRef
 struct Form {
   Order order;
   bool isSum;
+  friend bool operator==(const Form &x, const Form &y) = default;
 };
 
-/// `turnsA`, `turnsB`: in how many turns a copy of the operand is read.
-Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB) {
+/// A form, and what it costs where forms are compared.
+struct Compared {
+  Form form;
+  double cost;
+};
+
+/// Forms that may be the fastest cost at most so many times as much as the cheapest.
+constexpr double kClose = 1.6;
+
+/// Whether a product that takes so many nanoseconds is worth measuring, as it may take less: not what is as good as can
+/// be.
+bool isWorthMeasuring(double cost, const Order &order, const ProductCosts &costs) {
+  constexpr double kWorth = 2e5, kAsGood = 1.5; // nanoseconds; times
+  return cost >= kWorth && cost >= costs.ideal(order) * kAsGood;
+}
+
+/// `turnsA`, `turnsB`: in how many turns a copy of the operand is read. `compared` gets the forms that are close, if it
+/// is worth measuring them.
+Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB,
+                  SmallVectorImpl<Compared> *compared = nullptr) {
   Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
               costs.withoutUnits(op.lettersOfC())};
   Letters letters = op.letters();
@@ -242,9 +262,17 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
   Estimate before = isWalked ? costs.sum(start) : costs.product(start);
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
   Form form{start, isWalked};
+  auto costOf = [&] { return form.order == start && form.isSum == isWalked ? costs.cost(before) : best; };
+  auto bound = [&] { return compared ? costOf() * kClose : best; }; // what costs more is not looked at
+  if (!isWorthMeasuring(costs.cost(before), start, costs))
+    compared = nullptr;
+  if (compared)
+    compared->push_back({form, costs.cost(before)});
   constexpr size_t kMost = 4, kMostElementwise = 5; // letters
   auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
     double all = costs.cost(estimate);
+    if (compared && all < bound())
+      compared->push_back({{order, isSum}, all});
     if (all < best && all < clearlyBelow(costs.cost(before), k.empty() && order.c != start.c)) {
       best = all;
       form = {order, isSum};
@@ -260,7 +288,7 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
     return moved;
   });
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
-    if (costs.cost(moved) + least >= best)
+    if (costs.cost(moved) + least >= bound())
       continue;
     if (isWalked) { // any order of the result can be walked
       Order other{start.a, start.b, c};
@@ -282,34 +310,76 @@ Form cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, doubl
     if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || isWalked))
       consider(plain, false, moved + costs.product(plain));
   }
-  double withoutCopies = form.order == start && form.isSum == isWalked ? costs.cost(before) : best;
+  double withoutCopies = costOf();
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
-    if (!llvm::is_contained(ofPanels, c) || costs.cost(moved) + least >= best)
+    if (!llvm::is_contained(ofPanels, c) || costs.cost(moved) + least >= bound())
       continue;
     SmallVector<std::string> ordersB = ordersOfOperand(start.b, c, start.a, batch, n, k);
     SmallVector<Estimate> movedB =
         llvm::map_to_vector(ordersB, [&](const std::string &b) { return costs.transpose(start.b, b) * (1 / turnsB); });
     for (const std::string &a : ordersOfOperand(start.a, c, start.b, batch, m, k)) {
       Estimate movedA = moved + costs.transpose(start.a, a) * (1 / turnsA);
-      if (costs.cost(movedA) + least >= best)
+      if (costs.cost(movedA) + least >= bound())
         continue;
       for (auto [b, cost] : llvm::zip_equal(ordersB, movedB)) {
         Estimate all = movedA + cost;
         Order other{a, b, c};
-        if (costs.cost(all) + least >= best || (a == start.a && b == start.b))
+        if (costs.cost(all) + least >= bound() || (a == start.a && b == start.b))
           continue;
-        if (all = all + costs.product(other); costs.cost(all) < clearlyBelow(withoutCopies))
+        all = all + costs.product(other);
+        if (costs.cost(all) < clearlyBelow(withoutCopies))
           consider(other, false, all);
+        else if (compared && costs.cost(all) < bound())
+          compared->push_back({{other, false}, costs.cost(all)});
       }
     }
   }
-  return form;
+  return {form, costOf()};
+}
+
+/// The forms that may be faster than `chosen`, which is the first of them: those that are close to it. A group is of
+/// forms whose vectors lie along the same letter of the result and of large operands.
+SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared> &compared, const ProductCosts &costs,
+                               SmallVectorImpl<size_t> &groups) {
+  constexpr size_t kMostGroups = 4, kMostOfGroup = 3;
+  constexpr double kSmall = 0.25; // of the largest tensor
+  const Order &start = chosen.form.order;
+  double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
+  auto groupOf = [&](const Form &form) {
+    auto last = [&](const std::string &letters, double least) {
+      return letters.empty() || costs.elements(letters) < least ? char() : letters.back();
+    };
+    double least = largest * kSmall;
+    return std::tuple(form.isSum, last(form.order.c, 0), last(form.order.a, least), last(form.order.b, least));
+  };
+  llvm::sort(compared, [](const Compared &x, const Compared &y) {
+    const auto &[a, b, c] = x.form.order;
+    const auto &[otherA, otherB, otherC] = y.form.order;
+    return std::tie(x.cost, x.form.isSum, a, b, c) < std::tie(y.cost, y.form.isSum, otherA, otherB, otherC);
+  });
+  SmallVector<SmallVector<Form>> found{{chosen.form}};
+  for (const auto &[form, cost] : compared) {
+    if (cost > chosen.cost * kClose)
+      break;
+    auto at = llvm::find_if(found, [&](ArrayRef<Form> group) { return groupOf(group.front()) == groupOf(form); });
+    if (at == found.end() && found.size() < kMostGroups)
+      found.push_back({form});
+    else if (at != found.end() && at->size() < kMostOfGroup && !llvm::is_contained(*at, form))
+      at->push_back(form);
+  }
+  SmallVector<Form> forms;
+  for (auto [number, group] : llvm::enumerate(found)) {
+    forms.append(group);
+    groups.append(group.size(), number);
+  }
+  return forms;
 }
 
 /// The products of one function; of one that `loop` runs in its turns, if there is one.
 class Arrange {
 public:
-  Arrange(func::FuncOp function, ir::LoopOp loop, Machine machine) : function(function), loop(loop), machine(machine) {}
+  Arrange(func::FuncOp function, ir::LoopOp loop, Machine machine, ChooseForm choose)
+      : function(function), loop(loop), machine(machine), choose(choose) {}
 
   void run() {
     for (Block &block : function.getBody()) {
@@ -345,7 +415,79 @@ private:
     bool isThin = letters.m.empty() || letters.n.empty(),
          isEmpty = costs.elements(start.a) == 0 || costs.elements(start.b) == 0;
     double turnsA = isHeld ? 1 : turnsOfCopy(op.getA()), turnsB = isHeld ? 1 : turnsOfCopy(op.getB());
-    auto [order, isSum] = isEmpty ? Form{start, isThin} : cheapest(op, costs, turnsA, turnsB);
+    return write(op, costs, isEmpty ? Form{start, isThin} : formOf(op, costs, turnsA, turnsB));
+  }
+
+  /// Whether it is an argument of the program, or one seen in another shape: nothing that is computed joins a copy.
+  static bool isGiven(Value x) {
+    while (auto reshape = x.getDefiningOp<ir::ReshapeOp>())
+      x = reshape.getX();
+    return isa<BlockArgument>(x);
+  }
+
+  static bool isOnlyReturned(Value x) {
+    return llvm::all_of(x.getUsers(), [](Operation *user) {
+      return isa<func::ReturnOp>(user) || (isa<ir::ReshapeOp>(user) && isOnlyReturned(user->getResult(0)));
+    });
+  }
+
+  /// The one that is cheapest, or chosen. What a loop does in each turn is not measured by itself. Who chooses knows
+  /// that forms which stand alone have the same bits: so only such are to choose from in which all that is around the
+  /// product is computed as it would be in the cheapest, by the same kernels. In a sum, and where its result lies in
+  /// another order, other ops may join it.
+  Form formOf(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB) {
+    SmallVector<Compared> compared;
+    bool isGivenA = isGiven(op.getA()), isGivenB = isGiven(op.getB()),
+         isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB);
+    Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr);
+    if (compared.empty() || !isWorthMeasuring(chosen.cost, chosen.form.order, costs))
+      return chosen.form;
+    const Order &cheapest = chosen.form.order;
+    llvm::erase_if(compared, [&](const Compared &other) {
+      const auto &[order, isSum] = other.form;
+      return !isAlone && (isSum || chosen.form.isSum || order.c != cheapest.c || (!isGivenA && order.a != cheapest.a) ||
+                          (!isGivenB && order.b != cheapest.b));
+    });
+    SmallVector<size_t> groups;
+    SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, groups);
+    if (forms.size() < 2)
+      return chosen.form;
+    std::string product = op.getEquation().str(), all;
+    for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
+      for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x)))
+        if (letters == op.lettersOfA() || !op.lettersOfA().contains(letter))
+          product += (" " + Twine(letter) + "=" + Twine(size)).str();
+    llvm::raw_string_ostream(product) << ", " << op.getC().getType().getElementType();
+    for (const auto &[order, isSum] : forms)
+      all += (isSum ? " sum " : " ") + runtime::Equation{order.a, order.b, order.c}.text();
+    auto program = [&](size_t form) { return alone(op, forms[form]); };
+    int64_t bytes = 0;
+    for (Value x : {Value(op.getA()), Value(op.getB()), Value(op.getC())})
+      bytes += cast<RankedTensorType>(x.getType()).getNumElements() *
+               llvm::divideCeil(op.getC().getType().getElementTypeBitWidth(), 8);
+    return forms[choose({product, product + all, op.getLoc(), bytes, groups, program})];
+  }
+
+  /// A program that is the product in such a form.
+  OwningOpRef<ModuleOp> alone(ir::ContractOp op, const Form &form) const {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(op.getLoc());
+    OpBuilder b(module->getBodyRegion());
+    auto made =
+        func::FuncOp::create(b, op.getLoc(), "product",
+                             b.getFunctionType({op.getA().getType(), op.getB().getType()}, {op.getC().getType()}));
+    b.setInsertionPointToStart(made.addEntryBlock());
+    auto product = cast<ir::ContractOp>(b.clone(*op));
+    product->setOperands(made.getArguments());
+    func::ReturnOp::create(b, op.getLoc(), product.getC());
+    Arrange(made, {}, machine, {}).write(product, ProductCosts(product, machine), form);
+    return module;
+  }
+
+  /// Returns what is in the product's place.
+  Value write(ir::ContractOp op, const ProductCosts &costs, const Form &form) {
+    Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
+                costs.withoutUnits(op.lettersOfC())};
+    const auto &[order, isSum] = form;
     if (order == start)
       return isSum ? writeAsSum(op, costs) : Value(op.getC());
     OpBuilder b(op);
@@ -386,6 +528,7 @@ private:
   func::FuncOp function;
   ir::LoopOp loop;
   Machine machine;
+  ChooseForm choose;
   DenseSet<Value> invariants;                                 ///< of the loop
   double turns = 1;                                           ///< of it
   llvm::DenseMap<Value, SmallVector<ir::TransposeOp>> copies; ///< of operands, each before all that read it
@@ -393,6 +536,8 @@ private:
 
 struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
   using Base::Base;
+  ArrangeProducts(Machine machine, ChooseForm choose) : Base(ArrangeProductsOptions{machine}), choose(choose) {}
+  ArrangeProducts(const ArrangeProducts &) = default;
 
   void runOnOperation() override {
     DenseMap<StringAttr, int64_t> users;
@@ -406,14 +551,22 @@ struct ArrangeProducts : impl::ArrangeProductsBase<ArrangeProducts> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) {
         StringAttr name = function.getSymNameAttr();
-        Arrange(function, users.lookup(name) == 1 && function.isPrivate() ? loops.lookup(name) : ir::LoopOp(), machine)
+        Arrange(function, users.lookup(name) == 1 && function.isPrivate() ? loops.lookup(name) : ir::LoopOp(), machine,
+                choose)
             .run();
       }
   }
+
+private:
+  ChooseForm choose;
 };
 
 } // namespace
 
-void arrangeProducts(func::FuncOp function, Machine machine) { Arrange(function, {}, machine).run(); }
+std::unique_ptr<Pass> createArrangeProducts(Machine machine, ChooseForm choose) {
+  return std::make_unique<ArrangeProducts>(machine, choose);
+}
+
+void arrangeProducts(func::FuncOp function, Machine machine) { Arrange(function, {}, machine, {}).run(); }
 
 } // namespace wg::passes

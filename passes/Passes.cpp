@@ -28,13 +28,17 @@ void addDrop(OpPassManager &modules, StringRef function) {
 /// Products first: those of all turns leave loops, and are then of rows that a table has; those that become sums of
 /// products join their neighbours, and a transpose that is left explicit is a view to its readers. Then what loops
 /// compute of invariants leaves them, such transposes too, while it may still join the kernels around a loop.
-void addFuse(OpPassManager &modules, Machine machine) {
+void addFuse(OpPassManager &modules, Machine machine, ChooseForm choose) {
   OpPassManager &ready = modules.nest<func::FuncOp>();
   ready.addPass(createOpenKernels());
   ready.addPass(createCheckCompilable());
   modules.addPass(createProductsLeaveLoops());
   modules.nest<func::FuncOp>().addPass(createProductsOfTables());
-  modules.addPass(createArrangeProducts(ArrangeProductsOptions{machine}));
+  modules.addPass(createArrangeProducts(machine, choose));
+  addFuseArranged(modules);
+}
+
+void addFuseArranged(OpPassManager &modules) {
   modules.addPass(createHoistInvariants());
   modules.addPass(createDistributeLoops());
   OpPassManager &functions = modules.nest<func::FuncOp>();

@@ -164,6 +164,22 @@ double ProductCosts::leastProduct(const Order &order) const {
   return elements(all) * elementBytes / model.vectorBytes * 0.5 * model.cycle + kCall;
 }
 
+double ProductCosts::ideal(const Order &order) const {
+  std::string all = order.a;
+  for (char letter : order.b)
+    if (!StringRef(order.a).contains(letter))
+      all += letter;
+  double lines = (elements(order.a) + elements(order.b)) * elementBytes / kLine,
+         written = elements(order.c) * elementBytes / kLine;
+  Estimate arithmetic = each(&Model::cycle) * (elements(all) * elementBytes / model.vectorBytes * model.fma), memory;
+  for (auto [on, from] : llvm::zip(memory.on, models))
+    for (const Level &level : from->levels)
+      if (level.unit == kLine && lines + written > level.most)
+        on += lines * level.read + written * level.written;
+  double x = cost(arithmetic), y = cost(memory) * model.products.memory;
+  return std::max(x, y) + model.open * std::min(x, y);
+}
+
 /// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
 static void longestLast(std::vector<Letter> &group, int64_t wanted) {
   if (group.size() < 2 || group.back().size >= wanted)

@@ -51,6 +51,8 @@ public:
   Estimate product(const Order &order) const;
   /// Less than any product of these letters costs, anywhere.
   double leastProduct(const Order &order) const;
+  /// What one would cost that multiplies and adds in every cycle and touches each line of memory once.
+  double ideal(const Order &order) const;
   /// A sum of products, the elements of `spaceOfSum` by turns.
   Estimate sum(const Order &order) const;
   /// The letters of the operand that has all of them, in the order in which it lies; if both have, of the one that

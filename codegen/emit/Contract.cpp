@@ -490,7 +490,9 @@ SmallVector<Value> ContractEmitter::multiplyAdd(const Tile &tile, Value atA, Val
         rowOfA = e.splat(loadScalar(baseA, at), lanes);
       else if (alongBatch && (v == 0 || !panel.column))
         rowOfA = loadLanes(baseA, e.add(at, e.index(v * lanes * lane.a)), lane.a, panel.masks[v]);
-      next[r * vectors + v] = fma(rowOfA, columnsOfB[v], acc[r * vectors + v]);
+      next[r * vectors + v] = tile.levels.empty() // of one term: -0 stays
+                                  ? arith::MulFOp::create(b, loc, rowOfA, columnsOfB[v])
+                                  : fma(rowOfA, columnsOfB[v], acc[r * vectors + v]);
     }
   }
   return next;

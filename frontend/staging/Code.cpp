@@ -45,6 +45,15 @@ static bool interpretAlways() {
   return always;
 }
 
+/// Whether forms of large products are measured where estimates say that several may be the fastest.
+static bool measuresForms() {
+  static const bool measures = [] {
+    const char *text = std::getenv("WENGERT_MEASURE");
+    return !text || std::string_view(text) != "0";
+  }();
+  return measures;
+}
+
 Code::Code(OwningOpRef<ModuleOp> module, std::string entry, bool interpret, Identities identities, int64_t capacity)
     : module_(std::move(module)), identities_(std::move(identities)), entry_(std::move(entry)),
       interpret_(interpret || interpretAlways()), capacity_(std::max<int64_t>(1, capacity)) {
@@ -142,7 +151,7 @@ std::shared_ptr<const Code::Compiled> Code::compiled(std::span<const Array> inpu
   CompileHint hint(entry_, where);
   auto reached = [&](codegen::Stage stage, int64_t ops) { hint.reached(stage, ops); };
   runtime::Result<std::shared_ptr<const codegen::Executable>> executable =
-      codegen::compile(module.release(), entry_, {.reached = reached});
+      codegen::compile(module.release(), entry_, {.measureForms = measuresForms(), .reached = reached});
   if (!executable.ok())
     raise(executable.take(), where);
   auto code = std::make_shared<const Compiled>(Compiled{*executable, rooms_});
@@ -192,7 +201,8 @@ Code::measured(const std::vector<Array> &inputs, const Where &where) {
   OwningOpRef<ModuleOp> module = moduleFor(inputs, code->rooms, where);
   codegen::Marks marks;
   runtime::Result<std::shared_ptr<const codegen::Executable>> marked =
-      codegen::compile(module.release(), entry_, {.marks = &marks, .callMath = code->executable->callsMath});
+      codegen::compile(module.release(), entry_,
+                       {.marks = &marks, .callMath = code->executable->callsMath, .measureForms = measuresForms()});
   if (!marked.ok())
     raise(marked.take(), where);
   try {

@@ -50,7 +50,11 @@ std::string ConcreteFunction::text(Stage stage) const {
   OwningOpRef<ModuleOp> module = code.staticModule(self().calledAt);
   ir::Diagnostics diagnostics(ir::context());
   auto reached = std::min(wanted, codegen::Stage::llvm);
-  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached)))
+  std::vector<std::shared_ptr<const codegen::Executable>> compiled = code.executables();
+  auto choose = [&](const passes::Forms &forms) { // as it was compiled
+    return compiled.empty() ? 0 : codegen::chosenBefore(compiled.front()->forms, forms);
+  };
+  if (failed(codegen::runPipeline(*module, code.entry(), codegen::Stage::traced, reached, {.choose = choose})))
     detail::raise(diagnostics.take("the function cannot be brought to this stage"), self().calledAt);
   if (stage != Stage::assembly)
     return print(*module);

@@ -725,6 +725,15 @@ std::string FunctionBase::report() const {
                 detail::counted(counts.bytes(), "byte") + (kernel.lines.empty() ? "" : "; lines " + kernel.lines) +
                 "\n";
       }
+      for (const codegen::FormReport &forms : executable->forms) {
+        if (forms.seconds.empty() || forms.seconds[0] == 0) // there was no memory for it
+          continue;
+        int64_t counted = std::count_if(forms.seconds.begin(), forms.seconds.end(), [](double t) { return t > 0; });
+        text += "  product " + forms.product + (forms.where.empty() ? "" : ", at " + forms.where) + "\n    " +
+                detail::counted(counted, "form") + " measured; the one that is used " +
+                detail::milliseconds(forms.seconds[forms.chosen]) + ", the one estimated to be fastest " +
+                detail::milliseconds(forms.seconds[0]) + "\n";
+      }
       text += "  " + detail::counted(static_cast<int64_t>(executable->kernels.size()), "kernel") + ", " +
               std::to_string(distinct.size()) + " distinct, in " +
               detail::counted(static_cast<int64_t>(executable->codeBytes), "byte") + " of code\n";
