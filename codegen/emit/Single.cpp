@@ -87,9 +87,15 @@ LogicalResult KernelEmitter::emitSingle() {
       Value all = elements(i, point);
       storeAt(point, outputs[0], all, rowMajorStrides(resultType.getShape()), 0);
     };
-    int64_t whole = count / lanes * lanes;
-    if (whole > 0)
-      loop(0, whole, lanes, [&](Value i) { move(i, nullptr); });
+    int64_t whole = count / lanes * lanes, atOnce = whole >= 8 * lanes ? 4 * lanes : lanes,
+            groups = whole / atOnce * atOnce;
+    if (groups > 0)
+      loop(0, groups, atOnce, [&](Value i) {
+        for (int64_t further = 0; further < atOnce; further += lanes)
+          move(add(i, index(further)), nullptr);
+      });
+    if (groups < whole)
+      loop(groups, whole, lanes, [&](Value i) { move(i, nullptr); });
     if (whole < count)
       move(index(whole), tailMask(lanes, count - whole));
     return 0;
@@ -99,8 +105,21 @@ LogicalResult KernelEmitter::emitSingle() {
     at.back() = {add(from.back(), i), 1};
     return loadAt(point, op->getOperand(operand), at);
   };
+  auto isWhole = [&](unsigned operand) { return !op->getOperand(operand).getDefiningOp(); };
+  // Ops that copy long runs copy their operands one after another: where the next one begins nothing else asks ahead.
+  auto askForNext = [&](unsigned operand, int64_t count) {
+    constexpr int64_t kLong = 1024, kLine = 64, kLines = 8; // bytes
+    Type element = resultType.getElementType();
+    int64_t bytes = alignmentOf(element);
+    if (count * bytes < kLong || operand + 1 >= op->getNumOperands() || !isWhole(operand + 1))
+      return;
+    Value next = pointerOf.lookup(op->getOperand(operand + 1));
+    for (int64_t line = 0; line < kLines; ++line)
+      prefetch(elementAfter(next, index(line * kLine / bytes), element));
+  };
   auto copyRun = [&](OpBuilder &builder, Location, unsigned operand, ValueRange from, ValueRange to, int64_t count) {
     within(builder, [&] {
+      askForNext(operand, count);
       return storeRun(to, count, [&](Value i, const Point &point) { return loadRun(operand, from, i, point); });
     });
   };
@@ -125,8 +144,8 @@ LogicalResult KernelEmitter::emitSingle() {
     });
   };
   op.lower(b, op->getLoc(),
-           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, copyRun, addRun, clearRun,
-                             !mayFail()});
+           ir::ElementAccess{load, store, reload, fail, isInPlace, loadScratch, storeScratch, isWhole, copyRun, addRun,
+                             clearRun, !mayFail()});
   return success();
 }
 

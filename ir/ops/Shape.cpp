@@ -117,7 +117,7 @@ Value PadOp::element(OpBuilder &b, Location loc, ArrayRef<Coordinate> at, int64_
   return inside ? arith::SelectOp::create(b, loc, inside, element, zero).getResult() : element;
 }
 
-/// Piece by piece, in runs along the last axis.
+/// Piece by piece, in runs: from the axis on where a piece lies in order, else along the last one.
 void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
   auto axis = static_cast<size_t>(static_cast<int64_t>(getAxis()));
   auto shapeOf = [](Value x) { return cast<RankedTensorType>(x.getType()).getShape(); };
@@ -135,7 +135,14 @@ void ConcatOp::lower(OpBuilder &b, Location loc, const ElementAccess &memory) {
       return to;
     };
     constexpr int64_t kRun = 4; // of fewer elements a vector is mostly empty
-    if (shape.back() >= kRun)
+    int64_t run = ShapedType::getNumElements(shape.drop_front(axis));
+    if (memory.isWhole(static_cast<unsigned>(operand)) && run >= kRun)
+      forEach(b, loc, inner.take_front(axis - outer.size()), [&](OpBuilder &b, Location loc, ArrayRef<Value> row) {
+        SmallVector<Value> at = coordinates(row);
+        at.resize(shape.size(), arith::ConstantIndexOp::create(b, loc, 0));
+        memory.copyRun(b, loc, operand, at, placed(b, at), run);
+      });
+    else if (shape.back() >= kRun)
       forEach(b, loc, inner.drop_back(), [&](OpBuilder &b, Location loc, ArrayRef<Value> row) {
         SmallVector<Value> at = coordinates(row);
         at.push_back(arith::ConstantIndexOp::create(b, loc, 0));
