@@ -52,8 +52,8 @@ struct ElementAccess {
   llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::Value i)> loadScratch = nullptr;
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, mlir::Value i, mlir::Value element)> storeScratch =
       nullptr;
-  /// Whether the elements of operand `operand` lie one after another in its order, so that runs of it, and of the result,
-  /// may go on beyond a row.
+  /// Whether the elements of operand `operand` lie one after another in its order, so that runs of it, and of the
+  /// result, may go on beyond a row.
   llvm::function_ref<bool(unsigned operand)> isWhole = nullptr;
   /// Stores `count` elements from `to` on along the last axis: those of operand `operand` from `from` on, ...
   llvm::function_ref<void(mlir::OpBuilder &, mlir::Location, unsigned operand, mlir::ValueRange from,

@@ -254,8 +254,11 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
   // than what there is, and a product of panels with copies of operands than any other form. Where nothing is summed,
   // a result that is moved is to be better still: it is most of what is moved, and estimates of large transposes are
-  // the least exact ones (left for a tenth less, such products took up to three times as long).
-  auto clearlyBelow = [](double cost, bool isMoved = false) { return cost * (isMoved ? 0.8 : 0.91) - 50; };
+  // the least exact ones (left for a tenth less, such products took up to three times as long on machines with AVX-512).
+  const Model &model = costs.machineModel();
+  auto clearlyBelow = [&](double cost, bool isMoved = false) {
+    return cost * (isMoved ? model.clearlyMoved : model.clearly) - 50;
+  };
   // A sum of products or elementwise, unless a product of panels is clearly cheaper: where nothing is summed, estimates
   // of those are the less exact ones.
   bool isWalked = m.empty() || n.empty() || k.empty();
@@ -338,19 +341,18 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
 }
 
 /// The forms that may be faster than `chosen`, which is the first of them: those that are close to it. A group is of
-/// forms whose vectors lie along the same letter of the result and of large operands.
+/// forms whose results lie alike, and large operands along the same letter.
 SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared> &compared, const ProductCosts &costs,
                                SmallVectorImpl<size_t> &groups) {
-  constexpr size_t kMostGroups = 4, kMostOfGroup = 3;
+  constexpr size_t kMostGroups = 6, kMostOfGroup = 3;
   constexpr double kSmall = 0.25; // of the largest tensor
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
   auto groupOf = [&](const Form &form) {
-    auto last = [&](const std::string &letters, double least) {
-      return letters.empty() || costs.elements(letters) < least ? char() : letters.back();
+    auto last = [&](const std::string &letters) {
+      return costs.elements(letters) < largest * kSmall ? char() : letters.back();
     };
-    double least = largest * kSmall;
-    return std::tuple(form.isSum, last(form.order.c, 0), last(form.order.a, least), last(form.order.b, least));
+    return std::tuple(form.isSum, form.order.c, last(form.order.a), last(form.order.b));
   };
   llvm::sort(compared, [](const Compared &x, const Compared &y) {
     const auto &[a, b, c] = x.form.order;

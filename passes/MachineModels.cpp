@@ -206,6 +206,8 @@ constexpr Model kNarrowVectors = {
     .shared = 0.64,
     .apart = 0.3,
     .apartFar = 0.59,
+    .clearly = 0.97,
+    .clearlyMoved = 0.9,
 };
 
 constexpr const Model *kSlow[] = {&kSlowMemory}, *kFast[] = {&kFastMemory}, *kEither[] = {&kFastMemory, &kSlowMemory},

@@ -36,6 +36,9 @@ public:
   /// Forms are compared by what they cost on `machine`.
   ProductCosts(ir::ContractOp op, Machine machine);
 
+  /// That of the machine; of two, the first.
+  const Model &machineModel() const { return model; }
+
   /// An estimate as it is compared.
   double cost(const Estimate &estimate) const {
     return models.size() == 1 ? estimate.on[0] : std::sqrt(estimate.on[0] * estimate.on[1]);
