@@ -254,7 +254,7 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   // A kernel of its own for a copy costs a call, and an estimate may be wrong: what is written must be clearly better
   // than what there is, and a product of panels with copies of operands than any other form. Where nothing is summed,
   // a result that is moved is to be better still: it is most of what is moved, and estimates of large transposes are
-  // the least exact ones (left for a tenth less, such products took up to three times as long on machines with AVX-512).
+  // the least exact ones (left for a tenth less, such products took up to three times as long, with AVX-512).
   const Model &model = costs.machineModel();
   auto clearlyBelow = [&](double cost, bool isMoved = false) {
     return cost * (isMoved ? model.clearlyMoved : model.clearly) - 50;
