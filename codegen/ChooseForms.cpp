@@ -31,9 +31,14 @@ namespace {
 /// What was found, of the last so many products.
 class Known {
 public:
-  /// Never destroyed: static objects may compile while they are.
+  /// Never destroyed: static objects may compile while they are. A process that is forked while another thread measures
+  /// has nobody who does.
   static Known &process() {
-    static Known &known = *make();
+    static Known &known = *new Known();
+    [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, [] {
+      new (&known.measuring) std::timed_mutex();
+      new (&known.lock) std::mutex();
+    });
     return known;
   }
   std::optional<FormReport> find(const std::string &key) {
@@ -51,15 +56,6 @@ public:
   std::timed_mutex measuring; ///< one product at a time: others would disturb it
 
 private:
-  /// A process that is forked while another thread measures has nobody who does.
-  static Known *make() {
-    static Known *known = new Known();
-    ::pthread_atfork(nullptr, nullptr, [] {
-      new (&known->measuring) std::timed_mutex();
-      new (&known->lock) std::mutex();
-    });
-    return known;
-  }
   std::mutex lock;
   llvm::StringMap<FormReport> reports;
 };
@@ -113,7 +109,7 @@ public:
     for (size_t form = 0; form < groups.size(); ++form)
       if (form == 0 || groups[form] != groups[form - 1])
         entering.push_back(form);
-    if (!enter(entering))
+    if (!enter(entering) || candidates.empty())
       return report;
     size_t first = winner();
     entering.clear();
@@ -141,7 +137,7 @@ private:
 
   /// More take part: those whose results are those of the first form. \returns whether they run.
   bool enter(llvm::ArrayRef<size_t> entering) {
-    size_t before = candidates.size();
+    bool isFirst = candidates.empty();
     int64_t wanted = 0;
     for (size_t form : entering) {
       auto executable = compile(forms.program(form).release(), "product",
@@ -153,7 +149,6 @@ private:
         candidates.push_back({*executable, form});
       }
     }
-    bool isFirst = before == 0;
     if (isFirst &&
         (candidates.empty() || candidates.front().form != 0 || !prepare(candidates.front().executable->info)))
       return false;

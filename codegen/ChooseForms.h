@@ -25,7 +25,7 @@ struct FormReport {
 };
 
 /// Measures the forms of a product with the threads that kernels are shared among now, or knows from before, in this
-/// process, which it is. Takes about ten times as long as the product, and compiling them. `cache` may be null. The
+/// process, which it is. Takes 20 to 50 times as long as the product, compiling them included. `cache` may be null. The
 /// first one where memory is short, where a form does not run, or where others measure for long.
 FormReport fastestForm(const passes::Forms &forms, const Target &target, KernelCache *cache);
 

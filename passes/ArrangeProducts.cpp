@@ -245,8 +245,7 @@ bool isWorthMeasuring(double cost, const Order &order, const ProductCosts &costs
 /// is worth measuring them.
 Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB,
                   SmallVectorImpl<Compared> *compared = nullptr) {
-  Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
-              costs.withoutUnits(op.lettersOfC())};
+  Order start = costs.orderOf(op);
   Letters letters = op.letters();
   for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
     dropUnits(*group);
@@ -412,8 +411,7 @@ private:
     for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
       dropUnits(*group);
     ProductCosts costs(op, machine);
-    Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
-                costs.withoutUnits(op.lettersOfC())};
+    Order start = costs.orderOf(op);
     bool isThin = letters.m.empty() || letters.n.empty(),
          isEmpty = costs.elements(start.a) == 0 || costs.elements(start.b) == 0;
     double turnsA = isHeld ? 1 : turnsOfCopy(op.getA()), turnsB = isHeld ? 1 : turnsOfCopy(op.getB());
@@ -487,8 +485,7 @@ private:
 
   /// Returns what is in the product's place.
   Value write(ir::ContractOp op, const ProductCosts &costs, const Form &form) {
-    Order start{costs.withoutUnits(op.lettersOfA()), costs.withoutUnits(op.lettersOfB()),
-                costs.withoutUnits(op.lettersOfC())};
+    Order start = costs.orderOf(op);
     const auto &[order, isSum] = form;
     if (order == start)
       return isSum ? writeAsSum(op, costs) : Value(op.getC());

@@ -156,22 +156,22 @@ Estimate ProductCosts::transpose(StringRef from, StringRef to) const {
 
 // ---- Products -------------------------------------------------------------------------------------------------------
 
-double ProductCosts::leastProduct(const Order &order) const {
+double ProductCosts::products(const Order &order) const {
   std::string all = order.a;
   for (char letter : order.b)
     if (!StringRef(order.a).contains(letter))
       all += letter;
-  return elements(all) * elementBytes / model.vectorBytes * 0.5 * model.cycle + kCall;
+  return elements(all);
+}
+
+double ProductCosts::leastProduct(const Order &order) const {
+  return products(order) * elementBytes / model.vectorBytes * 0.5 * model.cycle + kCall;
 }
 
 double ProductCosts::ideal(const Order &order) const {
-  std::string all = order.a;
-  for (char letter : order.b)
-    if (!StringRef(order.a).contains(letter))
-      all += letter;
   double lines = (elements(order.a) + elements(order.b)) * elementBytes / kLine,
          written = elements(order.c) * elementBytes / kLine;
-  Estimate arithmetic = each(&Model::cycle) * (elements(all) * elementBytes / model.vectorBytes * model.fma), memory;
+  Estimate arithmetic = each(&Model::cycle) * (products(order) * elementBytes / model.vectorBytes * model.fma), memory;
   for (auto [on, from] : llvm::zip(memory.on, models))
     for (const Level &level : from->levels)
       if (level.unit == kLine && lines + written > level.most)

@@ -44,6 +44,10 @@ public:
     return models.size() == 1 ? estimate.on[0] : std::sqrt(estimate.on[0] * estimate.on[1]);
   }
 
+  /// Of the product as it stands.
+  Order orderOf(ir::ContractOp op) const {
+    return {withoutUnits(op.lettersOfA()), withoutUnits(op.lettersOfB()), withoutUnits(op.lettersOfC())};
+  }
   llvm::SmallVector<int64_t> shapeBy(llvm::StringRef letters) const;
   double elements(llvm::StringRef letters) const;
   std::string withoutUnits(llvm::StringRef letters) const;
@@ -66,6 +70,8 @@ public:
   bool isCopied(std::string &letters, llvm::StringRef space) const;
 
 private:
+  /// Multiplications.
+  double products(const Order &order) const;
   Estimate sum(const Order &order, llvm::StringRef space) const;
   Estimate sumInOrder(const Order &order, llvm::StringRef space) const;
   /// The copy of such an operand, if there is one.

@@ -106,12 +106,14 @@ LogicalResult KernelEmitter::emitSingle() {
     return loadAt(point, op->getOperand(operand), at);
   };
   auto isWhole = [&](unsigned operand) { return !op->getOperand(operand).getDefiningOp(); };
-  // Ops that copy long runs copy their operands one after another: where the next one begins nothing else asks ahead.
+  // Where a run is all of an operand, the next operand's follows, and nothing else asks ahead for its beginning.
   auto askForNext = [&](unsigned operand, int64_t count) {
     constexpr int64_t kLong = 1024, kLine = 64, kLines = 8; // bytes
     Type element = resultType.getElementType();
     int64_t bytes = alignmentOf(element);
-    if (count * bytes < kLong || operand + 1 >= op->getNumOperands() || !isWhole(operand + 1))
+    auto type = cast<RankedTensorType>(op->getOperand(operand).getType());
+    if (count != type.getNumElements() || count * bytes < kLong || operand + 1 >= op->getNumOperands() ||
+        !isWhole(operand + 1))
       return;
     Value next = pointerOf.lookup(op->getOperand(operand + 1));
     for (int64_t line = 0; line < kLines; ++line)
