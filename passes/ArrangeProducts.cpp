@@ -24,7 +24,8 @@
 // result a view to an elementwise reader. Of what a loop's turns do not change there is one copy, before the loop
 // (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is the same in any order
 // of its letters, but for rounding.
-// An estimate may be wrong: of large products the forms that are close to the cheapest can be measured (ChooseForm).
+// An estimate may be wrong: of large products, and of small ones that a program is made for, the forms that are close
+// to the cheapest can be measured (ChooseForm).
 // Simplification folds transposes into products and so leaves the choice to this pass, which ends what simplification
 // began. Cost: at most some hundred estimates a product, of a few microseconds each; where tensors have four or five
 // letters in different orders, of some tens, as each order of a kernel's loops is estimated.
@@ -231,20 +232,24 @@ struct Compared {
   double cost;
 };
 
-/// Forms that may be the fastest cost at most so many times as much as the cheapest.
-constexpr double kClose = 1.6;
+/// What measuring costs is worth it for large products, and for a few forms of small ones that a program is made for.
+constexpr double kLarge = 2e5, kSmall = 1e3; // nanoseconds
+
+/// Forms that may be the fastest cost at most so many times as much as the cheapest: estimates of small products are
+/// the less exact ones.
+double closeTo(double cost) { return cost >= kLarge ? 1.6 : 2; }
 
 /// Whether a product that takes so many nanoseconds is worth measuring, as it may take less: not what is as good as can
 /// be.
-bool isWorthMeasuring(double cost, const Order &order, const ProductCosts &costs) {
-  constexpr double kWorth = 2e5, kAsGood = 1.5; // nanoseconds; times
-  return cost >= kWorth && cost >= costs.ideal(order) * kAsGood;
+bool isWorthMeasuring(double cost, const Order &order, const ProductCosts &costs, bool evenIfSmall) {
+  constexpr double kAsGood = 1.5; // times
+  return cost >= (evenIfSmall ? kSmall : kLarge) && cost >= costs.ideal(order) * kAsGood;
 }
 
 /// `turnsA`, `turnsB`: in how many turns a copy of the operand is read. `compared` gets the forms that are close, if it
 /// is worth measuring them.
 Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB,
-                  SmallVectorImpl<Compared> *compared = nullptr) {
+                  SmallVectorImpl<Compared> *compared, bool evenIfSmall) {
   Order start = costs.orderOf(op);
   Letters letters = op.letters();
   for (std::vector<Letter> *group : {&letters.batch, &letters.m, &letters.n, &letters.k})
@@ -265,8 +270,8 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
   Form form{start, isWalked};
   auto costOf = [&] { return form.order == start && form.isSum == isWalked ? costs.cost(before) : best; };
-  auto bound = [&] { return compared ? costOf() * kClose : best; }; // what costs more is not looked at
-  if (!isWorthMeasuring(costs.cost(before), start, costs))
+  auto bound = [&] { return compared ? costOf() * closeTo(costOf()) : best; }; // what costs more is not looked at
+  if (!isWorthMeasuring(costs.cost(before), start, costs, evenIfSmall))
     compared = nullptr;
   if (compared)
     compared->push_back({form, costs.cost(before)});
@@ -340,18 +345,21 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
 }
 
 /// The forms that may be faster than `chosen`, which is the first of them: those that are close to it. A group is of
-/// forms whose results lie alike, and large operands along the same letter.
+/// forms that walk the result, and large operands, along the same letters.
 SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared> &compared, const ProductCosts &costs,
                                SmallVectorImpl<size_t> &groups) {
-  constexpr size_t kMostGroups = 6, kMostOfGroup = 3;
-  constexpr double kSmall = 0.25; // of the largest tensor
+  bool isLarge = chosen.cost >= kLarge;
+  size_t mostGroups = isLarge ? 6 : 4;
+  constexpr size_t kMostOfGroup = 4, kMostAlike = 2;
+  constexpr double kLittle = 0.25; // of the largest tensor
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
   auto groupOf = [&](const Form &form) {
-    auto last = [&](const std::string &letters) {
-      return costs.elements(letters) < largest * kSmall ? char() : letters.back();
+    auto last = [](const std::string &letters) { return letters.empty() ? char() : letters.back(); };
+    auto lastOfLarge = [&](const std::string &letters) {
+      return costs.elements(letters) < largest * kLittle ? char() : last(letters);
     };
-    return std::tuple(form.isSum, form.order.c, last(form.order.a), last(form.order.b));
+    return std::tuple(form.isSum, last(form.order.c), lastOfLarge(form.order.a), lastOfLarge(form.order.b));
   };
   llvm::sort(compared, [](const Compared &x, const Compared &y) {
     const auto &[a, b, c] = x.form.order;
@@ -360,12 +368,13 @@ SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared>
   });
   SmallVector<SmallVector<Form>> found{{chosen.form}};
   for (const auto &[form, cost] : compared) {
-    if (cost > chosen.cost * kClose)
+    if (cost > chosen.cost * closeTo(chosen.cost))
       break;
     auto at = llvm::find_if(found, [&](ArrayRef<Form> group) { return groupOf(group.front()) == groupOf(form); });
-    if (at == found.end() && found.size() < kMostGroups)
+    if (at == found.end() && found.size() < mostGroups)
       found.push_back({form});
-    else if (at != found.end() && at->size() < kMostOfGroup && !llvm::is_contained(*at, form))
+    else if (at != found.end() && at->size() < kMostOfGroup && !llvm::is_contained(*at, form) &&
+             llvm::count_if(*at, [&](const Form &other) { return other.order.c == form.order.c; }) < kMostAlike)
       at->push_back(form);
   }
   SmallVector<Form> forms;
@@ -438,9 +447,10 @@ private:
   Form formOf(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB) {
     SmallVector<Compared> compared;
     bool isGivenA = isGiven(op.getA()), isGivenB = isGiven(op.getB()),
-         isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB);
-    Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr);
-    if (compared.empty() || !isWorthMeasuring(chosen.cost, chosen.form.order, costs))
+         isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB),
+         evenIfSmall = isAlone && smallOnes < kMostSmallOnes;
+    Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr, evenIfSmall);
+    if (compared.empty() || !isWorthMeasuring(chosen.cost, chosen.form.order, costs, evenIfSmall))
       return chosen.form;
     const Order &cheapest = chosen.form.order;
     llvm::erase_if(compared, [&](const Compared &other) {
@@ -452,6 +462,7 @@ private:
     SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, groups);
     if (forms.size() < 2)
       return chosen.form;
+    smallOnes += chosen.cost < kLarge;
     std::string product = op.getEquation().str(), all;
     for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
       for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x)))
@@ -530,6 +541,8 @@ private:
   ChooseForm choose;
   DenseSet<Value> invariants;                                 ///< of the loop
   double turns = 1;                                           ///< of it
+  static constexpr int kMostSmallOnes = 8;                    // of many, measuring takes longer than they are worth
+  int smallOnes = 0;                                          ///< that were measured
   llvm::DenseMap<Value, SmallVector<ir::TransposeOp>> copies; ///< of operands, each before all that read it
 };
 

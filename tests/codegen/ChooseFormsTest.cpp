@@ -28,12 +28,23 @@ const char *const kSums =
   %c = wg.contract "lj,kil->jik" %a, %b : tensor<22x7xf32>, tensor<497x874x22xf32> -> tensor<7x874x497xf32>
   return %c : tensor<7x874x497xf32>
 })";
-/// As good as can be, and of no size.
+/// As good as can be.
 const char *const kPlain = R"(func.func @f(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>) -> tensor<512x512xf32> {
   %c = wg.contract "mk,kn->mn" %a, %b : tensor<512x512xf32>, tensor<512x512xf32> -> tensor<512x512xf32>
   return %c : tensor<512x512xf32>
 })";
-const char *const kSmall = R"(func.func @f(%a: tensor<3x5x8xf32>, %b: tensor<8x3xf32>) -> tensor<8x5x3xf32> {
+/// A few microseconds, by itself and within a program; and of no size.
+const char *const kSmall = R"(func.func @f(%a: tensor<8x312x16x2xf32>, %b: tensor<16x2xf32>) -> tensor<2x312x8xf32> {
+  %c = wg.contract "ikjl,jl->lki" %a, %b : tensor<8x312x16x2xf32>, tensor<16x2xf32> -> tensor<2x312x8xf32>
+  return %c : tensor<2x312x8xf32>
+})";
+const char *const kSmallWithin =
+    R"(func.func @f(%a: tensor<8x312x16x2xf32>, %b: tensor<16x2xf32>) -> tensor<2x312x8xf32> {
+  %c = wg.contract "ikjl,jl->lki" %a, %b : tensor<8x312x16x2xf32>, tensor<16x2xf32> -> tensor<2x312x8xf32>
+  %d = wg.exp %c : tensor<2x312x8xf32>
+  return %d : tensor<2x312x8xf32>
+})";
+const char *const kTiny = R"(func.func @f(%a: tensor<3x5x8xf32>, %b: tensor<8x3xf32>) -> tensor<8x5x3xf32> {
   %c = wg.contract "kji,ik->ijk" %a, %b : tensor<3x5x8xf32>, tensor<8x3xf32> -> tensor<8x5x3xf32>
   return %c : tensor<8x5x3xf32>
 })";
@@ -72,7 +83,7 @@ bool haveEqualBits(const std::vector<float> &x, const std::vector<float> &y) {
 } // namespace
 
 TEST(ChooseFormsTest, WhatIsMeasuredHasTheBitsOfWhatIsEstimated) {
-  for (const char *text : {kElementwise, kSums}) {
+  for (const char *text : {kElementwise, kSums, kSmall}) {
     auto estimated = compiled(parsed(text), "f", {}), measured = compiled(parsed(text), "f", {.measureForms = true});
     EXPECT_TRUE(estimated->forms.empty());
     ASSERT_EQ(measured->forms.size(), 1u) << text;
@@ -92,9 +103,32 @@ TEST(ChooseFormsTest, WhatIsMeasuredHasTheBitsOfWhatIsEstimated) {
   }
 }
 
-TEST(ChooseFormsTest, WhatIsAsGoodAsCanBeOrSmallIsNotMeasured) {
-  for (const char *text : {kPlain, kSmall})
-    EXPECT_TRUE(compiled(parsed(text), "f", {.measureForms = true})->forms.empty()) << text;
+TEST(ChooseFormsTest, WhatIsAsGoodAsCanBeIsNotMeasuredNorWhatIsSmallWithinAProgram) {
+  for (passes::Machine machine :
+       {passes::Machine::slowMemory, passes::Machine::fastMemory, passes::Machine::narrowVectors})
+    for (const char *text : {kPlain, kSmallWithin, kTiny}) {
+      codegen::Target target = codegen::Target::host();
+      target.machine = machine;
+      EXPECT_TRUE(compiled(parsed(text), "f", {.target = target, .measureForms = true})->forms.empty())
+          << static_cast<int>(machine) << "\n"
+          << text;
+    }
+}
+
+TEST(ChooseFormsTest, OfManySmallOnesAFewAreMeasured) {
+  constexpr int kMany = 12, kFew = 8;
+  std::string arguments = "%b: tensor<16x2xf32>", products, results, types;
+  for (int i = 0; i < kMany; ++i) {
+    std::string n = std::to_string(i), separator = i == 0 ? "" : ", ";
+    arguments += ", %a" + n + ": tensor<8x312x16x2xf32>";
+    products += "  %c" + n + R"( = wg.contract "ikjl,jl->lki" %a)" + n +
+                ", %b : tensor<8x312x16x2xf32>, tensor<16x2xf32> -> tensor<2x312x8xf32>\n";
+    results += separator + "%c" + n;
+    types += separator + "tensor<2x312x8xf32>";
+  }
+  std::string text = "func.func @f(" + arguments + ") -> (" + types + ") {\n" + products + "  return " + results +
+                     " : " + types + "\n}";
+  EXPECT_EQ(compiled(parsed(text.c_str()), "f", {.measureForms = true})->forms.size(), size_t(kFew));
 }
 
 /// The forms that may be the fastest, by themselves and in the program; `each` gets what is chosen, and its results.
@@ -121,7 +155,7 @@ void runEach(const char *text, llvm::function_ref<void(size_t form, const std::v
 }
 
 TEST(ChooseFormsTest, EachFormIsTheProduct) {
-  for (const char *text : {kElementwise, kSums}) {
+  for (const char *text : {kElementwise, kSums, kSmall}) {
     std::vector<float> expected = run(*compiled(parsed(text), "f", {}));
     runEach(text, [&](size_t form, const std::vector<float> &result) {
       ASSERT_EQ(result.size(), expected.size());
@@ -187,7 +221,7 @@ TEST(ChooseFormsTest, WhatIsAroundAProductHasTheSameBitsWhateverIsChosen) {
 TEST(ChooseFormsTest, SeveralMayBeTheFastestOnEveryMachine) {
   for (passes::Machine machine : {passes::Machine::slowMemory, passes::Machine::fastMemory, passes::Machine::both,
                                   passes::Machine::narrowVectors})
-    for (const char *text : {kElementwise, kSums}) {
+    for (const char *text : {kElementwise, kSums, kSmall}) {
       codegen::Target target = codegen::Target::host();
       target.machine = machine;
       size_t count = 0;
