@@ -242,7 +242,7 @@ double closeTo(double cost) { return cost >= kLarge ? 1.6 : 2; }
 /// Whether a product that takes so many nanoseconds is worth measuring, as it may take less: not what is as good as can
 /// be.
 bool isWorthMeasuring(double cost, const Order &order, const ProductCosts &costs, bool evenIfSmall) {
-  constexpr double kAsGood = 1.5; // times
+  constexpr double kAsGood = 1.4; // times
   return cost >= (evenIfSmall ? kSmall : kLarge) && cost >= costs.ideal(order) * kAsGood;
 }
 

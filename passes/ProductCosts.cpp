@@ -170,16 +170,14 @@ double ProductCosts::leastProduct(const Order &order) const {
 
 double ProductCosts::ideal(const Order &order) const {
   double lines = (elements(order.a) + elements(order.b)) * elementBytes / kLine,
-         written = elements(order.c) * elementBytes / kLine, least = std::numeric_limits<double>::infinity();
-  for (const Model *on : models) {
-    double arithmetic = products(order) * elementBytes / on->vectorBytes * on->fma * on->cycle, memory = 0;
-    for (const Level &level : on->levels)
+         written = elements(order.c) * elementBytes / kLine;
+  Estimate arithmetic = each(&Model::cycle) * (products(order) * elementBytes / model.vectorBytes * model.fma), memory;
+  for (auto [on, from] : llvm::zip(memory.on, models))
+    for (const Level &level : from->levels)
       if (level.unit == kLine && lines + written > level.most)
-        memory += lines * level.read + written * level.written;
-    memory *= on->products.memory;
-    least = std::min(least, std::max(arithmetic, memory) + on->open * std::min(arithmetic, memory));
-  }
-  return least;
+        on += lines * level.read + written * level.written;
+  double x = cost(arithmetic), y = cost(memory) * model.products.memory;
+  return std::max(x, y) + model.open * std::min(x, y);
 }
 
 /// The last letter is the one of which a tile takes several: the longest, if there are too few of the last.
