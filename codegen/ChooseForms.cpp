@@ -225,17 +225,22 @@ private:
     return ran;
   }
 
-  /// Runs all that are not far behind, by turns: short runs again and again, long ones but once more.
+  /// Runs all that are not far behind, by turns: short runs again and again, so that what else the machine does in some
+  /// milliseconds disturbs each of them once, long ones but once more.
   size_t winner() {
-    constexpr double kFarBehind[] = {1.5, 1.15};   // times as long
-    constexpr double kEnough = 2e-3, kLong = 0.02; // seconds
-    constexpr double kAsGood = 1.03;               // what is estimated to be faster is
-    for (double most : kFarBehind) {
-      double least = keep(most);
+    struct Round {
+      double most, longest; ///< times as long as the fastest; seconds that it takes
+    };
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    constexpr Round kRounds[] = {{2.5, 1e-3}, {1.5, 2e-2}, {1.5, 5e-3}, {1.15, kNever}, {1.15, 5e-3}};
+    constexpr double kEnough = 5e-4; // seconds
+    constexpr double kAsGood = 1.03; // what is estimated to be faster is
+    for (const auto &[most, longest] : kRounds) {
       if (candidates.size() == 1)
         break;
-      if (least > kLong && most != kFarBehind[1])
+      if (least() > longest)
         continue;
+      keep(most);
       for (const Candidate &candidate : candidates)
         for (double spent = 0; spent < kEnough; spent += report.seconds[candidate.form])
           call(candidate);
@@ -244,14 +249,17 @@ private:
     return candidates.front().form;
   }
 
-  /// \returns the seconds of the fastest.
-  double keep(double most) {
-    double least = std::numeric_limits<double>::infinity();
+  /// The seconds of the fastest.
+  double least() const {
+    double seconds = std::numeric_limits<double>::infinity();
     for (const Candidate &candidate : candidates)
-      least = std::min(least, report.seconds[candidate.form]);
-    std::erase_if(candidates,
-                  [&](const Candidate &candidate) { return report.seconds[candidate.form] > most * least; });
-    return least;
+      seconds = std::min(seconds, report.seconds[candidate.form]);
+    return seconds;
+  }
+
+  void keep(double most) {
+    double seconds = most * least();
+    std::erase_if(candidates, [&](const Candidate &candidate) { return report.seconds[candidate.form] > seconds; });
   }
 
   const passes::Forms &forms;

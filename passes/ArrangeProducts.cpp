@@ -349,8 +349,8 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
 SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared> &compared, const ProductCosts &costs,
                                SmallVectorImpl<size_t> &groups) {
   bool isLarge = chosen.cost >= kLarge;
-  size_t mostGroups = isLarge ? 6 : 4;
-  constexpr size_t kMostOfGroup = 4, kMostAlike = 2;
+  size_t mostGroups = isLarge ? 6 : 4, mostOfGroup = isLarge ? 8 : 4;
+  constexpr int kMostAlike = 2;
   constexpr double kLittle = 0.25; // of the largest tensor
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
@@ -373,7 +373,7 @@ SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared>
     auto at = llvm::find_if(found, [&](ArrayRef<Form> group) { return groupOf(group.front()) == groupOf(form); });
     if (at == found.end() && found.size() < mostGroups)
       found.push_back({form});
-    else if (at != found.end() && at->size() < kMostOfGroup && !llvm::is_contained(*at, form) &&
+    else if (at != found.end() && at->size() < mostOfGroup && !llvm::is_contained(*at, form) &&
              llvm::count_if(*at, [&](const Form &other) { return other.order.c == form.order.c; }) < kMostAlike)
       at->push_back(form);
   }

@@ -13,9 +13,9 @@ namespace wg::passes {
 constexpr double kLine = 64, kPage = 4096; ///< bytes
 
 /// Of machines with AVX-512 two that differ in what binds them: one, an Intel Xeon, multiplies and adds twice a cycle,
-/// and its memory is slow; the other, a Zen 4, once, and its memory is fast; `both` asks for what is good on either. Of
-/// those with narrower vectors one, a Zen 3.
-enum class Machine { slowMemory, fastMemory, both, narrowVectors };
+/// and its memory is slow; the other, a Zen 4, once, and its memory is fast; `both` asks for what is good on either;
+/// `fast`, a Zen 5, has the best of the two. Of those with narrower vectors one, a Zen 3.
+enum class Machine { slowMemory, fastMemory, both, fast, narrowVectors };
 
 /// What a level of memory keeps, in lines or pages: about `least` to `most` of them, as other data is there too; the
 /// nanoseconds to get one from beyond it; and how many times it counts that the first ones of a run that is read take

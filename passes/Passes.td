@@ -71,6 +71,7 @@ def MachineOption
              [{::llvm::cl::values(clEnumValN(::wg::passes::Machine::slowMemory, "slow-memory", "two multiply-adds of 512 bits a cycle"),
                                   clEnumValN(::wg::passes::Machine::fastMemory, "fast-memory", "one: Zen 4"),
                                   clEnumValN(::wg::passes::Machine::both, "both", "what is good on either"),
+                                  clEnumValN(::wg::passes::Machine::fast, "fast", "two, and fast memory: Zen 5"),
                                   clEnumValN(::wg::passes::Machine::narrowVectors, "narrow-vectors", "no vectors of 512 bits"))}]>;
 
 def ArrangeProducts : Pass<"wg-arrange-products", "::mlir::ModuleOp"> {

@@ -55,11 +55,11 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
   target.hasCheapDivision = cpu == "znver4";
-  if (target.hasAvx512 && cpu == "znver4")
-    target.machine = passes::Machine::fastMemory;
-  else if (target.hasAvx512)
-    target.machine =
-        cpu.starts_with("znver") || cpu.starts_with("x86-64") ? passes::Machine::both : passes::Machine::slowMemory;
+  if (target.hasAvx512)
+    target.machine = cpu == "znver4"             ? passes::Machine::fastMemory
+                     : cpu.starts_with("znver")  ? passes::Machine::fast
+                     : cpu.starts_with("x86-64") ? passes::Machine::both
+                                                 : passes::Machine::slowMemory;
   return target;
 }
 

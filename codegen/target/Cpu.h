@@ -25,8 +25,8 @@ struct Target {
   /// A division of 512 bits delays multiplications less than the six operations of Newton's method do. True of Zen 4,
   /// where it takes the place of three; on Intel's its unit is what a turn of divisions waits for.
   bool hasCheapDivision = false;
-  /// What products, and the loops of kernels, are estimated for: a Zen 4, an Intel with AVX-512, what is good on either
-  /// for others with AVX-512, or a machine with narrower vectors.
+  /// What products, and the loops of kernels, are estimated for: a Zen 4, a Zen 5, an Intel with AVX-512, what is good
+  /// on the first and the third for others with AVX-512, or a machine with narrower vectors.
   passes::Machine machine = passes::Machine::narrowVectors;
 
   /// Elements of `elementBytes` bytes in a native vector.

@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <set>
-#include <sstream>
 
 using namespace mlir;
 
@@ -330,17 +328,6 @@ void FunctionState::evict() {
       return;
     entries.erase(oldest);
   }
-}
-
-/// `1 call`, `2 calls`.
-static std::string counted(int64_t count, const char *what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-static std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
-  return text;
 }
 
 namespace {
@@ -673,75 +660,6 @@ int64_t FunctionBase::num_concrete() const {
   std::lock_guard lock(self().mutex);
   return std::count_if(self().entries.begin(), self().entries.end(),
                        [](const auto &entry) { return !entry.second->alias; });
-}
-
-std::string FunctionBase::explain_last_trace() const {
-  std::lock_guard lock(self().mutex);
-  if (self().lastTrace.empty())
-    return self().name + " has not been traced";
-  double seconds = self().lastConcrete->code->compileSeconds();
-  return self().lastTrace + (seconds > 0 ? ", compiled in " + detail::milliseconds(seconds) : "");
-}
-
-std::string FunctionBase::report() const {
-  std::vector<std::pair<uint64_t, std::shared_ptr<detail::ConcreteState>>>
-      entries; // with their last use, which calls change
-  std::string text;
-  {
-    std::lock_guard lock(self().mutex);
-    for (const auto &[hash, entry] : self().entries)
-      if (entry->concrete && !entry->alias)
-        entries.emplace_back(entry->lastUse, entry->concrete);
-    text = self().name + ": " + detail::counted(self().traceCount, "trace") + ", " +
-           detail::counted(static_cast<int64_t>(entries.size()), "concrete function") + "\n";
-  }
-  std::sort(entries.begin(), entries.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-  for (const auto &[lastUse, state] : entries) {
-    detail::ConcreteState &concrete = *state;
-    text += "\n" + concrete.signature + "\n  traced";
-    std::string at = toString(concrete.calledAt);
-    text += (at.empty() ? "" : " for the call at " + at) + ": " + concrete.reason + "\n  " +
-            detail::counted(concrete.calls.load(), "call") + ", " + detail::counted(concrete.numOps, "op") +
-            " traced in " + detail::milliseconds(concrete.traceSeconds);
-    if (concrete.code->interpreted())
-      text += ", interpreted";
-    else if (double seconds = concrete.code->compileSeconds())
-      text += ", compiled in " + detail::milliseconds(seconds);
-    text += "\n";
-    ConcreteFunction handle(state);
-    for (const StageTime &stage : handle.timings())
-      if (stage.stage != "trace")
-        text += "  " + stage.stage + ": " + detail::counted(stage.ops, stage.stage == "assembly" ? "byte" : "op") +
-                ", " + detail::milliseconds(stage.seconds) + "\n";
-    for (const auto &executable : concrete.code->executables()) {
-      std::set<std::string> distinct; // equal kernels share a function
-      for (const codegen::KernelReport &kernel : executable->kernels) {
-        distinct.insert(kernel.name);
-        const ir::Counts &counts = kernel.counts;
-        text += "  kernel " + kernel.name + " (" + kernel.kind + "): " + kernel.ops +
-                (kernel.where.empty() ? "" : ", at " + kernel.where) + "\n    " +
-                (counts.flops ? detail::counted(*counts.flops, "flop") : std::string("flops unknown")) + ", " +
-                (counts.transcendentals ? std::to_string(counts.transcendentals) + " transcendental, " : "") +
-                detail::counted(counts.bytes(), "byte") + (kernel.lines.empty() ? "" : "; lines " + kernel.lines) +
-                "\n";
-      }
-      for (const codegen::FormReport &forms : executable->forms) {
-        if (forms.seconds.empty() || forms.seconds[0] == 0) // there was no memory for it
-          continue;
-        int64_t counted = std::count_if(forms.seconds.begin(), forms.seconds.end(), [](double t) { return t > 0; });
-        text += "  product " + forms.product + (forms.where.empty() ? "" : ", at " + forms.where) + "\n    " +
-                detail::counted(counted, "form") + " measured; the one that is used " +
-                detail::milliseconds(forms.seconds[forms.chosen]) + ", the one estimated to be fastest " +
-                detail::milliseconds(forms.seconds[0]) + "\n";
-      }
-      text += "  " + detail::counted(static_cast<int64_t>(executable->kernels.size()), "kernel") + ", " +
-              std::to_string(distinct.size()) + " distinct, in " +
-              detail::counted(static_cast<int64_t>(executable->codeBytes), "byte") + " of code\n";
-    }
-    if (size_t dropped = concrete.certificate().size())
-      text += "  " + detail::counted(static_cast<int64_t>(dropped), "gradient") + " not computed\n";
-  }
-  return text;
 }
 
 void FunctionBase::clear_cache() {

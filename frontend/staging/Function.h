@@ -331,4 +331,9 @@ bool covers(std::span<const TreeWord> known, std::span<const TreeWord> words, si
 std::string signatureText(const std::string &name, std::span<const SignatureLeaf> arguments,
                           std::span<const TensorType> results);
 
+// ---- Report.cpp ----
+/// `1 call`, `2 calls`.
+std::string counted(int64_t count, const char *what);
+std::string milliseconds(double seconds);
+
 } // namespace wg::detail

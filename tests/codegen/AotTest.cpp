@@ -81,7 +81,8 @@ CEntry entry() {
           .arguments = {{"x", {runtime::DType::f32, {16}}}},
           .results = {{"y", {runtime::DType::f32, {16}}}},
           .workspaceBytes = 64,
-          .errors = {"no \"workspace\"?\\ at step.cpp:3"}};
+          .errors = {"no \"workspace\"?\\ at step.cpp:3"},
+          .calls = {}};
 }
 
 TEST_F(AotTest, AnObjectRunsInACProgram) {

@@ -104,8 +104,8 @@ TEST(ChooseFormsTest, WhatIsMeasuredHasTheBitsOfWhatIsEstimated) {
 }
 
 TEST(ChooseFormsTest, WhatIsAsGoodAsCanBeIsNotMeasuredNorWhatIsSmallWithinAProgram) {
-  for (passes::Machine machine :
-       {passes::Machine::slowMemory, passes::Machine::fastMemory, passes::Machine::narrowVectors})
+  for (passes::Machine machine : {passes::Machine::slowMemory, passes::Machine::fastMemory, passes::Machine::fast,
+                                  passes::Machine::narrowVectors})
     for (const char *text : {kPlain, kSmallWithin, kTiny}) {
       codegen::Target target = codegen::Target::host();
       target.machine = machine;
@@ -220,7 +220,7 @@ TEST(ChooseFormsTest, WhatIsAroundAProductHasTheSameBitsWhateverIsChosen) {
 
 TEST(ChooseFormsTest, SeveralMayBeTheFastestOnEveryMachine) {
   for (passes::Machine machine : {passes::Machine::slowMemory, passes::Machine::fastMemory, passes::Machine::both,
-                                  passes::Machine::narrowVectors})
+                                  passes::Machine::fast, passes::Machine::narrowVectors})
     for (const char *text : {kElementwise, kSums, kSmall}) {
       codegen::Target target = codegen::Target::host();
       target.machine = machine;
