@@ -25,8 +25,9 @@ struct FormReport {
 };
 
 /// Measures the forms of a product with the threads that kernels are shared among now, or knows from before, in this
-/// process, which it is. Takes as long as compiling them, and 20 to 50 times as long as a large product. `cache` may be
-/// null. The first one where memory is short, where a form does not run, or where others measure for long.
+/// process, which it is. Takes 20 to 50 times as long as a large product, compiling included; of a small one as long as
+/// compiling its forms. `cache` may be null. The first one where memory is short, where a form does not run, or where
+/// others measure for long.
 FormReport fastestForm(const passes::Forms &forms, const Target &target, KernelCache *cache);
 
 /// The form that another compile of the program chose, of which these are the reports; the first one if it chose none.

@@ -25,7 +25,7 @@ struct CompileOptions {
   /// Where kernels that other programs compiled are found, and this one's are left; null: neither.
   KernelCache *cache = &KernelCache::process();
   bool arranged = false; ///< products have the form that they are to have
-  /// Measure which form of a large product is the fastest here, of those that give the same bits (ChooseForms); for the
+  /// Measure which form of a product is the fastest here, of those that give the same bits (ChooseForms); for the
   /// machine that runs it.
   bool measureForms = false;
   const std::vector<FormReport> *forms = nullptr; ///< the choices of another compile of the program, instead

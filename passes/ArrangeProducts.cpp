@@ -347,11 +347,11 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
 /// The forms that may be faster than `chosen`, which is the first of them: those that are close to it. A group is of
 /// forms that walk the result, and large operands, along the same letters.
 SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared> &compared, const ProductCosts &costs,
-                               SmallVectorImpl<size_t> &groups) {
+                               bool isAlone, SmallVectorImpl<size_t> &groups) {
   bool isLarge = chosen.cost >= kLarge;
   size_t mostGroups = isLarge ? 6 : 4, mostOfGroup = isLarge ? 8 : 4;
-  constexpr int kMostAlike = 2;
-  constexpr double kLittle = 0.25; // of the largest tensor
+  size_t mostAlike = isAlone ? 2 : mostOfGroup; // elsewhere all results lie alike
+  constexpr double kLittle = 0.25;              // of the largest tensor
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
   auto groupOf = [&](const Form &form) {
@@ -374,7 +374,7 @@ SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared>
     if (at == found.end() && found.size() < mostGroups)
       found.push_back({form});
     else if (at != found.end() && at->size() < mostOfGroup && !llvm::is_contained(*at, form) &&
-             llvm::count_if(*at, [&](const Form &other) { return other.order.c == form.order.c; }) < kMostAlike)
+             size_t(llvm::count_if(*at, [&](const Form &other) { return other.order.c == form.order.c; })) < mostAlike)
       at->push_back(form);
   }
   SmallVector<Form> forms;
@@ -448,7 +448,7 @@ private:
     SmallVector<Compared> compared;
     bool isGivenA = isGiven(op.getA()), isGivenB = isGiven(op.getB()),
          isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB),
-         evenIfSmall = isAlone && smallOnes < kMostSmallOnes;
+         evenIfSmall = isAlone && !function.isPrivate() && smallOnes < kMostSmallOnes;
     Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr, evenIfSmall);
     if (compared.empty() || !isWorthMeasuring(chosen.cost, chosen.form.order, costs, evenIfSmall))
       return chosen.form;
@@ -459,7 +459,7 @@ private:
                           (!isGivenB && order.b != cheapest.b));
     });
     SmallVector<size_t> groups;
-    SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, groups);
+    SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, isAlone, groups);
     if (forms.size() < 2)
       return chosen.form;
     smallOnes += chosen.cost < kLarge;
@@ -542,7 +542,7 @@ private:
   DenseSet<Value> invariants;                                 ///< of the loop
   double turns = 1;                                           ///< of it
   static constexpr int kMostSmallOnes = 8;                    // of many, measuring takes longer than they are worth
-  int smallOnes = 0;                                          ///< that were measured
+  int smallOnes = 0;                                          ///< that were asked about
   llvm::DenseMap<Value, SmallVector<ir::TransposeOp>> copies; ///< of operands, each before all that read it
 };
 

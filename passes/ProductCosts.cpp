@@ -165,7 +165,7 @@ double ProductCosts::products(const Order &order) const {
 }
 
 double ProductCosts::leastProduct(const Order &order) const {
-  return products(order) * elementBytes / model.vectorBytes * 0.5 * model.cycle + kCall;
+  return products(order) * elementBytes / model.vectorBytes * 0.4 * model.cycle + kCall;
 }
 
 double ProductCosts::ideal(const Order &order) const {

@@ -45,7 +45,7 @@ static bool interpretAlways() {
   return always;
 }
 
-/// Whether forms of large products are measured where estimates say that several may be the fastest.
+/// Whether forms of products are measured where estimates say that several may be the fastest.
 static bool measuresForms() {
   static const bool measures = [] {
     const char *text = std::getenv("WENGERT_MEASURE");
