@@ -173,7 +173,8 @@ private:
         leaves(form);
       } else if (report.seconds[form] < kShort) { // most of that was code and memory that are new to it
         report.seconds[form] = 0;
-        call(*at);
+        if (!call(*at))
+          return false;
       }
     }
     return true;

@@ -235,8 +235,8 @@ struct Compared {
 /// What measuring costs is worth it for large products, and for a few forms of small ones that a program is made for.
 constexpr double kLarge = 2e5, kSmall = 1e3; // nanoseconds
 
-/// Forms that may be the fastest cost at most so many times as much as the cheapest: estimates of small products are
-/// the less exact ones.
+/// Forms that may be the fastest cost at most so many times as much as the cheapest. Those of small products take no
+/// time to run, only to compile.
 double closeTo(double cost) { return cost >= kLarge ? 1.6 : 2; }
 
 /// Whether a product that takes so many nanoseconds is worth measuring, as it may take less: not what is as good as can
@@ -270,7 +270,10 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
   Form form{start, isWalked};
   auto costOf = [&] { return form.order == start && form.isSum == isWalked ? costs.cost(before) : best; };
-  auto bound = [&] { return compared ? costOf() * closeTo(costOf()) : best; }; // what costs more is not looked at
+  auto bound = [&] { // what costs more is not looked at
+    double cost = costOf();
+    return compared ? cost * closeTo(cost) : best;
+  };
   if (!isWorthMeasuring(costs.cost(before), start, costs, evenIfSmall))
     compared = nullptr;
   if (compared)

@@ -141,66 +141,55 @@ constexpr Model kFastMemory = {
 
 /// A Zen 5, 1 MB of second-level cache: fitted to 9,900 forms of 490 products, with their copies of operands and
 /// results. What decides how kernels are written is the Zen 4's.
-constexpr Model kFastMachine = {
-    .vectorBytes = 64,
-    .registers = 32,
-    .rowsB = 32,
-    .rowsC = 8,
-    .isWrittenInParts = false,
-    .levels = {{{kLine, 360, 960, 0.25, 0.32, 0},
-                {kLine, 13000, 2.2e5, 0.5, 0.31, 0},
-                {kLine, 3.1e5, 1.3e6, 0.31, 1.5, 0.33},
-                {kLine, 3.4e5, 1e7, 1.6, 1.1, 0.3},
-                {kPage, 23, 100, 0.048, 0.031, 0},
-                {kPage, 4400, 7500, 1.9, 2.2, 0}}},
-    .ofOrders = kOfOrders,
-    .orders = kOrders,
-    .begun = 0.5,
-    .followed = 16,
-    .strips = 0,
-    .gap = 0,
-    .copies = {0.55, 1.8, 0.86, 0.73},
-    .packing = {2.8, 0.033, 2.3, 1.3},
-    .gathering = {3.7, 0.05, 1.4, 1.3},
-    .turning = {1.4, 0.16, 1.2, 0.47},
-    .products = {9.3, 5.1, 0.83, 0.88},
-    .outerProducts = {9, 1.7, 0.86, 0.59},
-    .elementwise = {1.2, 2, 0.72, 0.77},
-    .sums = {1.3, 0, 0.84, 0.46},
-    .open = 0.77,
-    .cycle = 0.23,
-    .fma = 0.49,
-    .halfFma = 0.42,
-    .waits = 3,
-    .halfTerms = 31,
-    .term = 0.19,
-    .store = 0.2,
-    .tile = 0.19,
-    .openStores = 0.077,
-    .maskedStore = 0.052,
-    .piece = 0,
-    .copy = 0.44,
-    .shuffle = 0.093,
-    .ofPairs = 0.22,
-    .element = 0.27,
-    .collided = 3,
-    .blocksClose = 1,
-    .blocksFar = 0.97,
-    .summed = 0.42,
-    .sumRow = 0.97,
-    .sumRun = 0.45,
-    .gathered = 0.34,
-    .gatheredFar = 0.82,
-    .longRuns = 1.1,
-    .stored = 0.24,
-    .across = 0.065,
-    .shortRun = 0.24,
-    .run = 0.37,
-    .runs = 0.45,
-    .shared = 0.65,
-    .apart = 0.1,
-    .apartFar = 0.16,
-};
+constexpr Model kFastMachine = [] {
+  Model model = kFastMemory;
+  model.levels = {{{kLine, 360, 960, 0.25, 0.32, 0},
+                   {kLine, 13000, 2.2e5, 0.5, 0.31, 0},
+                   {kLine, 3.1e5, 1.3e6, 0.31, 1.5, 0.33},
+                   {kLine, 3.4e5, 1e7, 1.6, 1.1, 0.3},
+                   {kPage, 23, 100, 0.048, 0.031, 0},
+                   {kPage, 4400, 7500, 1.9, 2.2, 0}}};
+  model.copies = {0.55, 1.8, 0.86, 0.73};
+  model.packing = {2.8, 0.033, 2.3, 1.3};
+  model.gathering = {3.7, 0.05, 1.4, 1.3};
+  model.turning = {1.4, 0.16, 1.2, 0.47};
+  model.products = {9.3, 5.1, 0.83, 0.88};
+  model.outerProducts = {9, 1.7, 0.86, 0.59};
+  model.elementwise = {1.2, 2, 0.72, 0.77};
+  model.sums = {1.3, 0, 0.84, 0.46};
+  model.open = 0.77;
+  model.cycle = 0.23;
+  model.fma = 0.49;
+  model.halfFma = 0.42;
+  model.waits = 3;
+  model.halfTerms = 31;
+  model.term = 0.19;
+  model.store = 0.2;
+  model.tile = 0.19;
+  model.openStores = 0.077;
+  model.maskedStore = 0.052;
+  model.copy = 0.44;
+  model.shuffle = 0.093;
+  model.ofPairs = 0.22;
+  model.element = 0.27;
+  model.blocksClose = 1;
+  model.blocksFar = 0.97;
+  model.summed = 0.42;
+  model.sumRow = 0.97;
+  model.sumRun = 0.45;
+  model.gathered = 0.34;
+  model.gatheredFar = 0.82;
+  model.longRuns = 1.1;
+  model.stored = 0.24;
+  model.across = 0.065;
+  model.shortRun = 0.24;
+  model.run = 0.37;
+  model.runs = 0.45;
+  model.shared = 0.65;
+  model.apart = 0.1;
+  model.apartFar = 0.16;
+  return model;
+}();
 
 /// A Zen 3, 512 KB of second-level cache: fitted to 1,700 kernels, of which half are within 13 %, nine tenths within
 /// 1.5, and the orders to 250 transposes and elementwise products with their loops in each order. Of 150 of these,
@@ -273,18 +262,18 @@ constexpr Model kNarrowVectors = {
     .clearlyMoved = 0.9,
 };
 
-constexpr const Model *kSlow[] = {&kSlowMemory}, *kFast[] = {&kFastMemory}, *kEither[] = {&kFastMemory, &kSlowMemory},
-                      *kNarrow[] = {&kNarrowVectors}, *kBothFast[] = {&kFastMachine};
+constexpr const Model *kXeon[] = {&kSlowMemory}, *kZen4[] = {&kFastMemory}, *kEither[] = {&kFastMemory, &kSlowMemory},
+                      *kZen5[] = {&kFastMachine}, *kZen3[] = {&kNarrowVectors};
 
 } // namespace
 
 llvm::ArrayRef<const Model *> modelsOf(Machine machine) {
   switch (machine) {
-  case Machine::slowMemory: return kSlow;
-  case Machine::fastMemory: return kFast;
+  case Machine::slowMemory: return kXeon;
+  case Machine::fastMemory: return kZen4;
   case Machine::both: return kEither;
-  case Machine::fast: return kBothFast;
-  case Machine::narrowVectors: return kNarrow;
+  case Machine::fast: return kZen5;
+  case Machine::narrowVectors: return kZen3;
   }
   return kEither;
 }

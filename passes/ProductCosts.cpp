@@ -165,7 +165,8 @@ double ProductCosts::products(const Order &order) const {
 }
 
 double ProductCosts::leastProduct(const Order &order) const {
-  return products(order) * elementBytes / model.vectorBytes * 0.4 * model.cycle + kCall;
+  constexpr double kLeast = 0.4; // cycles of a multiply-add: two a cycle, and estimates may be a little less
+  return products(order) * elementBytes / model.vectorBytes * kLeast * model.cycle + kCall;
 }
 
 double ProductCosts::ideal(const Order &order) const {

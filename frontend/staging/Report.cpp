@@ -54,7 +54,7 @@ static std::string reportOf(const codegen::Executable &executable) {
          counted(static_cast<int64_t>(executable.codeBytes), "byte") + " of code\n";
 }
 
-/// Of one concrete function, in which time went to `timings`.
+/// Of one concrete function; `timings`: what its stages took.
 static std::string reportOf(ConcreteState &concrete, const std::vector<StageTime> &timings) {
   std::string at = toString(concrete.calledAt);
   std::string text = "\n" + concrete.signature + "\n  traced" + (at.empty() ? "" : " for the call at " + at) + ": " +

@@ -9,7 +9,7 @@
 // RUN: not wengert-opt %s --wg-fuse=cpu=none-such 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: LLVM knows no x86-64 processor `none-such`
 
-// One multiply-add of 512 bits a cycle: full vectors along 22 numbers lose less than tiles of 8. Two: more.
+// One multiply-add of 512 bits a cycle: full vectors along 22 numbers lose less than tiles of 8. Where there are two, more.
 // FAST: wg.contract "jil,ijk->{{kjl|jkl}}"
 // SLOW: wg.contract "jil,ijk->{{jlk|ljk}}"
 // Vectors of eight numbers are as long as rows of 8.
