@@ -133,7 +133,8 @@ public:
                 int64_t offset);
   void storePieces(mlir::Value value, mlir::Value base, int64_t count, unsigned alignment);
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides,
-               int64_t offset);
+               int64_t offset, bool inPieces = false);
+  bool isReadBehind(unsigned output, int lanes);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
   mlir::Value loadAt(const Point &point, mlir::Value root, llvm::ArrayRef<ir::Coordinate> at);
   /// Lets the code generator fuse a product into the sum that is its only reader.

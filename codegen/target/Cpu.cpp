@@ -54,7 +54,7 @@ static std::optional<Target> describe(const Triple &triple, StringRef cpu, Strin
   target.numVectorRegisters = target.hasAvx512 ? 32 : 16;
   target.hasMaskedMemory = avx2;
   target.hasFma = info->checkFeatures("+fma");
-  target.hasCheapDivision = cpu == "znver4";
+  target.hasCheapDivision = cpu == "znver4" || cpu == "znver5";
   if (target.hasAvx512)
     target.machine = cpu == "znver4"             ? passes::Machine::fastMemory
                      : cpu.starts_with("znver")  ? passes::Machine::fast

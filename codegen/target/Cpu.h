@@ -23,7 +23,7 @@ struct Target {
   bool hasFma = false;
   bool hasAvx512 = false; ///< F, BW, DQ and VL together, as in x86-64-v4
   /// A division of 512 bits delays multiplications less than the six operations of Newton's method do. True of Zen 4,
-  /// where it takes the place of three; on Intel's its unit is what a turn of divisions waits for.
+  /// where it takes the place of three, and of Zen 5; on Intel's its unit is what a turn of divisions waits for.
   bool hasCheapDivision = false;
   /// What products, and the loops of kernels, are estimated for: a Zen 4, a Zen 5, an Intel with AVX-512, what is good
   /// on the first and the third for others with AVX-512, or a machine with narrower vectors.
