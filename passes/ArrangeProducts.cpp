@@ -38,6 +38,7 @@
 #include "passes/SeenProduct.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <algorithm>
 
@@ -451,7 +452,7 @@ private:
     SmallVector<Compared> compared;
     bool isGivenA = isGiven(op.getA()), isGivenB = isGiven(op.getB()),
          isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB),
-         evenIfSmall = isAlone && !function.isPrivate() && smallOnes < kMostSmallOnes;
+         evenIfSmall = isAlone && !function.isPrivate();
     Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr, evenIfSmall);
     if (compared.empty() || !isWorthMeasuring(chosen.cost, chosen.form.order, costs, evenIfSmall))
       return chosen.form;
@@ -465,7 +466,6 @@ private:
     SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, isAlone, groups);
     if (forms.size() < 2)
       return chosen.form;
-    smallOnes += chosen.cost < kLarge;
     std::string product = op.getEquation().str(), all;
     for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
       for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x)))
@@ -474,6 +474,11 @@ private:
     llvm::raw_string_ostream(product) << ", " << op.getC().getType().getElementType();
     for (const auto &[order, isSum] : forms)
       all += (isSum ? " sum " : " ") + runtime::Equation{order.a, order.b, order.c}.text();
+    if (chosen.cost < kLarge && !smallOnes.contains(product + all)) {
+      if (smallOnes.size() >= kMostSmallOnes)
+        return chosen.form;
+      smallOnes.insert(product + all);
+    }
     auto program = [&](size_t form) { return alone(op, forms[form]); };
     int64_t bytes = 0;
     for (Value x : {Value(op.getA()), Value(op.getB()), Value(op.getC())})
@@ -544,8 +549,8 @@ private:
   ChooseForm choose;
   DenseSet<Value> invariants;                                 ///< of the loop
   double turns = 1;                                           ///< of it
-  static constexpr int kMostSmallOnes = 8;                    // of many, measuring takes longer than they are worth
-  int smallOnes = 0;                                          ///< that were asked about
+  static constexpr unsigned kMostSmallOnes = 8;               // of many, measuring takes longer than they are worth
+  llvm::StringSet<> smallOnes;                                ///< that were asked about
   llvm::DenseMap<Value, SmallVector<ir::TransposeOp>> copies; ///< of operands, each before all that read it
 };
 

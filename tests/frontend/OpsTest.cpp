@@ -244,6 +244,34 @@ TEST(Random, ThreadsNeverDrawTheSameKey) {
   EXPECT_EQ(all.size(), 8000u);
 }
 
+/// Threads share rows, groups of rows side by side, columns: with rests.
+TEST(Ops, ThreadsChangeNoBitOfSums) {
+  struct Sum {
+    Shape shape;
+    std::vector<int64_t> axes;
+  };
+  for (const Sum &sum : {Sum{{2000, 203, 7}, {0, 2}}, Sum{{200, 203, 45}, {0, 2}}, Sum{{30, 70, 19, 13}, {1, 3}},
+                         Sum{{3001, 130}, {1}}, Sum{{3001, 530}, {0}}}) {
+    SCOPED_TRACE(runtime::toString(sum.shape));
+    Tensor x = reshape(sin(arange(0, sum.shape.numElements(), 1, f32) * 1.7f), sum.shape);
+    auto f = wg::function("f", [&](const Tensor &x) {
+      Tensor mean = wg::mean(x, sum.axes, true);
+      return mean + tanh(wg::mean(square(x - mean), sum.axes, true));
+    });
+    std::optional<Tensor> first;
+    for (int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      Tensor y = f(x);
+      if (!first)
+        first = y;
+      EXPECT_TRUE(reduce_all(y == *first).item<bool>()) << threads << " threads";
+      Tensor mean = wg::mean(x, sum.axes, true);
+      EXPECT_LE(reduce_max(abs(y - mean - tanh(wg::mean(square(x - mean), sum.axes, true)))).item<float>(), 1e-6f);
+    }
+    set_num_threads(1);
+  }
+}
+
 /// Results of more than 8 MiB: panels are shared, or tiles of rows, each of which is updated once.
 TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
   auto numbers = [](const Shape &shape) {

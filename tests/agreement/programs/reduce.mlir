@@ -66,3 +66,77 @@ func.func @quotients(%x: tensor<33xf64>, %y: tensor<33xf64>, %v: tensor<33xf32>,
   %t = wg.reduce_sum %r axes [0] : tensor<33xf32> -> tensor<f32>
   return %s, %t : tensor<f64>, tensor<f32>
 }
+// Rows side by side: an axis that is reduced lies around them. Groups with and without a rest, threads share groups,
+// rows of a part of a vector, of one, of several; several phases; results over their arguments.
+func.func @beside_rest(%x: tensor<5x11x19x13xf32>) -> tensor<5x19xf32> {
+  %y = wg.reduce_sum %x axes [1, 3] : tensor<5x11x19x13xf32> -> tensor<5x19xf32>
+  return %y : tensor<5x19xf32>
+}
+func.func @beside_one_axis(%x: tensor<9x205x13xf32>) -> tensor<205xf32> {
+  %y = wg.reduce_sum %x axes [0, 2] : tensor<9x205x13xf32> -> tensor<205xf32>
+  return %y : tensor<205xf32>
+}
+func.func @beside_far(%x: tensor<300x205x7xf32>) -> tensor<205xf32> {
+  %y = wg.reduce_sum %x axes [0, 2] : tensor<300x205x7xf32> -> tensor<205xf32>
+  return %y : tensor<205xf32>
+}
+func.func @beside_f64(%x: tensor<3x4x21x11xf64>) -> tensor<3x21xf64> {
+  %y = wg.reduce_sum %x axes [1, 3] : tensor<3x4x21x11xf64> -> tensor<3x21xf64>
+  return %y : tensor<3x21xf64>
+}
+func.func @beside_vectors(%x: tensor<3x4x10x45xf32>) -> tensor<3x10xf32> {
+  %y = wg.reduce_sum %x axes [1, 3] : tensor<3x4x10x45xf32> -> tensor<3x10xf32>
+  return %y : tensor<3x10xf32>
+}
+func.func @beside_many_vectors(%x: tensor<3x4x5x300xf32>) -> tensor<3x5xf32> {
+  %y = wg.reduce_sum %x axes [1, 3] : tensor<3x4x5x300xf32> -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+func.func @beside_few(%x: tensor<7x3x5xf32>) -> tensor<3xf32> {
+  %y = wg.reduce_sum %x axes [0, 2] : tensor<7x3x5xf32> -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+func.func @beside_around_two(%x: tensor<3x5x4x17x6xf32>) -> tensor<5x17xf32> {
+  %y = wg.reduce_sum %x axes [0, 2, 4] : tensor<3x5x4x17x6xf32> -> tensor<5x17xf32>
+  return %y : tensor<5x17xf32>
+}
+func.func @beside_phases(%x: tensor<4x9x18x10xf32>) -> tensor<4x9x18x10xf32> {
+  %m = wg.reduce_max %x axes [1, 3] : tensor<4x9x18x10xf32> -> tensor<4x18xf32>
+  %b = wg.broadcast %m to [4, 9, 18, 10] dims [0, 2] : tensor<4x18xf32> -> tensor<4x9x18x10xf32>
+  %s = wg.sub %x, %b : tensor<4x9x18x10xf32>
+  %e = wg.exp %s : tensor<4x9x18x10xf32>
+  %t = wg.reduce_sum %e axes [1, 3] : tensor<4x9x18x10xf32> -> tensor<4x18xf32>
+  %d = wg.broadcast %t to [4, 9, 18, 10] dims [0, 2] : tensor<4x18xf32> -> tensor<4x9x18x10xf32>
+  %y = wg.div %e, %d : tensor<4x9x18x10xf32>
+  return %y : tensor<4x9x18x10xf32>
+}
+func.func @beside_donated(%x: tensor<4x9x18x10xf32> {wg.result = 0 : i64}) -> tensor<4x9x18x10xf32> {
+  %m = wg.reduce_max %x axes [1, 3] : tensor<4x9x18x10xf32> -> tensor<4x18xf32>
+  %b = wg.broadcast %m to [4, 9, 18, 10] dims [0, 2] : tensor<4x18xf32> -> tensor<4x9x18x10xf32>
+  %s = wg.sub %x, %b : tensor<4x9x18x10xf32>
+  %e = wg.exp %s : tensor<4x9x18x10xf32>
+  %t = wg.reduce_sum %e axes [1, 3] : tensor<4x9x18x10xf32> -> tensor<4x18xf32>
+  %d = wg.broadcast %t to [4, 9, 18, 10] dims [0, 2] : tensor<4x18xf32> -> tensor<4x9x18x10xf32>
+  %y = wg.div %e, %d : tensor<4x9x18x10xf32>
+  return %y : tensor<4x9x18x10xf32>
+}
+func.func @beside_scaled(%x: tensor<4x9x18x10xf32>, %w: tensor<4x18xf32> {wg.result = 0 : i64}) -> (tensor<4x18xf32>, tensor<4x9x18x10xf32>) {
+  %q = wg.tanh %w : tensor<4x18xf32>
+  %b = wg.broadcast %q to [4, 9, 18, 10] dims [0, 2] : tensor<4x18xf32> -> tensor<4x9x18x10xf32>
+  %p = wg.mul %x, %b : tensor<4x9x18x10xf32>
+  %t = wg.reduce_sum %p axes [1, 3] : tensor<4x9x18x10xf32> -> tensor<4x18xf32>
+  %n = wg.add %w, %t : tensor<4x18xf32>
+  %d = wg.broadcast %n to [4, 9, 18, 10] dims [0, 2] : tensor<4x18xf32> -> tensor<4x9x18x10xf32>
+  %y = wg.sub %x, %d : tensor<4x9x18x10xf32>
+  return %n, %y : tensor<4x18xf32>, tensor<4x9x18x10xf32>
+}
+func.func @beside_scaled_one_axis(%x: tensor<9x37x10xf64>, %w: tensor<37xf64> {wg.result = 0 : i64}) -> (tensor<37xf64>, tensor<9x37x10xf64>) {
+  %q = wg.tanh %w : tensor<37xf64>
+  %b = wg.broadcast %q to [9, 37, 10] dims [1] : tensor<37xf64> -> tensor<9x37x10xf64>
+  %p = wg.mul %x, %b : tensor<9x37x10xf64>
+  %t = wg.reduce_sum %p axes [0, 2] : tensor<9x37x10xf64> -> tensor<37xf64>
+  %n = wg.add %w, %t : tensor<37xf64>
+  %d = wg.broadcast %n to [9, 37, 10] dims [1] : tensor<37xf64> -> tensor<9x37x10xf64>
+  %y = wg.sub %x, %d : tensor<9x37x10xf64>
+  return %n, %y : tensor<37xf64>, tensor<9x37x10xf64>
+}
