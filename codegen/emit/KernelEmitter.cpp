@@ -76,6 +76,11 @@ std::optional<KernelEmitter::Access> KernelEmitter::accessOf(Value value) {
   return accesses[value];
 }
 
+void KernelEmitter::putInOrder(ArrayRef<size_t> order) {
+  axes = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
+  accesses.clear();
+}
+
 SmallVector<SmallVector<int64_t>> KernelEmitter::stridesOfReads() {
   SmallVector<SmallVector<int64_t>> all;
   for (auto [maps, input] : llvm::zip_equal(loops.getReads(), kernel.getBlock()->getArguments()))
@@ -355,6 +360,22 @@ Value KernelEmitter::multiplyAdd(Point &point, Operation *op) {
   return {};
 }
 
+/// How far ahead of a row that is a part of a vector it is asked for later ones; 0: they are followed, or close by. No
+/// processor follows masked loads. (A million rows of 10 numbers, to each of which a row is added: 4.3 ms, 1.7 so.)
+int64_t KernelEmitter::aheadOfMasked(const Point &point, const Access &access) {
+  constexpr int64_t kRows = 64, kCached = int64_t(1) << 20; // bytes
+  auto type = cast<RankedTensorType>(access.root.getType());
+  if (!point.mask || !asksForRows || type.getNumElements() * alignmentOf(type.getElementType()) <= kCached)
+    return 0;
+  int64_t step = 0, lanes = 0; // to the next row; a row's
+  for (auto [at, axis, stride] : llvm::zip_equal(point.at, axes, access.strides))
+    if (at.base && at.laneStride * stride == 1)
+      lanes = axis.size;
+    else if (stride > 0 && axis.size > 1 && (step == 0 || stride < step))
+      step = stride;
+  return lanes > 0 && lanes < point.lanes ? kRows * step : 0;
+}
+
 Value KernelEmitter::eval(Point &point, Value value) {
   if (Value done = point.values.lookup(value))
     return done;
@@ -378,6 +399,8 @@ Value KernelEmitter::eval(Point &point, Value value) {
         return remember(eval(point, access->root)); // a splat constant
       if (Value held = point.held.lookup(access->root))
         return remember(splat(held, point.lanes));
+      if (int64_t ahead = aheadOfMasked(point, *access))
+        prefetch(point, pointerOf.lookup(access->root), element, access->strides, access->offset + ahead);
       return remember(load(point, pointerOf.lookup(access->root), element, access->strides, access->offset));
     }
     ir::Places::Seen traced = places.trace(value);

@@ -94,6 +94,7 @@ public:
       pointerOf;                          ///< block argument or yielded value (by yield position) -> pointer
   llvm::SmallVector<mlir::Value> outputs; ///< pointer of each yielded value
   mlir::Value scratchPointer;
+  bool asksForRows = true;                    ///< where these are masked loads: nobody else does
   mlir::Value failure;                        ///< i32 error number or 0, of a kernel that can fail
   std::vector<std::string> *errors = nullptr; ///< the entry's table: texts and places
   std::vector<std::string> *errorPlaces = nullptr;
@@ -178,6 +179,9 @@ public:
     int64_t offset = 0;
   };
   std::optional<Access> accessOf(mlir::Value value);
+  /// Loops around each other as `order` says, outermost first.
+  void putInOrder(llvm::ArrayRef<size_t> order);
+  int64_t aheadOfMasked(const Point &point, const Access &access);
   /// Strides over the axes with which the inputs are read, however often each is.
   llvm::SmallVector<llvm::SmallVector<int64_t>> stridesOfReads();
   /// Row-major strides of the yielded value `output` over the axes.

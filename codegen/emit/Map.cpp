@@ -128,8 +128,7 @@ void KernelEmitter::orderAxes() {
   if ((strips = cheapest))
     strips->axis = llvm::find(order, strips->axis) - order.begin();
   order.push_back(axes.size() - 1);
-  axes = llvm::map_to_vector(order, [&](size_t axis) { return axes[axis]; });
-  accesses.clear();
+  putInOrder(order);
 }
 
 /// Points along the innermost axis that blocks take before they step on along the axis that is read across, as a line
@@ -344,6 +343,7 @@ LogicalResult KernelEmitter::emitMap(Value begin, Value end) {
   std::optional<Across> across = readAcross();
   Cut cut = across ? pointsAtOnce(*across) : Cut();
   llvm::MapVector<Value, int64_t> ahead = rowsAhead(across);
+  asksForRows = ahead.empty();
   // The innermost axis from `from` to `to`, in groups of interleaved vectors, then single vectors, then a masked rest.
   auto inner = [&](ArrayRef<ir::Coordinate> outer, int64_t size) {
     for (auto [value, elements] : ahead)

@@ -60,6 +60,45 @@ static Value lanePointers(KernelEmitter &e, Value base, Type memory, int lanes, 
   return LLVM::GEPOp::create(b, e.loc, pointers, memory, base, ArrayRef<LLVM::GEPArg>{offsets});
 }
 
+/// Whether elements so far apart are read faster with all that is between them than one by one.
+static bool areClose(int64_t stride, int lanes, Type memory) {
+  return (stride == -1 || (stride >= 2 && stride <= lanes / 2)) && memory.getIntOrFloatBitWidth() >= 32;
+}
+
+/// `lanes` elements that lie `stride` apart: vectors of all that is between them, of which the last one ends with the
+/// last element, shuffled into one.
+static Value loadClose(KernelEmitter &e, Value base, VectorType type, int64_t stride, unsigned alignment) {
+  OpBuilder &b = e.b;
+  int64_t lanes = type.getNumElements();
+  auto loadFrom = [&](int64_t first) {
+    Value at = e.elementAfter(base, e.index(first), type.getElementType());
+    return Value(LLVM::LoadOp::create(b, e.loc, type, at, alignment));
+  };
+  if (stride == -1) {
+    Value all = loadFrom(1 - lanes);
+    return vector::ShuffleOp::create(b, e.loc, all, all, llvm::to_vector(llvm::reverse(llvm::seq(lanes))));
+  }
+  Value result;
+  for (int64_t number = 0; number < stride; ++number) {
+    int64_t first = number + 1 < stride ? number * lanes : (lanes - 1) * (stride - 1);
+    Value next = loadFrom(first);
+    if (!result) {
+      result = next;
+      continue;
+    }
+    SmallVector<int64_t> from;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      int64_t place = lane * stride, owner = std::min(place / lanes, stride - 1);
+      from.push_back(owner == number  ? lanes + place - first
+                     : owner > number ? vector::ShuffleOp::kPoisonIndex
+                     : number == 1    ? place // the first vector, as it was read
+                                      : lane);
+    }
+    result = vector::ShuffleOp::create(b, e.loc, result, next, from);
+  }
+  return result;
+}
+
 static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coordinate> at, Value pointer,
                           Type element, ArrayRef<int64_t> strides, int64_t offset) {
   OpBuilder &b = e.b;
@@ -76,6 +115,8 @@ static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coo
     auto type = VectorType::get({lanes}, memory);
     if (laneStride == 1 && !dataOffsets && !point.mask) {
       value = LLVM::LoadOp::create(b, e.loc, type, base, alignment);
+    } else if (!dataOffsets && !point.mask && areClose(laneStride, lanes, memory)) {
+      value = loadClose(e, base, type, laneStride, alignment);
     } else {
       Value mask = point.mask;
       if (!mask)
