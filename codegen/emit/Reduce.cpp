@@ -537,7 +537,8 @@ private:
   /// lies around the rows, a row's own elements are short runs far apart. (Sums over the second and the last axis of
   /// [40, 204, 145, 13]: 7 GB/s one by one, 14 by eights, 40 where these ask ahead.)
   int64_t groupOfRows() {
-    if (columns || keptAxes.empty() || reducedAxes.size() < 2 || reducedAxes[reducedAxes.size() - 2] > keptAxes.back())
+    if (columns || isDegenerate() || keptAxes.empty() || reducedAxes.size() < 2 ||
+        reducedAxes[reducedAxes.size() - 2] > keptAxes.back())
       return 1;
     int64_t size = e.axes[reducedAxes.back()].size, vectors = llvm::divideCeil(size, lanes);
     return std::clamp<int64_t>(e.axes[keptAxes.back()].size, 1, std::max<int64_t>(1, vectorsSideBySide() / vectors));
