@@ -399,6 +399,7 @@ void ContractEmitter::tile(Value offsetA, Value offsetB, const Panel &panel, Val
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
   SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
   Tile all{panel, i, count, i && canFetch(), levels, {}, {}};
+  all.fetchesNext = i && fetchesNextTile();
   findAhead(all);
   SmallVector<Value> acc = sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, start);
   if (static_cast<int64_t>(acc.size()) * e.opsOfPoint() > kMaxOpsOfTile)

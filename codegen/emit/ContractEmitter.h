@@ -87,6 +87,7 @@ private:
     SmallVector<int64_t> linesA, linesB; ///< of a round of one level, so many elements on, which are asked for ahead:
     size_t aheadDepth = 0;               ///< of this level,
     int64_t roundsAhead = 0;             ///< so many rounds before
+    bool fetchesNext = false;            ///< what the tile after it reads
   };
 
   void sortLetters();
@@ -197,6 +198,8 @@ private:
   bool fetchesA();
   /// Chooses what of a and b is asked for ahead, and in which level's rounds.
   void findAhead(Tile &tile);
+  bool fetchesNextTile();
+  void fetchNextTile(const Tile &tile, Value p, Value atA);
   void fetchInRound(const Tile &tile, size_t depth, Value p, Value atA, Value atB);
   void fetch(Value p, Value i, Value j, int count, int vectors);
   void fetchAhead(const Tile &tile, Value p, Value atA, Value atB);
