@@ -452,7 +452,8 @@ private:
     SmallVector<Compared> compared;
     bool isGivenA = isGiven(op.getA()), isGivenB = isGiven(op.getB()),
          isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB),
-         evenIfSmall = isAlone && !function.isPrivate();
+         mayAsk = smallOnes.size() < kMostSmallOnes || smallOnes.contains(nameOf(op)),
+         evenIfSmall = isAlone && !function.isPrivate() && mayAsk;
     Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr, evenIfSmall);
     if (compared.empty() || !isWorthMeasuring(chosen.cost, chosen.form.order, costs, evenIfSmall))
       return chosen.form;
@@ -466,25 +467,28 @@ private:
     SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, isAlone, groups);
     if (forms.size() < 2)
       return chosen.form;
-    std::string product = op.getEquation().str(), all;
-    for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
-      for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x)))
-        if (letters == op.lettersOfA() || !op.lettersOfA().contains(letter))
-          product += (" " + Twine(letter) + "=" + Twine(size)).str();
-    llvm::raw_string_ostream(product) << ", " << op.getC().getType().getElementType();
+    std::string product = nameOf(op), all;
     for (const auto &[order, isSum] : forms)
       all += (isSum ? " sum " : " ") + runtime::Equation{order.a, order.b, order.c}.text();
-    if (chosen.cost < kLarge && !smallOnes.contains(product + all)) {
-      if (smallOnes.size() >= kMostSmallOnes)
-        return chosen.form;
-      smallOnes.insert(product + all);
-    }
+    if (chosen.cost < kLarge)
+      smallOnes.insert(product);
     auto program = [&](size_t form) { return alone(op, forms[form]); };
     int64_t bytes = 0;
     for (Value x : {Value(op.getA()), Value(op.getB()), Value(op.getC())})
       bytes += cast<RankedTensorType>(x.getType()).getNumElements() *
                llvm::divideCeil(op.getC().getType().getElementTypeBitWidth(), 8);
     return forms[choose({product, product + all, op.getLoc(), bytes, groups, program})];
+  }
+
+  /// `mk,kn->mn m=8 k=16 n=2, f32`
+  static std::string nameOf(ir::ContractOp op) {
+    std::string name = op.getEquation().str();
+    for (auto [letters, x] : {std::pair(op.lettersOfA(), op.getA()), std::pair(op.lettersOfB(), op.getB())})
+      for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(x)))
+        if (letters == op.lettersOfA() || !op.lettersOfA().contains(letter))
+          name += (" " + Twine(letter) + "=" + Twine(size)).str();
+    llvm::raw_string_ostream(name) << ", " << op.getC().getType().getElementType();
+    return name;
   }
 
   /// A program that is the product in such a form.

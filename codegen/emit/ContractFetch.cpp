@@ -58,13 +58,13 @@ void ContractEmitter::fetch(Value p, Value i, Value j, int count, int vectors) {
 
 /// A sum too short to hide a fetch, of rows that follow each other: what the next tile of them reads is asked for, as
 /// processors do not look beyond a tile. (A million rows of 24 times [24, 24], times as many others: 21 ms without, 11
-/// with; of 16 8 and 5. Shorter ones they follow; 3 against 3.5.)
+/// with; of 16 8 and 5. Asking for shorter ones costs a fifth.)
 bool ContractEmitter::fetchesNextTile() {
-  constexpr int64_t kFollowed = 16, kShort = 32, kCached = int64_t(1) << 20; // terms; bytes
+  constexpr int64_t kLeast = 16, kLeastAlone = 24, kShort = 32, kCached = int64_t(1) << 20; // terms; bytes
   return related.empty() && batch.empty() && n.empty() && !alongBatch && !packsA() && !rowsGoAround() &&
          m.size() == 1 && k.size() == 1 && k[0].a == 1 && k[0].size < kShort &&
-         k[0].size >= (streamed.empty() ? 3 * kFollowed / 2 : kFollowed) && strideM == k[0].size &&
-         m[0].names.size() == 1 && m[0].size * k[0].size * elementBytes() > kCached && numPanels() <= 2;
+         k[0].size >= (streamed.empty() ? kLeastAlone : kLeast) && strideM == k[0].size && m[0].names.size() == 1 &&
+         m[0].size * k[0].size * elementBytes() > kCached && numPanels() <= 2;
 }
 
 /// In each of a tile's rounds over k as much as makes all of the next tile: of its rows of a, and of those of each

@@ -135,7 +135,6 @@ public:
   void storePieces(mlir::Value value, mlir::Value base, int64_t count, unsigned alignment);
   void storeAt(const Point &point, mlir::Value pointer, mlir::Value value, llvm::ArrayRef<int64_t> strides,
                int64_t offset, bool inPieces = false);
-  bool isReadBehind(unsigned output, int lanes);
   /// Row-major access of an operand by explicit coordinates, for ops that compute their places.
   mlir::Value loadAt(const Point &point, mlir::Value root, llvm::ArrayRef<ir::Coordinate> at);
   /// Lets the code generator fuse a product into the sum that is its only reader.
@@ -179,9 +178,12 @@ public:
     int64_t offset = 0;
   };
   std::optional<Access> accessOf(mlir::Value value);
+  /// f of each value that elements read from memory, as it is or seen through views, once.
+  void eachRead(llvm::function_ref<void(mlir::Value, const Access &)> f);
+  /// Whether elements so far apart are read faster with all that is between them than one by one.
+  static bool areClose(int64_t stride, int lanes, mlir::Type element);
   /// Loops around each other as `order` says, outermost first.
   void putInOrder(llvm::ArrayRef<size_t> order);
-  int64_t aheadOfMasked(const Point &point, const Access &access);
   /// Strides over the axes with which the inputs are read, however often each is.
   llvm::SmallVector<llvm::SmallVector<int64_t>> stridesOfReads();
   /// Row-major strides of the yielded value `output` over the axes.
@@ -195,6 +197,8 @@ public:
 
 private:
   friend struct ContractEmitter;
+  int64_t aheadOfMasked(const Point &point, const Access &access);
+  bool isReadBehind(unsigned output, int lanes);
   void mergeAxes();
   void planChunks();
   void planContract();

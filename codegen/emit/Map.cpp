@@ -64,25 +64,17 @@ std::optional<KernelEmitter::Across> KernelEmitter::readAcross() {
   if (elements <= passes::kFewElements)
     return {};
   Across across{0, {}, 0};
-  auto include = [&](Value value) {
-    auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
-    if (!access || access->root.getDefiningOp() || access->strides.back() == 0 || access->strides.back() == 1 ||
-        llvm::is_contained(across.values, value))
+  eachRead([&](Value value, const Access &access) {
+    if (access.strides.back() == 0 || access.strides.back() == 1)
       return;
     for (size_t axis = 0; axis + 1 < axes.size(); ++axis)
-      if (access->strides[axis] == 1 && axes[axis].size > 1 && (across.values.empty() || across.axis == axis)) {
+      if (access.strides[axis] == 1 && axes[axis].size > 1 && (across.values.empty() || across.axis == axis)) {
         across.axis = axis;
         across.values.push_back(value);
         return;
       }
-  };
-  int64_t ops = 0;
-  for (Operation &op : *kernel.getBlock())
-    if (isa<ir::Scalar>(op) || op.hasTrait<OpTrait::IsTerminator>()) {
-      ++ops;
-      for (Value operand : op.getOperands())
-        include(operand);
-    }
+  });
+  int64_t ops = 1 + llvm::count_if(*kernel.getBlock(), [](Operation &op) { return isa<ir::Scalar>(op); });
   int lanes = lanesFor(axes.back().size);
   if (across.values.empty() || ops * lanes > kMaxOps)
     return {};
@@ -185,31 +177,27 @@ llvm::MapVector<Value, int64_t> KernelEmitter::rowsAhead(const std::optional<Acr
   constexpr int64_t kLine = 64;
   llvm::MapVector<Value, int64_t> all;
   passes::LoopOrder order{llvm::to_vector(llvm::seq(axes.size() - 1)), strips};
-  auto include = [&](Value value) {
-    auto access = value.getDefiningOp() && !ir::viewMapOf(value.getDefiningOp()) ? std::nullopt : accessOf(value);
+  eachRead([&](Value value, const Access &access) {
     bool isAcross = across && llvm::is_contained(across->values, value);
-    if (!access || access->root.getDefiningOp() || isAcross != across.has_value())
+    if (isAcross != across.has_value())
       return;
-    int64_t bytes = alignmentOf(getElementTypeOrSelf(access->root.getType()));
+    int64_t bytes = alignmentOf(getElementTypeOrSelf(access.root.getType()));
     bool isAsked = llvm::any_of(all, [&](const auto &asked) {
       Access other = *accessOf(asked.first);
-      return other.root == access->root && other.strides == access->strides &&
-             std::abs(other.offset - access->offset) * bytes < kLine;
+      return other.root == access.root && other.strides == access.strides &&
+             std::abs(other.offset - access.offset) * bytes < kLine;
     });
     if (isAsked)
       return;
     SmallVector<passes::Loop> around;
-    for (auto [axis, stride] : llvm::zip_equal(axes, access->strides))
+    for (auto [axis, stride] : llvm::zip_equal(axes, access.strides))
       around.push_back({static_cast<double>(axis.size), {static_cast<double>(stride)}});
     double elements = passes::rowsAhead(around, order, across ? std::optional(across->axis) : std::nullopt,
                                         lanesFor(axes.back().size), 0, static_cast<double>(bytes),
                                         *passes::modelsOf(target.machine).front());
     if (elements != 0)
       all[value] = static_cast<int64_t>(elements);
-  };
-  for (Operation &op : *kernel.getBlock())
-    if (isa<ir::Scalar>(op) || op.hasTrait<OpTrait::IsTerminator>())
-      llvm::for_each(op.getOperands(), include);
+  });
   return all;
 }
 

@@ -60,9 +60,8 @@ static Value lanePointers(KernelEmitter &e, Value base, Type memory, int lanes, 
   return LLVM::GEPOp::create(b, e.loc, pointers, memory, base, ArrayRef<LLVM::GEPArg>{offsets});
 }
 
-/// Whether elements so far apart are read faster with all that is between them than one by one.
-static bool areClose(int64_t stride, int lanes, Type memory) {
-  return (stride == -1 || (stride >= 2 && stride <= lanes / 2)) && memory.getIntOrFloatBitWidth() >= 32;
+bool KernelEmitter::areClose(int64_t stride, int lanes, Type element) {
+  return (stride == -1 || (stride >= 2 && stride <= lanes / 2)) && element.getIntOrFloatBitWidth() >= 32;
 }
 
 /// `lanes` elements that lie `stride` apart: vectors of all that is between them, of which the last one ends with the
@@ -115,7 +114,7 @@ static Value loadElements(KernelEmitter &e, const Point &point, ArrayRef<ir::Coo
     auto type = VectorType::get({lanes}, memory);
     if (laneStride == 1 && !dataOffsets && !point.mask) {
       value = LLVM::LoadOp::create(b, e.loc, type, base, alignment);
-    } else if (!dataOffsets && !point.mask && areClose(laneStride, lanes, memory)) {
+    } else if (!dataOffsets && !point.mask && KernelEmitter::areClose(laneStride, lanes, memory)) {
       value = loadClose(e, base, type, laneStride, alignment);
     } else {
       Value mask = point.mask;

@@ -56,15 +56,12 @@ public:
     return success();
   }
 
-  /// Threads share the outermost axis of rows; where it is that of columns, runs of these.
+  /// Threads share the outermost kept axis; where it is the only one, groups of its places.
   int64_t numChunks() {
     if (isDegenerate() || keptAxes.empty())
       return 1;
     int64_t size = e.axes[keptAxes.front()].size;
-    if (!columns || keptAxes.size() > 1)
-      return std::max<int64_t>(1, keptAxes.size() > 1 ? size : llvm::divideCeil(size, groupOfRows()));
-    int64_t run = columnsOfRun();
-    return run ? (size + run - 1) / run : 1;
+    return std::max<int64_t>(1, keptAxes.size() > 1 ? size : llvm::divideCeil(size, placesAtOnce()));
   }
   /// Of one piece: accumulators that are not in registers.
   int64_t scratchBytes() {
@@ -81,7 +78,7 @@ private:
   /// numbers: 1.3, 1.3 and 1.4 ns a row along these, 0.2, 0.4 and 1.2 so; largest numbers of rows of 8: 1.5 and 1.0.)
   bool areRowsTiny() {
     size_t count = e.axes.size();
-    int64_t lanes = e.nativeLanes();
+    int lanes = e.nativeLanes();
     if (count < 2 || !e.axes[count - 1].reduced || e.axes[count - 2].reduced || e.axes[count - 1].size == 0 ||
         e.axes[count - 1].size > lanes / 2 || e.axes[count - 2].size < lanes ||
         llvm::count_if(e.axes, [](const Axis &axis) { return axis.reduced; }) > 1)
@@ -90,13 +87,14 @@ private:
         llvm::any_of(e.kernel.getYield().getValues(), [&](Value value) { return e.places.of(value) == Space::full; }))
       return false;
     int64_t loads = 0;
-    for (ArrayRef<int64_t> strides : e.stridesOfReads()) {
-      int64_t apart = strides[count - 2];
-      if (apart < 0 || apart > lanes / 2)
-        return false;
+    bool areClose = true;
+    e.eachRead([&](Value, const KernelEmitter::Access &access) {
+      int64_t apart = access.strides[count - 2];
+      areClose &= apart == 0 || apart == 1 ||
+                  (apart > 1 && KernelEmitter::areClose(apart, lanes, getElementTypeOrSelf(access.root.getType())));
       loads += apart * apart;
-    }
-    return loads <= 5 * lanes;
+    });
+    return areClose && loads <= 5 * lanes;
   }
 
   bool isDegenerate() { return reducedAxes.empty() || e.axes[reducedAxes.back()].size == 0; }
@@ -138,28 +136,9 @@ private:
   void nestKept(size_t k, Value begin, Value end) {
     bool innermost = k + 1 == keptAxes.size();
     if (k == keptAxes.size())
-      return inRegisters() ? registerRow(rowPoint(0, {})) : rows(rowPoint(0, {}));
-    if (int64_t group = groupOfRows(); innermost && group > 1)
-      return inGroups(keptAxes[k], group, k == 0 && e.chunks > 1, begin, end);
-    if (columns && innermost) {
-      // Vectors of rows, some side by side; what is left is a smaller group, with a masked vector at its end.
-      unsigned d = keptAxes[k];
-      int64_t size = e.axes[d].size, group = groupOfColumns(), whole = size / group * group;
-      if (int64_t run = columnsOfRun())
-        return runs(run, k == 0 && e.chunks > 1, begin, end);
-      auto vectors = [&](Value first, int64_t length) {
-        SmallVector<Point> points;
-        for (int64_t from = 0; from < length; from += lanes) {
-          at[d] = {e.add(first, e.index(from)), 1};
-          points.push_back(rowPoint(lanes, e.tailMask(lanes, length - from)));
-        }
-        rows(points);
-      };
-      e.loop(0, whole, group, [&](Value first) { vectors(first, group); });
-      if (whole < size)
-        vectors(e.index(whole), size - whole);
-      return;
-    }
+      return inRegisters() ? registerRow(Point(at, 0, {})) : rows(Point(at, 0, {}));
+    if (innermost && (columns || groupOfRows() > 1))
+      return inGroups(k == 0 && e.chunks > 1, begin, end);
     auto body = [&](Value i) {
       at[keptAxes[k]] = {i, 0};
       nestKept(k + 1, begin, end);
@@ -170,31 +149,40 @@ private:
       e.loop(0, e.axes[keptAxes[k]].size, 1, body);
   }
 
-  /// All rows along axis `d`, so many side by side; or those that threads share, a group a chunk.
-  void inGroups(unsigned d, int64_t group, bool shared, Value begin, Value end) {
-    int64_t size = e.axes[d].size, whole = size / group * group;
+  /// Places of the innermost kept axis that are gone through at once: columns of a run, or a group of rows or of vectors
+  /// of them, side by side.
+  int64_t placesAtOnce() {
+    int64_t run = columns ? columnsOfRun() : 0;
+    return run != 0 ? run : columns ? groupOfColumns() : groupOfRows();
+  }
+
+  /// All places of the innermost kept axis, so many at once, and what is left over; or those that threads share.
+  void inGroups(bool shared, Value begin, Value end) {
+    unsigned d = keptAxes.back();
+    int64_t size = e.axes[d].size, group = placesAtOnce(), whole = size / group;
+    Value room = columns && columnsOfRun() != 0 ? roomOfRuns(begin) : Value();
     auto some = [&](Value first, int64_t count) {
+      if (room)
+        return walkRun(room, first, count);
       SmallVector<Point> points;
-      for (int64_t i = 0; i < count; ++i) {
-        at[d] = {e.add(first, e.index(i)), 0};
-        points.push_back(rowPoint(0, {}));
+      for (int64_t from = 0; from < count; from += columns ? lanes : 1) {
+        at[d] = {e.add(first, e.index(from)), columns ? 1 : 0};
+        points.push_back(columns ? Point(at, lanes, e.tailMask(lanes, count - from)) : Point(at, 0, {}));
       }
       rows(points);
     };
-    auto rest = [&] { some(e.index(whole), size - whole); };
+    auto rest = [&] { some(e.index(whole * group), size - whole * group); };
     if (!shared) {
-      e.loop(0, whole, group, [&](Value first) { some(first, group); });
-      if (whole < size)
+      e.loop(0, whole * group, group, [&](Value first) { some(first, group); });
+      if (whole * group < size)
         rest();
       return;
     }
-    e.loop(begin, arith::MinSIOp::create(b, loc, end, e.index(whole / group)), 1,
+    e.loop(begin, arith::MinSIOp::create(b, loc, end, e.index(whole)), 1,
            [&](Value number) { some(e.mul(number, group), group); });
-    if (whole < size)
-      e.onLastChunk(end, whole / group, rest);
+    if (whole * group < size)
+      e.onLastChunk(end, whole, rest);
   }
-
-  Point rowPoint(int rowLanes, Value mask) { return Point(at, rowLanes, mask); }
 
   Value neutral(Operation *op, int count) {
     Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
@@ -472,7 +460,7 @@ private:
       return;
     auto step = [&](Value first, int count, Value mask, SmallVector<Value> acc) {
       if (side > 1)
-        askForRows(rowPoints.front(), side, side, first);
+        askForNextGroup(rowPoints.front(), side, first);
       SmallVector<Point> points;
       for (int i = 0; i < count / side; ++i)
         for (auto [rowPoint, ofRow] : llvm::zip_equal(rowPoints, known)) {
@@ -501,31 +489,22 @@ private:
       }
   }
 
-  /// Asks for what rows that lie so many further on read where `count` rows from this one do, from `first` on, of
-  /// tensors beyond the nearest caches: processors do not follow short runs from one to the next, nor masked loads.
-  /// Longer ones they find.
-  void askForRows(const Point &rowPoint, int64_t ahead, int64_t count, Value first) {
+  /// Asks for what the next `side` rows read where these do, from `first` on, of tensors beyond the nearest caches:
+  /// processors do not follow short runs from one to the next. Longer ones they find.
+  void askForNextGroup(const Point &rowPoint, int64_t side, Value first) {
     constexpr int64_t kLine = 64, kShort = 2 * kLine, kCached = int64_t(1) << 20; // bytes
     unsigned kept = keptAxes.back(), d = reducedAxes.back();
-    llvm::SmallPtrSet<Value, 4> asked;
-    auto ask = [&](Value value) {
-      Operation *op = value.getDefiningOp();
-      auto access = op && !ir::viewMapOf(op) ? std::nullopt : e.accessOf(value);
-      if (!access || access->root.getDefiningOp() || !asked.insert(value).second)
-        return;
-      auto type = cast<RankedTensorType>(access->root.getType());
-      int64_t bytes = alignmentOf(type.getElementType()), step = access->strides[kept];
-      if (step <= 0 || step * bytes > kShort || access->strides[d] != 1 || type.getNumElements() * bytes <= kCached)
+    e.eachRead([&](Value, const KernelEmitter::Access &access) {
+      auto type = cast<RankedTensorType>(access.root.getType());
+      int64_t bytes = alignmentOf(type.getElementType()), step = access.strides[kept];
+      if (step <= 0 || step * bytes > kShort || access.strides[d] != 1 || type.getNumElements() * bytes <= kCached)
         return;
       Point point = pointOf(rowPoint, 0, {});
       point.at[d] = {first, 0};
-      for (int64_t at = 0; at < count * step; at += std::max(step, kLine / bytes))
-        e.prefetch(point, e.pointerOf.lookup(access->root), type.getElementType(), access->strides,
-                   access->offset + ahead * step + at);
-    };
-    for (Operation &op : *e.kernel.getBlock())
-      if (isa<ir::Scalar, ir::Reduction>(op))
-        llvm::for_each(op.getOperands(), ask);
+      for (int64_t at = 0; at < side * step; at += std::max(step, kLine / bytes))
+        e.prefetch(point, e.pointerOf.lookup(access.root), type.getElementType(), access.strides,
+                   access.offset + side * step + at);
+    });
   }
 
   /// Of one row.
@@ -544,11 +523,11 @@ private:
     return std::clamp<int64_t>(e.axes[keptAxes.back()].size, 1, std::max<int64_t>(1, vectorsSideBySide() / vectors));
   }
 
+  int64_t vectorsSideBySide() { return e.opsOfPoint() <= 4 ? e.target.numVectorRegisters / 4 : e.interleave(); }
+
   /// Vectors of rows to walk side by side, where there are so many. A step along the reduced axis is one far away in
   /// memory: what is read there is to be whole lines, several at once. (Sums over the first axis of [8192, 512]: 15
   /// GB/s by single vectors, 57 by eights.) Fewer are one group: a rest would read what lies beside it once more.
-  int64_t vectorsSideBySide() { return e.opsOfPoint() <= 4 ? e.target.numVectorRegisters / 4 : e.interleave(); }
-
   int64_t groupOfColumns() {
     int64_t vectors = llvm::divideCeil(e.axes[keptAxes.back()].size, lanes);
     return std::clamp<int64_t>(vectors, 1, vectorsSideBySide()) * lanes;
@@ -607,25 +586,12 @@ private:
     return size > 2 * kBlock ? size / kBlock : 0;
   }
 
-  /// All columns of the innermost axis, so many at a time; or those that threads share, from `begin` to `end`.
-  void runs(int64_t columns, bool shared, Value begin, Value end) {
-    int64_t size = e.axes[keptAxes.back()].size, whole = size / columns;
-    Value room = e.scratchPointer;
-    if (e.chunks > 1) { // each piece has accumulators of its own
-      Value piece = arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece()));
-      room = e.elementAfter(room, e.mul(piece, scratchBytes()), b.getI8Type());
-    }
-    auto rest = [&] { walkRun(room, e.index(whole * columns), size - whole * columns); };
-    auto walk = [&](Value number) { walkRun(room, e.mul(number, columns), columns); };
-    if (!shared) {
-      e.loop(0, whole, 1, walk);
-      if (whole * columns < size)
-        rest();
-      return;
-    }
-    e.loop(begin, arith::MinSIOp::create(b, loc, end, e.index(whole)), 1, walk);
-    if (whole * columns < size)
-      e.onLastChunk(end, whole, rest);
+  /// The accumulators of runs, of each piece its own.
+  Value roomOfRuns(Value begin) {
+    if (e.chunks == 1)
+      return e.scratchPointer;
+    Value piece = arith::DivUIOp::create(b, loc, begin, e.index(e.chunksPerPiece()));
+    return e.elementAfter(e.scratchPointer, e.mul(piece, scratchBytes()), b.getI8Type());
   }
 
   /// `length` columns from `first` on. The terms of each are added one after the other, in blocks as in walk().

@@ -251,7 +251,7 @@ TEST(Ops, ThreadsChangeNoBitOfSums) {
     std::vector<int64_t> axes;
   };
   for (const Sum &sum : {Sum{{2000, 203, 7}, {0, 2}}, Sum{{200, 203, 45}, {0, 2}}, Sum{{30, 70, 19, 13}, {1, 3}},
-                         Sum{{3001, 130}, {1}}, Sum{{3001, 530}, {0}}}) {
+                         Sum{{3001, 130}, {1}}, Sum{{3001, 530}, {0}}, Sum{{200003, 3}, {1}}, Sum{{5, 100003}, {0}}}) {
     SCOPED_TRACE(runtime::toString(sum.shape));
     Tensor x = reshape(sin(arange(0, sum.shape.numElements(), 1, f32) * 1.7f), sum.shape);
     auto f = wg::function("f", [&](const Tensor &x) {
