@@ -38,8 +38,8 @@ double lanesFor(double size, double most) {
   return std::min(most, static_cast<double>(llvm::PowerOf2Ceil(static_cast<uint64_t>(std::max(2.0, size)))));
 }
 
-/// Stores of a vector's first elements, beyond one, at the end of a row of `size`, where no store is masked: two that may
-/// overlap, or one of a power of 2.
+/// Stores of a vector's first elements, beyond one, at the end of a row of `size`, where no store is masked: two that
+/// may overlap, or one of a power of 2.
 double furtherPieces(double size, double lanes) {
   auto rest = static_cast<uint64_t>(std::fmod(size, lanes));
   return rest == 0 || llvm::isPowerOf2_64(rest) ? 0 : 1;
