@@ -3,6 +3,7 @@
 #include "autodiff/Dependences.h"
 #include "autodiff/Writer.h"
 
+#include "ir/Bridge.h"
 #include "ir/Build.h"
 #include "runtime/Extent.h"
 #include "runtime/Shape.h"
@@ -191,7 +192,7 @@ SmallVector<Value> LinearLoop::computedOnce(ArrayRef<unsigned> residuals) {
 }
 
 /// Finds or makes a value for each residual: a scanned tensor, an invariant, a stacked result; what is neither becomes
-/// one more stacked result of a loop in the place of the op. An error where that would have too many axes.
+/// one more stacked result of a loop in the place of the op. An error where that would have too many axes or bytes.
 LogicalResult LinearLoop::keepResiduals() {
   unsigned numResults = body_.getNumResults();
   Block &block = pair_.forward.getBody().front();
@@ -230,15 +231,23 @@ LogicalResult LinearLoop::keepResiduals() {
                                     : Source{Source::residual, placeIn(stackedResiduals, extra)});
   }
 
-  auto isWide = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == runtime::kMaxRank;
-  };
-  if (llvm::any_of(stackedCarries, [&](unsigned carry) { return isWide(body_.getArgumentTypes()[carry]); }) ||
-      llvm::any_of(stackedResiduals,
-                   [&](unsigned extra) { return isWide(last->getOperand(numResults + extra).getType()); }))
-    return op_.emitOpError("has a derivative that keeps a tensor of ")
-           << runtime::kMaxRank << " axes of each turn: stacked, it would have one more than tensors can have";
+  SmallVector<Type> turns; // what is kept of each
+  for (unsigned carry : stackedCarries)
+    turns.push_back(body_.getArgumentTypes()[carry]);
+  for (unsigned extra : stackedResiduals)
+    turns.push_back(last->getOperand(numResults + extra).getType());
+  for (Type turn : turns) {
+    auto tensor = dyn_cast<RankedTensorType>(turn);
+    if (!tensor)
+      continue;
+    if (tensor.getRank() == runtime::kMaxRank)
+      return op_.emitOpError("has a derivative that keeps a tensor of ")
+             << runtime::kMaxRank << " axes of each turn: stacked, it would have one more than tensors can have";
+    RankedTensorType stack = ir::stackOf(turn, static_cast<int64_t>(op_.getLength()));
+    if (!ir::isValueType(stack))
+      return op_.emitOpError("has a derivative that keeps a tensor of each turn, and stacked ")
+             << ir::whyNoValueType(stack);
+  }
   unsigned numStacked = stackedCarries.size() + stackedResiduals.size();
   if (numStacked > 0) {
     Writer writer(symbols_, body_.getLoc(), body_.getSymName() + "_kept");

@@ -139,6 +139,21 @@ module {
 
 // -----
 
+// A gradient keeps what a turn multiplies, for each turn: more bytes than a tensor can have.
+func.func private @turn(%h: tensor<4294967295x70xf32>, %w: tensor<70xf32>) -> tensor<4294967295x70xf32> {
+  %0 = wg.broadcast %w to [4294967295, 70] dims [1] : tensor<70xf32> -> tensor<4294967295x70xf32>
+  %1 = wg.mul %h, %0 : tensor<4294967295x70xf32>
+  return %1 : tensor<4294967295x70xf32>
+}
+func.func @main(%h: tensor<4294967295x70xf32>, %w: tensor<70xf32>) -> tensor<f32> {
+  // expected-error@+1 {{keeps a tensor of each turn, and stacked f32[4294967295,4294967295,70] has more than 2^56 bytes}}
+  %0 = wg.loop [@turn](%h, %w) {carried = 1 : i64, length = 4294967295 : i64} : (tensor<4294967295x70xf32>, tensor<70xf32>) -> tensor<4294967295x70xf32>
+  %1 = wg.reduce_sum %0 axes [0, 1] : tensor<4294967295x70xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
 // A gradient keeps what a turn multiplies, for each turn: one axis more.
 func.func private @turn(%h: tensor<1x1x1x1x1x1x1x8xf64>, %x: tensor<1x1x1x1x1x1x1x8xf64>) -> tensor<1x1x1x1x1x1x1x8xf64> {
   %0 = wg.mul %h, %x : tensor<1x1x1x1x1x1x1x8xf64>
