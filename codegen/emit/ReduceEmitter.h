@@ -79,6 +79,7 @@ private:
   int64_t rowsAtOnce();
   int64_t blocksOfRun();
   Value roomOfRuns(Value begin);
+  void askForNextRows(llvm::ArrayRef<Point> points, Value row);
   void walkRun(Value room, Value first, int64_t length);
 
   // ---- Combining

@@ -65,6 +65,28 @@ Value ReduceEmitter::roomOfRuns(Value begin) {
   return e.elementAfter(e.scratchPointer, e.mul(piece, scratchBytes()), b.getI8Type());
 }
 
+/// Where rows are walked one by one, asks for one that is some pages on: processors follow them, but stop where a page
+/// ends, and the accumulators' ways leave them no time to catch up. (Sums over the middle axis of [3, 1272, 2935]: 38
+/// GB/s without, 52 so. Of rows by eights what follows each is asked for in time: 52 without, 45 so.)
+void ReduceEmitter::askForNextRows(ArrayRef<Point> points, Value row) {
+  constexpr int64_t kAhead = 8 << 10, kCached = int64_t(8) << 20; // bytes
+  unsigned d = reducedAxes.back();
+  if (rowsAtOnce() != 1)
+    return;
+  e.eachRead([&](Value, const KernelEmitter::Access &access) {
+    auto type = cast<RankedTensorType>(access.root.getType());
+    int64_t bytes = alignmentOf(type.getElementType());
+    if (access.strides[d] == 0 || access.strides[keptAxes.back()] != 1 || type.getNumElements() * bytes <= kCached)
+      return;
+    for (Point point : points) {
+      point.mask = {};
+      point.at[d] = {row, 0};
+      e.prefetch(point, e.pointerOf.lookup(access.root), type.getElementType(), access.strides,
+                 access.offset + access.strides[d] * llvm::divideCeil(kAhead, columnsOfRun() * bytes));
+    }
+  });
+}
+
 /// `length` columns from `first` on. The terms of each are added one after the other, in blocks as in walk().
 void ReduceEmitter::walkRun(Value room, Value first, int64_t length) {
   unsigned column = keptAxes.back(), d = reducedAxes.back();
@@ -123,6 +145,7 @@ void ReduceEmitter::walkRun(Value room, Value first, int64_t length) {
   auto addRows = [&](ArrayRef<Value> rooms, Value from, int64_t count) {
     auto some = [&](Value row, int64_t rows) {
       eachGroup([&](Value from, MutableArrayRef<Point> points) {
+        askForNextRows(points, row);
         SmallVector<Value> acc = loadAll(rooms, from, points.size());
         for (int64_t r = 0; r < rows; ++r) {
           SmallVector<Point> next(points);
