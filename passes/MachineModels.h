@@ -131,6 +131,35 @@ inline double rowsOfEachTile(double rows, double most) {
   return rows <= most ? rows : std::ceil(rows / std::ceil(rows / most));
 }
 
+/// Terms that one accumulator of a product of so many takes before it is added to the total: about the root of their
+/// number, so that both sums are short.
+inline double termsOfBlock(double terms) {
+  double block = 1024;
+  while (block * block < terms)
+    block *= 2;
+  return block;
+}
+
+/// A product with one letter of each kind and no batch, whose operands are read as they lie.
+struct SumOfProduct {
+  double terms, rows, columns, elementBytes;
+  double lanes, accumulators; ///< of a vector; vectors that a tile has
+};
+
+/// Terms that all tiles add before any adds the next ones; 0: each adds all at once. Of several tiles each would read
+/// its share of a long a and b from far away, which in parts are close by (Goto and van de Geijn 2008). A power of 2,
+/// so that blocks are of whole parts.
+inline double termsOfPart(const SumOfProduct &of) {
+  constexpr double kOfPart = 384 * kKiB, kTotals = 512 * kKiB, kCached = 2 * kMiB, kLeast = 128, kMost = 1024,
+                   kFewParts = 8;
+  double bytes = (of.rows + of.columns) * of.elementBytes, vectors = std::ceil(of.columns / of.lanes), part = kMost;
+  while (part > kLeast && part * bytes > kOfPart)
+    part /= 2;
+  bool isLong = of.terms >= kFewParts * part && of.terms * bytes > kCached,
+       isClose = part * bytes <= kOfPart * 2 && of.rows * vectors * of.lanes * of.elementBytes <= kTotals;
+  return isLong && isClose && of.rows * vectors > of.accumulators ? part : 0;
+}
+
 /// What decides how many vectors lie side by side in a panel of a product.
 struct PanelOfProduct {
   bool alongBatch, hasColumns; ///< vectors are along a batch's letter; what lies side by side then are columns, if any

@@ -226,6 +226,17 @@ Estimate ProductCosts::product(const Order &order) const {
   bool packsA =
       !alongBatch && m.size() == 1 && k.size() == 1 && m[0].a == 1 && thrashes(double(k[0].a)) && size >= 8 * lanes;
   bool liesFar = lane.b != 1 ? lane.size > 1 : terms * rowBytes > double(1 << 20) || thrashesB;
+  // Long sums of several tiles go in parts (codegen/emit/ContractParts).
+  double part = 0, rowOfB = k.empty() ? 0 : double(k.back().b) * elementBytes;
+  if (!alongBatch && batch.empty() && n.empty() && m.size() == 1 && k.size() == 1 && lane.b == 1 && !packsA &&
+      !thrashesB && (rowOfB < kPage || std::fmod(rowOfB, kLine) == 0))
+    part = termsOfPart({.terms = terms,
+                        .rows = double(m[0].size),
+                        .columns = size,
+                        .elementBytes = elementBytes,
+                        .lanes = lanes,
+                        .accumulators = rowsOfTile(1)});
+  liesFar &= part == 0;
   if (!alongBatch && wideAs == 0 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
       std::fmod(size, 2 * lanes) != 0)
     most = vectors;
@@ -323,6 +334,11 @@ Estimate ProductCosts::product(const Order &order) const {
       nest.loops.push_back(inSteps(loopOf(lane), columnsAtOnce));
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
+  if (part != 0) {
+    nest.loops.insert(nest.loops.begin(), inSteps(loopOf(k[0]), part));
+    packing = each(&Model::copy) * (2 * rows * vectors * terms / part); // accumulators
+    k[0].size = int64_t(part);
+  }
   // Vectors of far rows that lie across two lines each.
   auto isOff = [&](const Letter &letter) {
     return letter.size > 1 && std::fmod(double(letter.b) * elementBytes, kLine) != 0;
@@ -330,7 +346,8 @@ Estimate ProductCosts::product(const Order &order) const {
   bool crosses = lane.b == 1 && !k.empty() && double(k.back().b) * elementBytes >= kPage &&
                  terms * most * model.vectorBytes > 32768 &&
                  (llvm::any_of(k, isOff) || llvm::any_of(n, isOff) || llvm::any_of(batch, isOff));
-  bool packs = (crosses && rows > 2 * rowsOf(most)) || (liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most)));
+  bool packs =
+      part == 0 && ((crosses && rows > 2 * rowsOf(most)) || (liesFar && (lane.b != 1 || rows >= 4 * rowsOf(most))));
   if (packs && !alongBatch && k.empty()) // each vector is read once: never worth it
     return onAll(kNever);
   if (packs && !alongBatch) {

@@ -221,6 +221,8 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
   for (const Letter &letter : k)
     stridesA.push_back(letter.a);
   strideM = m.empty() ? 0 : m.back().a;
+  if (sumsInParts() && e.chunks > 1)
+    begin = e.mul(begin, placesOfPiece()), end = e.mul(end, placesOfPiece());
   pieceBegin = begin, pieceEnd = end;
   if (!related.empty() && isEmpty())
     return success();
@@ -253,14 +255,16 @@ LogicalResult ContractEmitter::emit(Value begin, Value end) {
         return;
       }
       auto each = [&](Value j, int64_t width) { panel(offsetA, offsetB, j, width, origin); };
-      if (e.chunks == 1 || !sharesPanels() || sharesRows())
-        return inPieces(lane.size, panelWidth(), each);
-      // Panels are shared among threads.
-      int64_t width = panelWidth(), whole = lane.size / width * width;
-      e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
-             [&](Value panelIndex) { each(e.mul(panelIndex, width), width); });
-      if (whole < lane.size)
-        e.onLastChunk(end, whole / width, [&] { each(e.index(whole), lane.size - whole); });
+      inParts([&] {
+        if (e.chunks == 1 || !sharesPanels() || sharesRows())
+          return inPieces(lane.size, panelWidth(), each);
+        // Panels are shared among threads.
+        int64_t width = panelWidth(), whole = lane.size / width * width;
+        e.loop(begin, arith::MinUIOp::create(b, loc, end, e.index(whole / width)), 1,
+               [&](Value panelIndex) { each(e.mul(panelIndex, width), width); });
+        if (whole < lane.size)
+          e.onLastChunk(end, whole / width, [&] { each(e.index(whole), lane.size - whole); });
+      });
     });
   });
   return success();
@@ -384,24 +388,18 @@ SmallVector<ContractEmitter::Level> ContractEmitter::levelsOfK(const Panel &pane
   return levels;
 }
 
-/// Terms that one accumulator takes before it is added to the total: about the root of their
-/// number, so that both sums are short.
-static int64_t blockOf(int64_t terms) {
-  int64_t block = 1024;
-  while (block * block < terms)
-    block *= 2;
-  return block;
-}
-
 void ContractEmitter::tile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, ArrayRef<Level> levels,
                            Point &origin) {
   int vectors = static_cast<int>(panel.masks.size());
+  if (step != Step::whole && step != Step::finish)
+    return partOfTile(offsetA, offsetB, panel, i, count, levels);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
   SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
   Tile all{panel, i, count, i && canFetch(), levels, {}, {}};
   all.fetchesNext = i && fetchesNextTile();
   findAhead(all);
-  SmallVector<Value> acc = sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, start);
+  SmallVector<Value> acc =
+      step == Step::finish ? loadTotals(panel, i, count) : sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, start);
   if (static_cast<int64_t>(acc.size()) * e.opsOfPoint() > kMaxOpsOfTile)
     return finishInLoop(acc, panel, i, count, origin);
   // Only a few points at a time, so that what the epilogue holds fits beside the accumulators that wait.
@@ -427,12 +425,14 @@ SmallVector<Value> ContractEmitter::sum(const Tile &tile, size_t depth, Value at
     });
   };
   // Blocks of about `block` terms: so many rounds of this level, or one whose own levels are cut again.
-  int64_t block = blockOf(terms);
+  auto block = static_cast<int64_t>(passes::termsOfBlock(static_cast<double>(terms)));
   auto inBlocks = [&](Segment part, ValueRange first) -> SmallVector<Value> {
     int64_t length = part.to - part.from;
     Value from = e.index(part.from), to = level.count ? level.count : e.index(part.to);
     if (length <= 0)
       return SmallVector<Value>(first);
+    if (partFrom)
+      return rounds(partFrom, partTo, part, first);
     if (runtime::saturatingMul(length, inner) <= 2 * block)
       return rounds(from, to, part, first);
     int64_t step = std::max<int64_t>(1, block / inner);

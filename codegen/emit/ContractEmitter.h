@@ -1,7 +1,8 @@
 // A contract kernel on its way to loops: how its letters are walked, tiled and packed. Private to emit/.
 //
 // Contract.cpp holds the tiles, ContractRows.cpp how rows are gone through, and by which threads, ContractPack.cpp the
-// copies of panels, ContractFetch.cpp what is asked for ahead, Windows.cpp the loops of related letters.
+// copies of panels, ContractParts.cpp long sums in parts, ContractFetch.cpp what is asked for ahead, Windows.cpp the
+// loops of related letters.
 #pragma once
 
 #include "codegen/emit/KernelEmitter.h"
@@ -46,6 +47,9 @@ struct ContractEmitter {
   std::vector<int> outerRelation;      ///< for each of these, the number of its relation, or -1
   int64_t rowPhase = 0, rowPhases = 1; ///< row i is place rowPhase + rowPhases * i of its letter
   Value pieceBegin, pieceEnd;
+  /// What tiles do: all of their sums and what follows, or what sums in parts need at the time (ContractParts.cpp).
+  enum class Step { whole, clear, add, endBlock, finish } step = Step::whole;
+  Value partFrom, partTo; ///< the terms to add
 
   explicit ContractEmitter(KernelEmitter &e);
   mlir::LogicalResult emit(Value begin, Value end);
@@ -110,8 +114,9 @@ private:
     if (rowsOfACollide() && most == 6 && vectors > most)
       return vectors % 5 == 1 || vectors % 5 == 2 ? 4 : 5;
     bool leavesRest = lane.size % (2 * static_cast<int64_t>(lanes)) != 0;
-    return related.empty() && leavesRest && !liesFar() && vectors > 2 && vectors <= most ? static_cast<int>(vectors)
-                                                                                         : 2;
+    return related.empty() && leavesRest && (!liesFar() || sumsInParts()) && vectors > 2 && vectors <= most
+               ? static_cast<int>(vectors)
+               : 2;
   }
   /// Twelve rows whole pages apart are more than a set of the nearest cache holds: 256 x 784 x 1,024 ran at 97 GFLOP/s
   /// by tiles of twelve rows, at 106 by six, at 111 by five, of 118.
@@ -204,6 +209,19 @@ private:
   void fetch(Value p, Value i, Value j, int count, int vectors);
   void fetchAhead(const Tile &tile, Value p, Value atA, Value atB);
   void prefetch(Value base, Value offset);
+
+  // ---- Sums in parts
+  int64_t termsOfPart();
+  bool sumsInParts() { return termsOfPart() != 0; }
+  bool sumsInBlocks();
+  int64_t columnsOfTotals();
+  int64_t elementsOfTotals();
+  void inParts(llvm::function_ref<void()> allTiles);
+  void partOfTile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, llvm::ArrayRef<Level> levels);
+  int64_t placesOfPiece();
+  void fetchNextPart(const Tile &tile, Value p);
+  Value placeOf(const Panel &panel, Value i, int row, int vector, bool isTotal);
+  SmallVector<Value> loadTotals(const Panel &panel, Value i, int count);
 
   // ---- Related letters
   void chooseRows();

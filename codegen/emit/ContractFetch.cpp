@@ -17,6 +17,8 @@ void ContractEmitter::fetchInRound(const Tile &tile, size_t depth, Value p, Valu
     prefetch(baseA, e.add(e.add(atA, e.mul(p, tile.levels[depth].a)), e.index(64 / elementBytes())));
   if (tile.roundsAhead > 0 && depth == tile.aheadDepth)
     fetchAhead(tile, p, atA, atB);
+  if (step == Step::add)
+    fetchNextPart(tile, p);
   if (tile.fetchesNext)
     fetchNextTile(tile, p, atA);
 }
@@ -42,7 +44,7 @@ void ContractEmitter::findStreamed() {
 bool ContractEmitter::canFetch() {
   bool plain = related.empty() && batch.empty() && n.empty() && !alongBatch && m.size() == 1 && k.size() == 1 &&
                axesOfC(lane).size() == 1 && m[0].names.size() == 1;
-  return plain && k[0].size >= 32 && !streamed.empty();
+  return plain && k[0].size >= 32 && !streamed.empty() && !sumsInParts();
 }
 
 /// In each of a tile's rounds over k one row's lines at a time. Fetching a line again costs next to nothing;
@@ -157,7 +159,8 @@ void ContractEmitter::findAhead(Tile &tile) {
   if (runtime::saturatingMul(numPanels(), sizeOf(n)) <= 2 && !packsA() && !fetchesA())
     tile.linesA = lines(a, tile.count, strideM, &Level::a, true);
   if (lane.b == 1 && !packsB() &&
-      (sizeK() * width * elementBytes() <= kBytesCloseBy || sizeOf(m) <= 2 * rowsOfTile(panelVectors())))
+      ((sumsInParts() ? termsOfPart() : sizeK()) * width * elementBytes() <= kBytesCloseBy ||
+       sizeOf(m) <= 2 * rowsOfTile(panelVectors())))
     tile.linesB = lines(bOperand, isMasked ? lane.size % lanes : width, 1, &Level::b, !isMasked);
   tile.aheadDepth = depth;
   tile.roundsAhead = tile.linesA.empty() && tile.linesB.empty() ? 0 : (kTermsAhead + terms - 1) / terms;

@@ -24,7 +24,7 @@ bool ContractEmitter::packsB() {
     bool large = runtime::saturatingMul(bytes, lane.size) > (int64_t(1) << 20);
     return small && large && rows >= (lane.size * elementBytes() % 4096 == 0 ? 24 : 96);
   }
-  if (walksRows() || rowsGoAround())
+  if (walksRows() || rowsGoAround() || sumsInParts())
     return false;
   if (lane.b == 1 && crossesLines() && rows() > 2 * rowsOfTile(panelVectors()))
     return true;
@@ -77,7 +77,8 @@ int64_t ContractEmitter::scratchBytes() {
   // Where the sum is beyond 64 bits, so is the workspace: the memory plan refuses it.
   int64_t panels = runtime::saturatingMul(panelElements(), e.numPieces()),
           packed = runtime::saturatingMul(tiles * rowsOfTile(panelVectors()), sizeK());
-  return runtime::saturatingMul(runtime::saturatingAdd(panels, packed), elementBytes());
+  int64_t elements = runtime::saturatingAdd(runtime::saturatingAdd(panels, packed), elementsOfTotals());
+  return runtime::saturatingMul(elements, elementBytes());
 }
 
 /// scratch[tile of m][k][rows of a tile] = a, after the panel of b. Returns the offset of the first tile.

@@ -40,6 +40,8 @@ int64_t ContractEmitter::numChunks() {
     return std::max<int64_t>(1, (sizeOf(outer) + placesOfChunk() - 1) / placesOfChunk());
   if (!related.empty())
     return numPanels();
+  if (sumsInParts())
+    return llvm::divideCeil(sharesRows() ? placesOfRows() : numPanels(), placesOfPiece());
   if (sharesRows())
     return placesOfRows();
   if (!batch.empty() || !(alongBatch || n.empty()) || packsA())

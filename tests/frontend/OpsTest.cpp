@@ -310,3 +310,28 @@ TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
     set_num_threads(1);
   }
 }
+
+/// Sums that all tiles add part by part, in pieces for threads, have the bits of those that one tile adds at once.
+TEST(Ops, PartsAndThreadsChangeNoBitOfLongSums) {
+  auto numbers = [](const Shape &shape) { return reshape(sin(arange(0, shape.numElements(), 1, f32) * 1.7f), shape); };
+  for (const auto &[terms, rows, columns] :
+       {std::tuple<int64_t, int64_t, int64_t>(9001, 40, 37), {20000, 130, 301}, {12000, 700, 30}, {1500, 300, 230}}) {
+    SCOPED_TRACE(runtime::toString(Shape{terms, rows, columns}));
+    Tensor a = numbers(Shape{terms, rows}), b = numbers(Shape{terms, columns}), across = transpose(a);
+    auto product = [](const std::string &equation) {
+      return wg::function("product", [equation](const Tensor &x, const Tensor &y) { return einsum(equation, x, y); });
+    };
+    Tensor c = product("km,kn->mn")(a, b);
+    for (int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      EXPECT_TRUE(reduce_all(product("km,kn->mn")(a, b) == c).item<bool>()) << threads << " threads";
+      EXPECT_TRUE(reduce_all(product("mk,kn->mn")(across, b) == c).item<bool>()) << threads << " threads";
+    }
+    set_num_threads(1);
+    for (auto [row, column] : {std::pair<int64_t, int64_t>(0, 0), {rows - 3, columns - 16}, {5, 7}}) {
+      Tensor few =
+          product("km,kn->mn")(slice(a, {0, row}, {terms, row + 3}), slice(b, {0, column}, {terms, column + 16}));
+      EXPECT_TRUE(reduce_all(few == slice(c, {row, column}, {row + 3, column + 16})).item<bool>());
+    }
+  }
+}
