@@ -349,17 +349,19 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
 }
 
 /// The forms that may be faster than `chosen`, which is the first of them: those that are close to it. A group is of
-/// forms that walk the result, and large operands, along the same letters.
-SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared> &compared, const ProductCosts &costs,
-                               bool isAlone, SmallVectorImpl<size_t> &groups) {
+/// forms that walk the result, and large operands, along the same letters. However many groups there are, those of
+/// forms that leave large operands as they lie are among them, one for each letter that results end in: what these cost
+/// was estimated too high by a factor of three, where others seemed close.
+SmallVector<Form> mayBeFastest(const Order &given, const Compared &chosen, SmallVectorImpl<Compared> &compared,
+                               const ProductCosts &costs, bool isAlone, SmallVectorImpl<size_t> &groups) {
   bool isLarge = chosen.cost >= kLarge;
   size_t mostGroups = isLarge ? 6 : 4, mostOfGroup = isLarge ? 8 : 4;
   size_t mostAlike = isAlone ? 2 : mostOfGroup; // elsewhere all results lie alike
   constexpr double kLittle = 0.25;              // of the largest tensor
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
+  auto last = [](const std::string &letters) { return letters.empty() ? char() : letters.back(); };
   auto groupOf = [&](const Form &form) {
-    auto last = [](const std::string &letters) { return letters.empty() ? char() : letters.back(); };
     auto lastOfLarge = [&](const std::string &letters) {
       return costs.elements(letters) < largest * kLittle ? char() : last(letters);
     };
@@ -370,16 +372,33 @@ SmallVector<Form> mayBeFastest(const Compared &chosen, SmallVectorImpl<Compared>
     const auto &[otherA, otherB, otherC] = y.form.order;
     return std::tie(x.cost, x.form.isSum, a, b, c) < std::tie(y.cost, y.form.isSum, otherA, otherB, otherC);
   });
-  SmallVector<SmallVector<Form>> found{{chosen.form}};
+  auto isUnmoved = [&](const Form &form) {
+    auto stays = [&](const std::string &letters, const std::string &from) {
+      return letters == from || costs.elements(letters) < largest * kLittle;
+    };
+    return stays(form.order.a, given.a) && stays(form.order.b, given.b);
+  };
+  SmallVector<SmallVector<Form>> found;
+  std::string unmoved; // the last letters of the results of unmoved forms
+  auto addGroup = [&](const Form &form) {
+    found.push_back({form});
+    if (isUnmoved(form))
+      unmoved += last(form.order.c);
+  };
+  addGroup(chosen.form);
   for (const auto &[form, cost] : compared) {
     if (cost > chosen.cost * closeTo(chosen.cost))
       break;
     auto at = llvm::find_if(found, [&](ArrayRef<Form> group) { return groupOf(group.front()) == groupOf(form); });
-    if (at == found.end() && found.size() < mostGroups)
-      found.push_back({form});
-    else if (at != found.end() && at->size() < mostOfGroup && !llvm::is_contained(*at, form) &&
-             size_t(llvm::count_if(*at, [&](const Form &other) { return other.order.c == form.order.c; })) < mostAlike)
+    if (at == found.end()) {
+      bool isNew = isLarge && isUnmoved(form) && !StringRef(unmoved).contains(last(form.order.c));
+      if (found.size() < mostGroups || isNew)
+        addGroup(form);
+    } else if (at->size() < mostOfGroup && !llvm::is_contained(*at, form) &&
+               size_t(llvm::count_if(*at, [&](const Form &other) { return other.order.c == form.order.c; })) <
+                   mostAlike) {
       at->push_back(form);
+    }
   }
   SmallVector<Form> forms;
   for (auto [number, group] : llvm::enumerate(found)) {
@@ -464,7 +483,7 @@ private:
                           (!isGivenB && order.b != cheapest.b));
     });
     SmallVector<size_t> groups;
-    SmallVector<Form> forms = mayBeFastest(chosen, compared, costs, isAlone, groups);
+    SmallVector<Form> forms = mayBeFastest(costs.orderOf(op), chosen, compared, costs, isAlone, groups);
     if (forms.size() < 2)
       return chosen.form;
     std::string product = nameOf(op), all;

@@ -235,7 +235,7 @@ Estimate ProductCosts::product(const Order &order) const {
                         .columns = size,
                         .elementBytes = elementBytes,
                         .lanes = lanes,
-                        .accumulators = rowsOfTile(1)});
+                        .accumulators = double(mostAccumulators(unsigned(model.registers)))});
   liesFar &= part == 0;
   if (!alongBatch && wideAs == 0 && !liesFar && vectors > 2 && vectors <= (model.registers == 32 ? 6 : 3) &&
       std::fmod(size, 2 * lanes) != 0)
@@ -336,7 +336,8 @@ Estimate ProductCosts::product(const Order &order) const {
   }
   if (part != 0) {
     nest.loops.insert(nest.loops.begin(), inSteps(loopOf(k[0]), part));
-    packing = each(&Model::copy) * (2 * rows * vectors * terms / part); // accumulators
+    packing = each(&Model::copy) *
+              (2 * rows * vectors * terms / part); // accumulators, which are loaded and stored once a part
     k[0].size = int64_t(part);
   }
   // Vectors of far rows that lie across two lines each.

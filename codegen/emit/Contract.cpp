@@ -391,7 +391,7 @@ SmallVector<ContractEmitter::Level> ContractEmitter::levelsOfK(const Panel &pane
 void ContractEmitter::tile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, ArrayRef<Level> levels,
                            Point &origin) {
   int vectors = static_cast<int>(panel.masks.size());
-  if (step != Step::whole && step != Step::finish)
+  if (phase != Phase::whole && phase != Phase::finish)
     return partOfTile(offsetA, offsetB, panel, i, count, levels);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
   SmallVector<Value> start(static_cast<size_t>(count) * vectors, zero);
@@ -399,7 +399,7 @@ void ContractEmitter::tile(Value offsetA, Value offsetB, const Panel &panel, Val
   all.fetchesNext = i && fetchesNextTile();
   findAhead(all);
   SmallVector<Value> acc =
-      step == Step::finish ? loadTotals(panel, i, count) : sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, start);
+      phase == Phase::finish ? loadTotals(panel, i, count) : sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, start);
   if (static_cast<int64_t>(acc.size()) * e.opsOfPoint() > kMaxOpsOfTile)
     return finishInLoop(acc, panel, i, count, origin);
   // Only a few points at a time, so that what the epilogue holds fits beside the accumulators that wait.
@@ -431,7 +431,7 @@ SmallVector<Value> ContractEmitter::sum(const Tile &tile, size_t depth, Value at
     Value from = e.index(part.from), to = level.count ? level.count : e.index(part.to);
     if (length <= 0)
       return SmallVector<Value>(first);
-    if (partFrom)
+    if (partFrom) // blocks are whole parts
       return rounds(partFrom, partTo, part, first);
     if (runtime::saturatingMul(length, inner) <= 2 * block)
       return rounds(from, to, part, first);

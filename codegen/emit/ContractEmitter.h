@@ -48,7 +48,7 @@ struct ContractEmitter {
   int64_t rowPhase = 0, rowPhases = 1; ///< row i is place rowPhase + rowPhases * i of its letter
   Value pieceBegin, pieceEnd;
   /// What tiles do: all of their sums and what follows, or what sums in parts need at the time (ContractParts.cpp).
-  enum class Step { whole, clear, add, endBlock, finish } step = Step::whole;
+  enum class Phase { whole, clear, add, endBlock, finish } phase = Phase::whole;
   Value partFrom, partTo; ///< the terms to add
 
   explicit ContractEmitter(KernelEmitter &e);
@@ -213,13 +213,15 @@ private:
   // ---- Sums in parts
   int64_t termsOfPart();
   bool sumsInParts() { return termsOfPart() != 0; }
-  bool sumsInBlocks();
+  int64_t termsAtOnce() { return sumsInParts() ? termsOfPart() : sizeK(); }
   int64_t columnsOfTotals();
   int64_t elementsOfTotals();
   void inParts(llvm::function_ref<void()> allTiles);
   void partOfTile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count, llvm::ArrayRef<Level> levels);
   int64_t placesOfPiece();
   void fetchNextPart(const Tile &tile, Value p);
+  void fetchAcross(Value base, Value first, int64_t size, int64_t rowStep, Value round, Value number, int64_t count);
+  void fetchAlong(const Tile &tile, Value round);
   Value placeOf(const Panel &panel, Value i, int row, int vector, bool isTotal);
   SmallVector<Value> loadTotals(const Panel &panel, Value i, int count);
 

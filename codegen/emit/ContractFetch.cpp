@@ -17,7 +17,7 @@ void ContractEmitter::fetchInRound(const Tile &tile, size_t depth, Value p, Valu
     prefetch(baseA, e.add(e.add(atA, e.mul(p, tile.levels[depth].a)), e.index(64 / elementBytes())));
   if (tile.roundsAhead > 0 && depth == tile.aheadDepth)
     fetchAhead(tile, p, atA, atB);
-  if (step == Step::add)
+  if (phase == Phase::add)
     fetchNextPart(tile, p);
   if (tile.fetchesNext)
     fetchNextTile(tile, p, atA);
@@ -159,8 +159,7 @@ void ContractEmitter::findAhead(Tile &tile) {
   if (runtime::saturatingMul(numPanels(), sizeOf(n)) <= 2 && !packsA() && !fetchesA())
     tile.linesA = lines(a, tile.count, strideM, &Level::a, true);
   if (lane.b == 1 && !packsB() &&
-      ((sumsInParts() ? termsOfPart() : sizeK()) * width * elementBytes() <= kBytesCloseBy ||
-       sizeOf(m) <= 2 * rowsOfTile(panelVectors())))
+      (termsAtOnce() * width * elementBytes() <= kBytesCloseBy || sizeOf(m) <= 2 * rowsOfTile(panelVectors())))
     tile.linesB = lines(bOperand, isMasked ? lane.size % lanes : width, 1, &Level::b, !isMasked);
   tile.aheadDepth = depth;
   tile.roundsAhead = tile.linesA.empty() && tile.linesB.empty() ? 0 : (kTermsAhead + terms - 1) / terms;

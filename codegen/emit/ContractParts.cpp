@@ -20,24 +20,18 @@ int64_t ContractEmitter::termsOfPart() {
   int64_t rowOfB = k[0].b * elementBytes();
   if (rowOfB >= kPage && rowOfB % kLine != 0) // vectors lie across two lines each: better copied
     return 0;
-  return static_cast<int64_t>(passes::termsOfPart({.terms = double(sizeK()),
-                                                   .rows = double(rows()),
-                                                   .columns = double(lane.size),
-                                                   .elementBytes = double(elementBytes()),
-                                                   .lanes = double(lanes),
-                                                   .accumulators = double(rowsOfTile(1))}));
-}
-
-/// Whether blocks of terms have accumulators of their own.
-bool ContractEmitter::sumsInBlocks() {
-  return sizeK() > 2 * static_cast<int64_t>(passes::termsOfBlock(static_cast<double>(sizeK())));
+  return static_cast<int64_t>(
+      passes::termsOfPart({.terms = double(sizeK()),
+                           .rows = double(rows()),
+                           .columns = double(lane.size),
+                           .elementBytes = double(elementBytes()),
+                           .lanes = double(lanes),
+                           .accumulators = double(passes::mostAccumulators(e.target.numVectorRegisters))}));
 }
 
 int64_t ContractEmitter::columnsOfTotals() { return static_cast<int64_t>(llvm::alignTo(lane.size, lanes)); }
 
-int64_t ContractEmitter::elementsOfTotals() {
-  return sumsInParts() ? rows() * columnsOfTotals() * (sumsInBlocks() ? 2 : 1) : 0;
-}
+int64_t ContractEmitter::elementsOfTotals() { return sumsInParts() ? rows() * columnsOfTotals() * 2 : 0; }
 
 /// Where in the scratch the accumulators of a vector are, or the total of its blocks.
 Value ContractEmitter::placeOf(const Panel &panel, Value i, int row, int vector, bool isTotal) {
@@ -50,7 +44,7 @@ SmallVector<Value> ContractEmitter::loadTotals(const Panel &panel, Value i, int 
   SmallVector<Value> totals;
   for (int r = 0; r < count; ++r)
     for (int v = 0; v < static_cast<int>(panel.masks.size()); ++v)
-      totals.push_back(loadVector(e.scratchPointer, placeOf(panel, i, r, v, sumsInBlocks()), {}));
+      totals.push_back(loadVector(e.scratchPointer, placeOf(panel, i, r, v, true), {}));
   return totals;
 }
 
@@ -58,31 +52,29 @@ SmallVector<Value> ContractEmitter::loadTotals(const Panel &panel, Value i, int 
 void ContractEmitter::inParts(llvm::function_ref<void()> allTiles) {
   if (!sumsInParts())
     return allTiles();
-  auto all = [&](Step what) {
-    step = what;
+  auto all = [&](Phase what) {
+    phase = what;
     allTiles();
   };
   int64_t terms = sizeK(), part = termsOfPart(),
           block = static_cast<int64_t>(passes::termsOfBlock(static_cast<double>(terms)));
-  all(Step::clear);
+  all(Phase::clear);
   e.loop(0, terms, part, [&](Value from) {
     partFrom = from;
     partTo = arith::MinUIOp::create(b, loc, e.add(from, e.index(part)), e.index(terms));
-    all(Step::add);
-    if (!sumsInBlocks())
-      return;
+    all(Phase::add);
     Value left = arith::RemUIOp::create(b, loc, partTo, e.index(block)),
-          ends = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left, e.index(0)),
+          isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left, e.index(0)),
           isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, partTo, e.index(terms)),
-          either = arith::OrIOp::create(b, loc, ends, isLast);
-    auto ifOp = scf::IfOp::create(b, loc, either, /*withElseRegion=*/false);
+          endsBlock = arith::OrIOp::create(b, loc, isWhole, isLast);
+    auto ifOp = scf::IfOp::create(b, loc, endsBlock, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    all(Step::endBlock);
+    all(Phase::endBlock);
   });
   partFrom = partTo = {};
-  all(Step::finish);
-  step = Step::whole;
+  all(Phase::finish);
+  phase = Phase::whole;
 }
 
 /// Tiles of rows, or panels, that are one chunk: threads share what is worth going through both operands for.
@@ -93,66 +85,84 @@ int64_t ContractEmitter::placesOfPiece() {
   return llvm::divideCeil(places, std::max<int64_t>(1, places / least));
 }
 
-/// In each round of a tile, for some of what the next part reads: the first tiles to read it would wait for memory.
-/// (1,000,000 x 33 x 33: 17 ms without, 13 with.)
+/// Asks in each round of a tile for some of what the next part of its piece reads: else the first tiles to read it
+/// would wait for memory. (1,000,000 x 33 x 33: 17 ms without, 13 with.)
 void ContractEmitter::fetchNextPart(const Tile &tile, Value p) {
-  const Panel &panel = tile.panel;
-  int64_t line = 64 / elementBytes(), part = termsOfPart(), width = panelWidth(),
-          height = heightOfTiles(static_cast<int>(panel.masks.size())), tiles = tilesOfRows(height);
-  auto next = [&](Value base, Value offset) { prefetch(base, offset); };
-  Value round = arith::SubIOp::create(b, loc, p, partFrom);
-  // A row of the next part has so many lines: each tile asks for one of them, or some.
-  auto ofRow = [&](Value base, Value first, int64_t size, int64_t step, Value number, int64_t count) {
-    int64_t lines = llvm::divideCeil(size, line) + 1, each = llvm::divideCeil(lines, count);
-    number = arith::RemUIOp::create(b, loc, number, e.index(llvm::divideCeil(lines, each)));
-    Value at = e.add(e.add(first, e.mul(e.add(partTo, round), step)), e.mul(number, each * line));
-    for (int64_t i = 0; i < each; ++i)
-      next(base, e.add(at, e.index(i * line)));
-  };
-  int64_t panels = e.chunks == 1 || sharesRows() ? numPanels() : placesOfPiece();
-  Value panelNumber = arith::DivUIOp::create(b, loc, panel.j, e.index(width)),
-        tileNumber = arith::DivUIOp::create(b, loc, tile.i, e.index(height)),
-        number = e.add(e.mul(panelNumber, tiles), tileNumber);
-  Value firstPanel = e.mul(arith::DivUIOp::create(b, loc, panelNumber, e.index(panels)), panels * width);
-  ofRow(e.pointerOf.lookup(bOperand), firstPanel, std::min(panels * width, lane.size), k[0].b, number, panels * tiles);
+  int64_t width = panelWidth(), height = heightOfTiles(static_cast<int>(tile.panel.masks.size())), panels = numPanels(),
+          tiles = tilesOfRows(height);
+  Value panel = arith::DivUIOp::create(b, loc, tile.panel.j, e.index(width)),
+        row = arith::DivUIOp::create(b, loc, tile.i, e.index(height)), firstPanel = e.index(0), firstRow = e.index(0);
+  if (e.chunks > 1) { // of those in its piece
+    auto [place, first, count] = sharesRows() ? std::tie(row, firstRow, tiles) : std::tie(panel, firstPanel, panels);
+    count = placesOfPiece();
+    first = e.mul(arith::DivUIOp::create(b, loc, place, e.index(count)), count);
+    place = arith::SubIOp::create(b, loc, place, first);
+  }
+  Value number = e.add(e.mul(panel, tiles), row), round = arith::SubIOp::create(b, loc, p, partFrom);
+  fetchAcross(e.pointerOf.lookup(bOperand), e.mul(firstPanel, width), std::min(panels * width, lane.size), k[0].b,
+              round, number, panels * tiles);
   if (m[0].a == 1)
-    ofRow(baseA, e.index(0), rows(), k[0].a, number, panels * tiles);
-  if (k[0].a != 1)
-    return;
-  int64_t lines = part / line;
-  Value row = e.add(tile.i, arith::DivUIOp::create(b, loc, round, e.index(lines))),
-        inRow = e.mul(arith::RemUIOp::create(b, loc, round, e.index(lines)), line);
-  next(baseA, e.add(e.mul(row, m[0].a), e.add(partTo, inRow)));
+    fetchAcross(baseA, e.mul(firstRow, height), std::min(tiles * height, rows()), k[0].a, round, number,
+                panels * tiles);
+  else if (k[0].a == 1)
+    fetchAlong(tile, round);
 }
 
+/// `size` elements from `first` on of that row of an operand which the next part has in this round: the tile that is
+/// `number` of `count` asks for a line of these, or some.
+void ContractEmitter::fetchAcross(Value base, Value first, int64_t size, int64_t rowStep, Value round, Value number,
+                                  int64_t count) {
+  int64_t line = 64 / elementBytes(), lines = llvm::divideCeil(size, line) + 1, each = llvm::divideCeil(lines, count);
+  number = arith::RemUIOp::create(b, loc, number, e.index(llvm::divideCeil(lines, each)));
+  Value at = e.add(e.add(first, e.mul(e.add(partTo, round), rowStep)), e.mul(number, each * line));
+  for (int64_t i = 0; i < each; ++i)
+    e.prefetch(pointerAt(base, e.add(at, e.index(i * line))), /*locality=*/2);
+}
+
+/// Of an a whose rows lie along the terms: the next part of the tile's rows, some of them at a time.
+void ContractEmitter::fetchAlong(const Tile &tile, Value round) {
+  int64_t line = 64 / elementBytes(), lines = termsOfPart() / line;
+  Value row = e.add(tile.i, arith::DivUIOp::create(b, loc, round, e.index(lines))),
+        at = e.mul(arith::RemUIOp::create(b, loc, round, e.index(lines)), line);
+  at = e.add(e.add(e.mul(row, m[0].a), partTo), at);
+  for (int64_t i = 0; i < tile.count; i += line) // as many rows as there are rounds for
+    e.prefetch(pointerAt(baseA, e.add(at, e.index(i * m[0].a))), /*locality=*/2);
+}
+
+/// What one step does with the accumulators of a tile, and with its totals.
 void ContractEmitter::partOfTile(Value offsetA, Value offsetB, const Panel &panel, Value i, int count,
                                  ArrayRef<Level> levels) {
   int vectors = static_cast<int>(panel.masks.size());
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
+  size_t size = static_cast<size_t>(count) * vectors;
   auto place = [&](size_t slot, bool isTotal) {
     return placeOf(panel, i, static_cast<int>(slot) / vectors, static_cast<int>(slot) % vectors, isTotal);
   };
-  size_t size = static_cast<size_t>(count) * vectors;
-  SmallVector<Value> acc(size, zero);
-  if (step != Step::clear)
-    for (auto [slot, value] : llvm::enumerate(acc))
-      value = loadVector(e.scratchPointer, place(slot, false), {});
-  if (step == Step::add) {
+  auto loadAll = [&](bool areTotals) {
+    SmallVector<Value> all;
+    for (size_t slot = 0; slot < size; ++slot)
+      all.push_back(loadVector(e.scratchPointer, place(slot, areTotals), {}));
+    return all;
+  };
+  auto storeAll = [&](bool areTotals, ArrayRef<Value> all) {
+    for (auto [slot, value] : llvm::enumerate(all))
+      storeVector(e.scratchPointer, place(slot, areTotals), value);
+  };
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vectorType()));
+  SmallVector<Value> zeros(size, zero);
+  if (phase == Phase::clear) {
+    storeAll(false, zeros);
+    storeAll(true, zeros);
+  } else if (phase == Phase::add) {
     Tile all{panel, i, count, false, levels, {}, {}};
     findAhead(all);
-    acc = sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, acc);
-  } else if (step == Step::endBlock) {
-    for (auto [slot, value] : llvm::enumerate(acc)) {
-      Value at = place(slot, true), total = loadVector(e.scratchPointer, at, {});
-      storeVector(e.scratchPointer, at, arith::AddFOp::create(b, loc, total, value));
-      value = zero;
-    }
-  } else if (sumsInBlocks()) {
-    for (size_t slot = 0; slot < size; ++slot)
-      storeVector(e.scratchPointer, place(slot, true), zero);
+    storeAll(false, sum(all, 0, offsetA, offsetB, {0, 0, 0, count}, loadAll(false)));
+  } else { // the end of a block
+    SmallVector<Value> totals = loadAll(true);
+    for (auto [total, value] : llvm::zip_equal(totals, loadAll(false)))
+      total = arith::AddFOp::create(b, loc, total, value);
+    storeAll(true, totals);
+    storeAll(false, zeros);
   }
-  for (auto [slot, value] : llvm::enumerate(acc))
-    storeVector(e.scratchPointer, place(slot, false), value);
 }
 
 } // namespace wg::codegen

@@ -18,7 +18,7 @@ int ContractEmitter::heightFor(int64_t size, int vectors) {
   int most = rowsOfTile(vectors);
   if (size % most == 0)
     return most;
-  if (sizeK() >= kShortSum && sizeK() * vectors * e.target.vectorBytes <= kBytesCloseBy)
+  if (sizeK() >= kShortSum && termsAtOnce() * vectors * e.target.vectorBytes <= kBytesCloseBy)
     for (int height = most; height * 3 >= most * 2; --height)
       if (size % height == 0)
         return height;

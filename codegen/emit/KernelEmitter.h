@@ -129,7 +129,8 @@ public:
   mlir::Value load(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
                    int64_t offset);
   /// Prefetches a line; what such a load reads.
-  void prefetch(mlir::Value pointer);
+  /// Into all caches, or, of locality 2, all but the closest.
+  void prefetch(mlir::Value pointer, int locality = 3);
   void prefetch(const Point &point, mlir::Value pointer, mlir::Type elementType, llvm::ArrayRef<int64_t> strides,
                 int64_t offset);
   void storePieces(mlir::Value value, mlir::Value base, int64_t count, unsigned alignment);

@@ -146,8 +146,8 @@ Value KernelEmitter::load(const Point &point, Value pointer, Type element, Array
   return loadElements(*this, point, point.at, pointer, element, strides, offset);
 }
 
-void KernelEmitter::prefetch(Value pointer) {
-  LLVM::Prefetch::create(b, loc, pointer, /*rw=*/0, /*hint=*/3, /*cache=*/1);
+void KernelEmitter::prefetch(Value pointer, int locality) {
+  LLVM::Prefetch::create(b, loc, pointer, /*rw=*/0, locality, /*cache=*/1);
 }
 
 void KernelEmitter::prefetch(const Point &point, Value pointer, Type element, ArrayRef<int64_t> strides,
