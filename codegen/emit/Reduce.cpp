@@ -257,6 +257,8 @@ SmallVector<Value> ReduceEmitter::nestReduced(size_t k, ValueRange carried,
   unsigned d = reducedAxes[k];
   return e.loop(0, e.axes[d].size, 1, carried, [&](Value i, ValueRange values) {
     at[d] = {i, 0};
+    if (k + 2 == reducedAxes.size())
+      askForLaterBlock(d);
     return nestReduced(k + 1, values, inner);
   });
 }

@@ -68,6 +68,8 @@ private:
   int64_t groupOfColumns();
   int64_t vectorsAtOnce();
   void walkRows(int number, llvm::ArrayRef<Point> rowPoints, llvm::MutableArrayRef<Known> known);
+  void askForLaterBlock(unsigned d);
+  bool asksForNextGroup(const KernelEmitter::Access &access);
   void askForNextGroup(const Point &rowPoint, int64_t side, Value first);
   void walkColumns(int number, llvm::ArrayRef<Point> rowPoints, llvm::MutableArrayRef<Known> known);
 
@@ -96,6 +98,7 @@ private:
   SmallVector<mlir::Operation *> reductions;
   SmallVector<unsigned> reducedAxes, keptAxes;
   SmallVector<ir::Coordinate> at;
+  ir::Coordinate firstWalked; ///< of the innermost kept axis, of what is walked side by side
   bool columns = false;
   int lanes = 0;
 };
