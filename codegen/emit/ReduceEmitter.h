@@ -98,7 +98,6 @@ private:
   SmallVector<mlir::Operation *> reductions;
   SmallVector<unsigned> reducedAxes, keptAxes;
   SmallVector<ir::Coordinate> at;
-  ir::Coordinate firstWalked; ///< of the innermost kept axis, of what is walked side by side
   bool columns = false;
   int lanes = 0;
 };

@@ -70,8 +70,6 @@ void ReduceEmitter::walkRows(int number, ArrayRef<Point> rowPoints, MutableArray
   Phase phase{reductionsOf(number), fullOutputsOf(number), static_cast<int>(side * deep), lanes};
   if (phase.ops.empty() && phase.outputs.empty())
     return;
-  if (!keptAxes.empty())
-    firstWalked = rowPoints.front().at[keptAxes.back()];
   auto step = [&](Value first, int count, Value mask, SmallVector<Value> acc) {
     if (side > 1)
       askForNextGroup(rowPoints.front(), side, first);
@@ -143,11 +141,8 @@ void ReduceEmitter::askForLaterBlock(unsigned d) {
             read = 1 + (e.axes[inner].size - 1) * access.strides[inner];
     Point point(at, 0, {});
     point.at[inner] = {e.index(0), 0};
-    if (!keptAxes.empty()) {
-      unsigned kept = keptAxes.back();
-      read += (std::min(placesAtOnce(), e.axes[kept].size) - 1) * access.strides[kept];
-      point.at[kept] = firstWalked;
-    }
+    if (!keptAxes.empty())
+      read += (std::min(placesAtOnce(), e.axes[keptAxes.back()].size) - 1) * access.strides[keptAxes.back()];
     if (asksForNextGroup(access) || llvm::any_of(access.strides, [](int64_t stride) { return stride < 0; }) ||
         step * bytes < kFar || read * bytes > kShort || type.getNumElements() * bytes <= kCached)
       return;
@@ -167,8 +162,6 @@ void ReduceEmitter::walkColumns(int number, ArrayRef<Point> rowPoints, MutableAr
   Phase phase{reductionsOf(number), fullOutputsOf(number), side * deep, rowPoints[0].lanes};
   if (phase.ops.empty() && phase.outputs.empty())
     return;
-  if (!keptAxes.empty())
-    firstWalked = rowPoints.front().at[keptAxes.back()];
   auto step = [&](Value first, int count, Value, SmallVector<Value> acc) {
     SmallVector<Point> points;
     for (int i = 0; i < count / side; ++i)
