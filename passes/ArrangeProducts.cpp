@@ -241,13 +241,14 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
 /// The forms that may be faster than `chosen`, which is the first of them: those that are close to it. A group is of
 /// forms that walk the result, and large operands, along the same letters. However many groups there are, those of
 /// forms that leave large operands as they lie are among them, one for each letter that results end in: what these cost
-/// was estimated too high by a factor of three, where others seemed close.
+/// was estimated too high by a factor of three, where others seemed close. So is, for the same reason, that which moves
+/// nothing, unless it seems to be slower by more than that.
 SmallVector<Form> mayBeFastest(const Order &given, const Compared &chosen, SmallVectorImpl<Compared> &compared,
                                const ProductCosts &costs, bool isAlone, SmallVectorImpl<size_t> &groups) {
   bool isLarge = chosen.cost >= kLarge;
   size_t mostGroups = isLarge ? 6 : 4, mostOfGroup = isLarge ? 8 : 4;
   size_t mostAlike = isAlone ? 2 : mostOfGroup; // elsewhere all results lie alike
-  constexpr double kLittle = 0.25;              // of the largest tensor
+  constexpr double kLittle = 0.25, kGiven = 3;  // of the largest tensor; times
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
   auto last = [](const std::string &letters) { return letters.empty() ? char() : letters.back(); };
@@ -277,11 +278,12 @@ SmallVector<Form> mayBeFastest(const Order &given, const Compared &chosen, Small
   };
   addGroup(chosen.form);
   for (const auto &[form, cost] : compared) {
-    if (cost > chosen.cost * closeTo(chosen.cost))
-      break;
+    bool isGiven = form.order == given; // neither operands nor the result are moved
+    if (cost > chosen.cost * (isGiven && isLarge ? kGiven : closeTo(chosen.cost)))
+      continue;
     auto at = llvm::find_if(found, [&](ArrayRef<Form> group) { return groupOf(group.front()) == groupOf(form); });
     if (at == found.end()) {
-      bool isNew = isLarge && isUnmoved(form) && !StringRef(unmoved).contains(last(form.order.c));
+      bool isNew = isLarge && (isGiven || (isUnmoved(form) && !StringRef(unmoved).contains(last(form.order.c))));
       if (found.size() < mostGroups || isNew)
         addGroup(form);
     } else if (at->size() < mostOfGroup && !llvm::is_contained(*at, form) &&

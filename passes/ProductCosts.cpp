@@ -412,8 +412,9 @@ Estimate ProductCosts::product(const Order &order) const {
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
 /// Bytes from which on a tensor is none that caches close by hold, where a lane is loaded by itself; where both
-/// operands lie across; and where columns are whole pages apart.
-constexpr double kGatheredBytes = 1.5e6, kApartBytes = 256 << 10, kFar = 2e6;
+/// operands lie across; and where columns are whole pages apart. Of a line of these more than a few elements are read at
+/// once, and the rest has a part of their cost.
+constexpr double kGatheredBytes = 1.5e6, kApartBytes = 256 << 10, kFar = 2e6, kFewOfLine = 16, kOfLongerRuns = 0.2;
 
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
 Estimate ProductCosts::elementwise(const Order &order) const {
@@ -443,7 +444,8 @@ Estimate ProductCosts::elementwise(const Order &order) const {
     double blocks = runs / found->rounds * std::ceil(found->rounds / lanes) * vectors;
     arithmetic = arithmetic + each(&Model::across) * (blocks * lanes * std::log2(lanes));
     if (bytes > kFar && std::fmod(last.steps[tensor] * elementBytes, kPage) == 0)
-      arithmetic = arithmetic + each(&Model::shared) * count;
+      arithmetic = arithmetic +
+                   each(&Model::shared) * (found->rounds * elementBytes < kFewOfLine ? count : count * kOfLongerRuns);
   }
   if (!across)
     arithmetic = arithmetic + each(vectors == 1 ? &Model::shortRun : &Model::run) * runs +

@@ -127,28 +127,36 @@ void ReduceEmitter::askForNextGroup(const Point &rowPoint, int64_t side, Value f
 }
 
 /// Asks for what is read some steps of axis `d` further on, where these are far apart and what is read at each is
-/// short: processors do not follow it. (Products of [3, 802, 296, 11, 7] and [3, 296, 802, 7, 11] summed to [3, 7]: 152
-/// ms without, 29 so.) Not where the next rows are asked for: they come first.
+/// short: processors do not follow it. Of places far from each other each asks for its own. (Products of
+/// [3, 802, 296, 11, 7] and [3, 296, 802, 7, 11] summed to [3, 7]: 152 ms without, 29 so; of [38, 2518, 29, 21] and
+/// [21, 2518, 38, 29] to [38, 21]: 157 and 52.) Not where the next rows are asked for: they come first.
 void ReduceEmitter::askForLaterBlock(unsigned d) {
   constexpr int64_t kLine = 64, kShort = 1024, kFar = 512, kCached = int64_t(1) << 20; // bytes
-  constexpr int64_t kSteps = 4;
+  constexpr int64_t kSteps = 4, kMostLines = 128;
   unsigned inner = reducedAxes.back();
   if (e.axes[d].size <= 2 * kSteps)
     return;
   e.eachRead([&](Value, const KernelEmitter::Access &access) {
     auto type = cast<RankedTensorType>(access.root.getType());
     int64_t bytes = alignmentOf(type.getElementType()), step = access.strides[d],
-            read = 1 + (e.axes[inner].size - 1) * access.strides[inner];
+            read = 1 + (e.axes[inner].size - 1) * access.strides[inner],
+            toPlace = keptAxes.empty() ? 0 : access.strides[keptAxes.back()],
+            places = keptAxes.empty() ? 1 : std::min(placesAtOnce(), e.axes[keptAxes.back()].size);
     Point point(at, 0, {});
     point.at[inner] = {e.index(0), 0};
-    if (!keptAxes.empty())
-      read += (std::min(placesAtOnce(), e.axes[keptAxes.back()].size) - 1) * access.strides[keptAxes.back()];
+    if (toPlace <= read + kLine / bytes) {
+      read += (places - 1) * toPlace;
+      places = 1;
+    }
+    int64_t lines = llvm::divideCeil(read + kLine / bytes - 1, kLine / bytes);
     if (asksForNextGroup(access) || llvm::any_of(access.strides, [](int64_t stride) { return stride < 0; }) ||
-        step * bytes < kFar || read * bytes > kShort || type.getNumElements() * bytes <= kCached)
+        step * bytes < kFar || read * bytes > kShort || places * lines > kMostLines ||
+        type.getNumElements() * bytes <= kCached)
       return;
-    for (int64_t first = 0; first < read + kLine / bytes - 1; first += kLine / bytes)
-      e.prefetch(point, e.pointerOf.lookup(access.root), type.getElementType(), access.strides,
-                 access.offset + kSteps * step + std::min(first, read - 1));
+    for (int64_t place = 0; place < places; ++place)
+      for (int64_t line = 0; line < lines; ++line)
+        e.prefetch(point, e.pointerOf.lookup(access.root), type.getElementType(), access.strides,
+                   access.offset + kSteps * step + place * toPlace + std::min(line * (kLine / bytes), read - 1));
   });
 }
 
