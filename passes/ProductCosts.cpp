@@ -334,6 +334,8 @@ Estimate ProductCosts::product(const Order &order) const {
       nest.loops.push_back(inSteps(loopOf(lane), columnsAtOnce));
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
+  if (alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // parts of vectors are asked for ahead
+    nest.asksAhead[columnsOfN ? 1 : 0] = elements(columnsOfN ? order.b : order.a) * elementBytes > kMiB;
   if (part != 0) {
     nest.loops.insert(nest.loops.begin(), inSteps(loopOf(k[0]), part));
     packing = each(&Model::copy) *
@@ -415,6 +417,9 @@ Estimate ProductCosts::product(const Order &order) const {
 /// operands lie across; and where columns are whole pages apart. Of a line of these more than a few elements are read at
 /// once, and the rest has a part of their cost.
 constexpr double kGatheredBytes = 1.5e6, kApartBytes = 256 << 10, kFar = 2e6, kFewOfLine = 16, kOfLongerRuns = 0.2;
+
+/// Cycles that a row which is a part of a vector takes longer.
+constexpr double kMaskedRow = 1.8;
 
 /// Products that nothing sums are an elementwise kernel, which goes through the result as it lies.
 Estimate ProductCosts::elementwise(const Order &order) const {
@@ -500,6 +505,8 @@ Estimate ProductCosts::sumInOrder(const Order &order, StringRef space) const {
   Estimate arithmetic = each(&Model::summed) * (runs * std::ceil(last.rounds / lanes));
   if (!isSummed(last)) // vectors of rows, some of them side by side
     side = std::clamp(std::ceil(last.rounds / lanes), 1.0, model.registers / 4);
+  if (!isSummed(last) && last.rounds < lanesFor(last.rounds, lanes)) // each row is a part of a vector
+    arithmetic = arithmetic + each(&Model::cycle) * (runs * kMaskedRow);
   // Of many rows that are more than a cache holds, long runs of columns are walked.
   double group = side * lanes, run = group, steps = 1, mostRead = 0;
   for (const Loop &axis : axes)

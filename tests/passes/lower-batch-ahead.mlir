@@ -1,0 +1,44 @@
+// Products whose vectors lie along a batch of fewer elements than these have ask ahead for the large operand, as no
+// processor follows masked loads: for a later term of long sums, else for the same one of columns, or rows, to come.
+// RUN: wengert-opt %s --split-input-file --wg-fuse=cpu=x86-64-v4 --wg-lower=cpu=x86-64-v4 | FileCheck %s
+
+// Columns of 95 elements; four at a time, three times four ahead.
+// CHECK-LABEL: func.func private @columns
+// CHECK: llvm.getelementptr %{{.*}}[1140]
+// CHECK-NEXT: llvm.intr.prefetch
+// CHECK: llvm.getelementptr %{{.*}}[1235]
+// CHECK-NEXT: llvm.intr.prefetch
+func.func @columns(%a: tensor<19x5xf32>, %b: tensor<336x220x19x5xf32>) -> tensor<336x220x5xf32> {
+  %c = wg.contract "ki,jlki->jli" %a, %b : tensor<19x5xf32>, tensor<336x220x19x5xf32> -> tensor<336x220x5xf32>
+  return %c : tensor<336x220x5xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @terms
+// CHECK: llvm.intr.prefetch
+func.func @terms(%a: tensor<50x33x1900x5xf32>, %b: tensor<1900x5xf32>) -> tensor<50x33x5xf32> {
+  %c = wg.contract "jlki,ki->jli" %a, %b : tensor<50x33x1900x5xf32>, tensor<1900x5xf32> -> tensor<50x33x5xf32>
+  return %c : tensor<50x33x5xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @whole
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: return
+func.func @whole(%a: tensor<19x8xf32>, %b: tensor<336x220x19x8xf32>) -> tensor<336x220x8xf32> {
+  %c = wg.contract "ki,jlki->jli" %a, %b : tensor<19x8xf32>, tensor<336x220x19x8xf32> -> tensor<336x220x8xf32>
+  return %c : tensor<336x220x8xf32>
+}
+
+// -----
+
+// And none for what is close by.
+// CHECK-LABEL: func.func private @small
+// CHECK-NOT: llvm.intr.prefetch
+// CHECK: return
+func.func @small(%a: tensor<19x5xf32>, %b: tensor<33x22x19x5xf32>) -> tensor<33x22x5xf32> {
+  %c = wg.contract "ki,jlki->jli" %a, %b : tensor<19x5xf32>, tensor<33x22x19x5xf32> -> tensor<33x22x5xf32>
+  return %c : tensor<33x22x5xf32>
+}
