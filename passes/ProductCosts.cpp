@@ -414,8 +414,8 @@ Estimate ProductCosts::product(const Order &order) const {
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
 /// Bytes from which on a tensor is none that caches close by hold, where a lane is loaded by itself; where both
-/// operands lie across; and where columns are whole pages apart. Of a line of these more than a few elements are read at
-/// once, and the rest has a part of their cost.
+/// operands lie across; and where columns are whole pages apart. Where more of a line of these are read at once than so
+/// many bytes, they have a part of their cost.
 constexpr double kGatheredBytes = 1.5e6, kApartBytes = 256 << 10, kFar = 2e6, kFewOfLine = 16, kOfLongerRuns = 0.2;
 
 /// Cycles that a row which is a part of a vector takes longer.

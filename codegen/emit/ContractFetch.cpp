@@ -90,8 +90,8 @@ void ContractEmitter::fetchNextTile(const Tile &tile, Value p, Value atA) {
 }
 
 /// Where the rows of a tile, or its columns, are parts of vectors along a batch, of a tensor beyond the nearest caches,
-/// asks in each round for a later term, or the same one of those to come, some KiB ahead: no processor follows masked loads. (The sums of
-/// [19, 5] times each [19, 5] of 280 MB: 31 ms without, 10 with.)
+/// asks in each round for a later term, or the same one of those to come, some KiB ahead: no processor follows masked
+/// loads. (The sums of [19, 5] times each [19, 5] of 280 MB: 31 ms without, 10 with.)
 void ContractEmitter::fetchAlongBatch(const Tile &tile, Value atA, Value atB) {
   constexpr int64_t kAhead = 4096, kCached = int64_t(1) << 20; // bytes
   auto isFar = [&](Value x) {

