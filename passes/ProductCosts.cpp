@@ -215,7 +215,8 @@ Estimate ProductCosts::product(const Order &order) const {
       static_cast<int>(model.registers),
       {.alongBatch = alongBatch, .hasColumns = !n.empty(), .streams = false, .terms = terms, .bytesOfC = bytesOfC});
   double most = wideAs ? wideAs : 2;
-  longestLast(m, int64_t(rowsOfTile(2)));
+  if (!k.empty())
+    longestLast(m, int64_t(rowsOfTile(2)));
   if (alongBatch)
     longestLast(n, int64_t(most));
   auto dense = llvm::find_if(k, [](const Letter &letter) { return letter.b == 1; });

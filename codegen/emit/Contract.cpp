@@ -86,7 +86,8 @@ void ContractEmitter::sortLetters() {
     mergeNeighbours(*group);
   if (!hasEpilogue)
     takeLane();
-  longestLast(m, rowsOfTile(2));
+  if (!k.empty() || !related.empty()) // else rows are written as they lie
+    longestLast(m, rowsOfTile(2));
   chooseRows();
   if (alongBatch)
     longestLast(n, panelVectors());
