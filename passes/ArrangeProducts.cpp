@@ -278,12 +278,17 @@ SmallVector<Form> mayBeFastest(const Order &given, const Compared &chosen, Small
   };
   addGroup(chosen.form);
   for (const auto &[form, cost] : compared) {
-    bool isGiven = form.order == given; // neither operands nor the result are moved
-    if (cost > chosen.cost * (isGiven && isLarge ? kGiven : closeTo(chosen.cost)))
+    bool isGiven = isLarge && form.order == given; // neither operands nor the result are moved
+    if (cost > chosen.cost * (isGiven ? kGiven : closeTo(chosen.cost)))
       continue;
+    if (isGiven) { // a group of its own
+      if (llvm::none_of(found, [&](ArrayRef<Form> group) { return llvm::is_contained(group, form); }))
+        addGroup(form);
+      continue;
+    }
     auto at = llvm::find_if(found, [&](ArrayRef<Form> group) { return groupOf(group.front()) == groupOf(form); });
     if (at == found.end()) {
-      bool isNew = isLarge && (isGiven || (isUnmoved(form) && !StringRef(unmoved).contains(last(form.order.c))));
+      bool isNew = isLarge && isUnmoved(form) && !StringRef(unmoved).contains(last(form.order.c));
       if (found.size() < mostGroups || isNew)
         addGroup(form);
     } else if (at->size() < mostOfGroup && !llvm::is_contained(*at, form) &&

@@ -335,7 +335,7 @@ Estimate ProductCosts::product(const Order &order) const {
       nest.loops.push_back(inSteps(loopOf(lane), columnsAtOnce));
     nest.inside = {SmallVector<Extent, 2>{{high, rowA}}, {{width, double(lane.b)}}, {{width, 1}, {high, rowC}}};
   }
-  if (alongBatch && std::fmod(size, lanesFor(size, lanes)) != 0) // parts of vectors are asked for ahead
+  if (alongBatch && size < lanesFor(size, lanes) && (columnsOfN || !m.empty())) // parts of vectors are asked for ahead
     nest.asksAhead[columnsOfN ? 1 : 0] = elements(columnsOfN ? order.b : order.a) * elementBytes > kMiB;
   if (part != 0) {
     nest.loops.insert(nest.loops.begin(), inSteps(loopOf(k[0]), part));
@@ -415,8 +415,8 @@ Estimate ProductCosts::product(const Order &order) const {
 // ---- Sums of products -----------------------------------------------------------------------------------------------
 
 /// Bytes from which on a tensor is none that caches close by hold, where a lane is loaded by itself; where both
-/// operands lie across; and where columns are whole pages apart. Where more of a line of these are read at once than so
-/// many bytes, they have a part of their cost.
+/// operands lie across; and where columns are whole pages apart. Where so many bytes of a line of these are read at
+/// once, or more, they have a part of their cost.
 constexpr double kGatheredBytes = 1.5e6, kApartBytes = 256 << 10, kFar = 2e6, kFewOfLine = 16, kOfLongerRuns = 0.2;
 
 /// Cycles that a row which is a part of a vector takes longer.

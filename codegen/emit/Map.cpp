@@ -127,8 +127,8 @@ void KernelEmitter::orderAxes() {
 /// of what is read holds points of a few blocks. Of a long axis it would be gone before the next block reads it. Where
 /// steps are whole pages, lines share a few sets of the caches: a few rows are read, side by side. (Transposes: 500 x
 /// 20,000 numbers 11.9 ms in whole rows, 6.8 so; 4,096 x 4,096 28 ms and 19.) Where the axis that is read across is a
-/// part of a line, the loops outside of it read the rest: they go on along the same rows first. (500 x 2,048 x 4 to
-/// 4 x 2,048 x 500: 4.9 ms by 256 such rows, 1.8 by 32.)
+/// part of a line, the loops outside of it read the rest: they go on along the same rows first, fewer of them if
+/// these are whole pages apart. (500 x 2,048 x 4 to 4 x 2,048 x 500: 4.9 ms by 256 such rows, 1.8 by 32.)
 KernelEmitter::Cut KernelEmitter::pointsAtOnce(const Across &across) {
   constexpr int64_t kLong = 1024, kSharing = 32, kPartsOfLines = 256; // points
   int64_t size = axes.back().size, points = size;

@@ -15,11 +15,26 @@ func.func @columns(%a: tensor<19x5xf32>, %b: tensor<336x220x19x5xf32>) -> tensor
 
 // -----
 
+// Nine terms ahead: of 24 rows of 20 bytes each.
 // CHECK-LABEL: func.func private @terms
-// CHECK: llvm.intr.prefetch
+// CHECK: llvm.getelementptr %{{.*}}[45]
+// CHECK-NEXT: llvm.intr.prefetch
+// CHECK: llvm.getelementptr %{{.*}}[9545]
+// CHECK-NEXT: llvm.intr.prefetch
 func.func @terms(%a: tensor<50x33x1900x5xf32>, %b: tensor<1900x5xf32>) -> tensor<50x33x5xf32> {
   %c = wg.contract "jlki,ki->jli" %a, %b : tensor<50x33x1900x5xf32>, tensor<1900x5xf32> -> tensor<50x33x5xf32>
   return %c : tensor<50x33x5xf32>
+}
+
+// -----
+
+// Rows of 35 elements, 24 at a time, two times 24 ahead.
+// CHECK-LABEL: func.func private @rows
+// CHECK: llvm.getelementptr %{{.*}}[1680]
+// CHECK-NEXT: llvm.intr.prefetch
+func.func @rows(%a: tensor<20400x7x5xf32>, %b: tensor<7x5xf32>) -> tensor<20400x5xf32> {
+  %c = wg.contract "jki,ki->ji" %a, %b : tensor<20400x7x5xf32>, tensor<7x5xf32> -> tensor<20400x5xf32>
+  return %c : tensor<20400x5xf32>
 }
 
 // -----

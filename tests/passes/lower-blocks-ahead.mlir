@@ -22,7 +22,8 @@ func.func @follows(%x: tensor<3x9570x11x7xf32>) -> tensor<3x7xf32> {
 
 // -----
 
-// Places that lie far from each other ask each for its own: three lines of each row of 20 elements, which may begin anywhere.
+// Places that lie far from each other ask each for its own: three lines of each row of 20 elements, which may begin
+// anywhere.
 // CHECK-LABEL: func.func private @apart
 // CHECK-COUNT-15: llvm.intr.prefetch
 // CHECK: return
