@@ -11,6 +11,7 @@
 // RUN: wengert-opt %s --wg-infer-shapes="function=twice types=f32[4,3]" | FileCheck %s --check-prefix=CALLED
 // RUN: wengert-opt %s --wg-infer-shapes="function=related types=f32[9,3];f32[3,3,4]" | FileCheck %s --check-prefix=RELATED
 // RUN: not wengert-opt %s --wg-infer-shapes="function=unfit types=f32[2]" 2>&1 | FileCheck %s --check-prefix=UNFIT
+// RUN: not wengert-opt %s --wg-infer-shapes="function=exchange types=f32[3];f32[4]" 2>&1 | FileCheck %s --check-prefix=REPLACED
 
 // Sizes fold into shapes, types follow, the callee too.
 // CHECK-LABEL: func.func @step
@@ -116,4 +117,10 @@ func.func @unfit(%x: tensor<?xf32>) -> tensor<f32> {
     wg.yield %s : tensor<f32>
   }
   return %y : tensor<f32>
+}
+
+// An argument and what replaces it are of one size.
+// REPLACED: error: 'func.func' op argument 0 is 'tensor<3xf32>' and result 1, which replaces it, 'tensor<4xf32>'
+func.func @exchange(%x: tensor<?xf32> {wg.result = 1 : i64}, %y: tensor<?xf32> {wg.result = 0 : i64}) -> (tensor<?xf32>, tensor<?xf32>) {
+  return %x, %y : tensor<?xf32>, tensor<?xf32>
 }
