@@ -358,6 +358,11 @@ Bandwidth bandwidth(const Sweeps &sweeps, int64_t touched, const std::vector<int
           gigabytes(sweeps.write, false, touched, cpus, effort), gigabytes(sweeps.copy, true, touched, cpus, effort)};
 }
 
+void raise(double &figure, double other) { figure = std::max(figure, other); }
+void raise(Bandwidth &mine, const Bandwidth &other) {
+  raise(mine.read, other.read), raise(mine.write, other.write), raise(mine.copy, other.copy);
+}
+
 /// Whether this process may use tiles; else why not.
 std::string whyNoTiles(const Cpuid &seven) {
   if (!(seven.d >> 24 & 1))
@@ -450,6 +455,10 @@ Limits measureLimits(bool quick) {
   if (!quick)
     limits.levels.push_back({"memory, stores past the caches", 0, touched, bandwidth(past, touched, one, effort),
                              bandwidth(past, share, cpus, effort)});
+  // A cache that cores share has a clock of its own, which may rise only when it has been in use for seconds.
+  for (Level &level : limits.levels)
+    if (level.name == "L3" && !quick)
+      raise(level.one, bandwidth(through, level.touched, one, effort));
   return limits;
 }
 
@@ -563,14 +572,12 @@ Limits raiseLimits() {
   std::lock_guard lock(measuring);
   Limits best = measureLimits(/*quick=*/true);
   if (std::optional<Limits> known = knownLimits()) {
-    auto raise = [](double &figure, double other) { figure = std::max(figure, other); };
     for (Peak &peak : known->peaks)
       raise(peak.one, best.peak(peak.name)), raise(peak.all, best.peak(peak.name, true));
     for (Level &level : known->levels)
       for (const Level &other : best.levels)
         if (other.name == level.name)
-          for (auto [mine, others] : {std::pair(&level.one, &other.one), {&level.all, &other.all}})
-            raise(mine->read, others->read), raise(mine->write, others->write), raise(mine->copy, others->copy);
+          raise(level.one, other.one), raise(level.all, other.all);
     best = *known;
   }
   write(best);
