@@ -65,6 +65,9 @@ Letters lettersOf(ir::ContractOp op) {
   return letters;
 }
 
+/// Whether it is a sum of products, or of none, and not a product of panels alone.
+bool isWalked(const Letters &letters) { return letters.m.empty() || letters.n.empty() || letters.k.empty(); }
+
 // ---- The cheapest order ---------------------------------------------------------------------------------------------
 
 /// The letters of `group` in the orders that the given tensors have them in, without repetition.
@@ -163,16 +166,16 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   };
   // A sum of products or elementwise, unless a product of panels is clearly cheaper: where nothing is summed, estimates
   // of those are the less exact ones.
-  bool isWalked = m.empty() || n.empty() || k.empty();
-  Estimate before = isWalked ? costs.sum(start) : costs.product(start);
+  bool mayBeSum = isWalked(letters);
+  Estimate before = mayBeSum ? costs.sum(start) : costs.product(start);
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
-  Form form{start, isWalked};
-  auto costOf = [&] { return form.order == start && form.isSum == isWalked ? costs.cost(before) : best; };
+  Form form{start, mayBeSum};
+  auto costOf = [&] { return form.order == start && form.isSum == mayBeSum ? costs.cost(before) : best; };
   auto bound = [&] { // what costs more is not looked at
     double cost = costOf();
     return compared ? cost * closeTo(cost) : best;
   };
-  if (!isWorthMeasuring(costs.cost(before), start, costs, evenIfSmall, isWalked))
+  if (!isWorthMeasuring(costs.cost(before), start, costs, evenIfSmall, mayBeSum))
     compared = nullptr;
   if (compared)
     compared->push_back({form, costs.cost(before)});
@@ -198,7 +201,7 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
     if (costs.cost(moved) + least >= bound())
       continue;
-    if (isWalked) { // any order of the result can be walked
+    if (mayBeSum) { // any order of the result can be walked
       Order other{start.a, start.b, c};
       consider(other, true, moved + costs.sum(other));
       // An operand that is read again and again may lie as it is walked: such a copy is made (wg-fuse).
@@ -215,7 +218,7 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
       copy(isSmallA ? other.a : other.b, isSmallA ? turnsA : turnsB);
       copy(isSmallA ? other.b : other.a, isSmallA ? turnsB : turnsA);
     }
-    if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || isWalked))
+    if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || mayBeSum))
       consider(plain, false, moved + costs.product(plain));
   }
   double withoutCopies = costOf();
@@ -377,10 +380,8 @@ private:
          evenIfSmall = isAlone && !function.isPrivate() && mayAsk;
     Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr, evenIfSmall);
     const Order &cheapest = chosen.form.order;
-    Letters letters = lettersOf(op);
-    bool isMoved = cheapest.c != costs.orderOf(op).c,
-         mayBeSum = letters.m.empty() || letters.n.empty() || letters.k.empty();
-    if (compared.empty() || !isWorthMeasuring(chosen.cost, cheapest, costs, evenIfSmall, isMoved || mayBeSum))
+    bool unsure = cheapest.c != costs.orderOf(op).c || isWalked(lettersOf(op));
+    if (compared.empty() || !isWorthMeasuring(chosen.cost, cheapest, costs, evenIfSmall, unsure))
       return chosen.form;
     llvm::erase_if(compared, [&](const Compared &other) {
       const auto &[order, isSum] = other.form;

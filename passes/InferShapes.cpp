@@ -547,16 +547,6 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
 };
 } // namespace
 
-/// What replaces an argument may turn out to have other sizes than it.
-static LogicalResult checkDonated(func::FuncOp function) {
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (auto result = function.getArgAttrOfType<IntegerAttr>(i, "wg.result"))
-      if (Type replaced = function.getResultTypes()[result.getInt()]; failed(verifyCompatibleShape(type, replaced)))
-        return function.emitOpError("argument ")
-               << i << " is " << type << " and result " << result.getInt() << ", which replaces it, " << replaced;
-  return success();
-}
-
 LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types, ArrayRef<std::string> names) {
   if (failed(ir::checkTypes(function)))
     return failure();
@@ -564,7 +554,7 @@ LogicalResult inferShapes(func::FuncOp function, ArrayRef<Type> types, ArrayRef<
   if (failed(Specialiser(function->getParentOfType<ModuleOp>(), names)
                  .specialise(function, types.empty() ? ArrayRef<Type>(own) : types)))
     return failure();
-  return checkDonated(function);
+  return verify(function, /*verifyRecursively=*/false); // what replaces an argument may turn out to have other sizes
 }
 
 } // namespace wg::passes

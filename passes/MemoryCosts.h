@@ -31,7 +31,7 @@ struct Extent {
 };
 
 /// Loops, outermost first, and what each of their rounds touches of the three tensors; and which of these are asked for
-/// ahead (rowsAhead; of products, fetchAlongBatch).
+/// ahead (rowsAhead; parts of vectors along a product's batch).
 struct Nest {
   llvm::SmallVector<Loop, 12> loops;
   std::array<llvm::SmallVector<Extent, 2>, 3> inside;

@@ -205,7 +205,7 @@ private:
   void findAhead(Tile &tile);
   bool fetchesNextTile();
   void fetchNextTile(const Tile &tile, Value p, Value atA);
-  void fetchAlongBatch(const Tile &tile, Value atA, Value atB);
+  void fetchAlongBatch(const Tile &tile, Value p, Value atA, Value atB);
   void fetchInRound(const Tile &tile, size_t depth, Value p, Value atA, Value atB);
   void fetch(Value p, Value i, Value j, int count, int vectors);
   void fetchAhead(const Tile &tile, Value p, Value atA, Value atB);

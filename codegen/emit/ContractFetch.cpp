@@ -22,7 +22,7 @@ void ContractEmitter::fetchInRound(const Tile &tile, size_t depth, Value p, Valu
   if (tile.fetchesNext)
     fetchNextTile(tile, p, atA);
   if (alongBatch && depth + 1 == tile.levels.size())
-    fetchAlongBatch(tile, e.add(atA, e.mul(p, tile.levels[depth].a)), e.add(atB, e.mul(p, tile.levels[depth].b)));
+    fetchAlongBatch(tile, p, atA, atB);
 }
 
 // ---- What the epilogue reads ----------------------------------------------------------------------------------------
@@ -87,31 +87,6 @@ void ContractEmitter::fetchNextTile(const Tile &tile, Value p, Value atA) {
       for (int64_t column = 0; column < width; column += line)
         prefetch(e.pointerOf.lookup(operand), e.add(at, e.index(column)));
     }
-}
-
-/// Where the rows of a tile, or its columns, are parts of vectors along a batch, of a tensor beyond the nearest caches,
-/// asks in each round for a later term, or the same one of those to come, some KiB ahead: no processor follows masked
-/// loads. (The sums of [19, 5] times each [19, 5] of 280 MB: 31 ms without, 10 with.)
-void ContractEmitter::fetchAlongBatch(const Tile &tile, Value atA, Value atB) {
-  constexpr int64_t kAhead = 4096, kCached = int64_t(1) << 20; // bytes
-  auto isFar = [&](Value x) {
-    return runtime::saturatingMul(ShapedType::getNumElements(shapeOf(x)), elementBytes()) > kCached;
-  };
-  auto fetchAll = [&](Value base, Value at, int64_t count, int64_t step, int64_t toNextTerm) {
-    int64_t bytes = count * (lane.size % lanes) * elementBytes(), terms = llvm::divideCeil(kAhead, bytes), // ahead
-        ahead = 2 * terms <= tile.levels.back().size
-                    ? terms * toNextTerm
-                    : llvm::divideCeil(kAhead, runtime::saturatingMul(numTerms(), bytes)) * count * step;
-    for (int64_t each = 0; each < count; ++each)
-      prefetch(base, e.add(at, e.index(ahead + each * step)));
-  };
-  if (!related.empty() || tile.panel.masks.size() == 0 || !tile.panel.masks.back())
-    return;
-  auto vectors = static_cast<int64_t>(tile.panel.masks.size());
-  if (tile.panel.column && isFar(bOperand))
-    fetchAll(tile.panel.base, atB, vectors, tile.panel.step, tile.levels.back().b);
-  else if (!tile.panel.column && vectors == 1 && tile.i && isFar(a))
-    fetchAll(baseA, atA, tile.count, strideM, tile.levels.back().a);
 }
 
 // ---- What a later tile or round reads -------------------------------------------------------------------------------
@@ -214,6 +189,32 @@ void ContractEmitter::fetchAhead(const Tile &tile, Value p, Value atA, Value atB
                tile.linesA);
   if (!tile.linesB.empty())
     fetchLines(tile.panel.base, atB, level.b, around ? around->b : numPanels() > 1 ? panelWidth() : 0, tile.linesB);
+}
+
+/// Where the rows of a tile, or its columns, are parts of vectors along a batch, of a tensor beyond the nearest caches,
+/// asks in each round for a later term, or the same one of those to come, some KiB ahead: no processor follows masked
+/// loads. (The sums of [19, 5] times each [19, 5] of 280 MB: 31 ms without, 10 with.)
+void ContractEmitter::fetchAlongBatch(const Tile &tile, Value p, Value atA, Value atB) {
+  constexpr int64_t kAhead = 4096; // bytes
+  const Level &level = tile.levels.back();
+  auto isFar = [&](Value x) {
+    return runtime::saturatingMul(ShapedType::getNumElements(shapeOf(x)), elementBytes()) > kCachedBytes;
+  };
+  auto fetchAll = [&](Value base, Value at, int64_t count, int64_t step, int64_t toNextTerm) {
+    int64_t bytes = count * (lane.size % lanes) * elementBytes(), terms = llvm::divideCeil(kAhead, bytes), // ahead
+        ahead = 2 * terms <= level.size
+                    ? terms * toNextTerm
+                    : llvm::divideCeil(kAhead, runtime::saturatingMul(numTerms(), bytes)) * count * step;
+    for (int64_t each = 0; each < count; ++each)
+      prefetch(base, e.add(at, e.index(ahead + each * step)));
+  };
+  if (!related.empty() || tile.panel.masks.empty() || !tile.panel.masks.back())
+    return;
+  auto vectors = static_cast<int64_t>(tile.panel.masks.size());
+  if (tile.panel.column && isFar(bOperand))
+    fetchAll(tile.panel.base, e.add(atB, e.mul(p, level.b)), vectors, tile.panel.step, level.b);
+  else if (!tile.panel.column && vectors == 1 && tile.i && isFar(a))
+    fetchAll(baseA, e.add(atA, e.mul(p, level.a)), tile.count, strideM, level.a);
 }
 
 } // namespace wg::codegen
