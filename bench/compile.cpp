@@ -237,21 +237,41 @@ Figures epilogue(int64_t ops) {
 
 constexpr int64_t kRows = 65536, kColumns = 16;
 
-Figures concatOf(int64_t pieces) {
+/// The time to trace `f` for these arguments, and that of a call.
+template <class F, class... Arguments> Figures tracedAndCalled(F &&f, const Arguments &...arguments) {
+  double start = now();
+  f.trace(arguments...);
+  Figures figures = {{"seconds", now() - start}};
+  figures.emplace_back("a call", callSeconds([&] { f(arguments...); }));
+  return figures;
+}
+
+/// kRows / pieces rows in each.
+std::vector<Tensor> piecesOf(int64_t pieces) {
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < pieces; ++i)
     parts.push_back(full({kRows / pieces, kColumns}, static_cast<float>(i)));
-  auto f = wg::function("concat", [](const std::vector<Tensor> &parts) { return concat(parts); });
-  double start = now();
-  f.trace(parts);
-  Figures figures = {{"seconds", now() - start}};
-  figures.emplace_back("a call", callSeconds([&] { f(parts); }));
-  return figures;
+  return parts;
+}
+
+Figures concatOf(int64_t pieces) {
+  return tracedAndCalled(wg::function("concat", [](const std::vector<Tensor> &parts) { return concat(parts); }),
+                         piecesOf(pieces));
+}
+
+Figures stackOf(int64_t pieces) {
+  return tracedAndCalled(wg::function("stack", [](const std::vector<Tensor> &parts) { return stack(parts); }),
+                         piecesOf(pieces));
+}
+
+/// A call makes a tensor for each piece, and its caller drops it.
+Figures splitInto(int64_t pieces) {
+  return tracedAndCalled(wg::function("split", [pieces](const Tensor &x) { return split(x, pieces); }),
+                         random_normal(random::key(1), {kRows, kColumns}));
 }
 
 /// Each piece has its own factor, so that its gradient is its own.
 Figures splitGradient(int64_t pieces) {
-  Tensor x = random_normal(random::key(1), {kRows, kColumns});
   auto f = wg::function("split", [pieces](const Tensor &x) {
     GradientTape tape;
     tape.watch(x);
@@ -261,11 +281,7 @@ Figures splitGradient(int64_t pieces) {
       loss = loss + reduce_sum(square(parts[i])) * static_cast<float>(i + 1);
     return tape.gradient(loss, x).value();
   });
-  double start = now();
-  f.trace(x);
-  Figures figures = {{"seconds", now() - start}};
-  figures.emplace_back("a call", callSeconds([&] { f(x); }));
-  return figures;
+  return tracedAndCalled(f, random_normal(random::key(1), {kRows, kColumns}));
 }
 
 // ---- The table ------------------------------------------------------------------------------------------------------
@@ -321,6 +337,12 @@ const std::vector<Case> &cases() {
     for (int64_t n : {2, 32, 512})
       list.push_back(
           {"concat", fmt::format("concat of {} pieces to [65536, 16]", n), [n] { return concatOf(n); }, {}, n});
+    for (int64_t n : {2, 32, 512})
+      list.push_back(
+          {"concat", fmt::format("stack of {} pieces of [{}, 16]", n, kRows / n), [n] { return stackOf(n); }, {}, n});
+    for (int64_t n : {2, 32, 512})
+      list.push_back(
+          {"concat", fmt::format("split of [65536, 16] into {} results", n), [n] { return splitInto(n); }, {}, n});
     for (int64_t n : {2, 32, 512})
       list.push_back({"concat",
                       fmt::format("gradient of split of [65536, 16] into {}", n),

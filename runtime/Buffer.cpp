@@ -1,6 +1,5 @@
 // Three kinds of block, by capacity:
-//   small   up to 4 KiB      header and data in one piece, from a free list of the thread: no lock
-//   medium  up to 64 KiB     header and data in one piece, from malloc
+//   small   up to 64 KiB     header and data in one piece, from a free list of the thread: no lock
 //   large   above            data from the system, 2 MiB-aligned on huge pages from 2 MiB on,
 //           kept when freed (LRU, bounded)
 // Under AddressSanitizer every block is a fresh malloc of exactly the bytes asked for, so that it sees each overrun.
@@ -18,9 +17,11 @@
 namespace wg::runtime {
 
 static constexpr size_t kAlignment = 64, kHeader = 64;
-static constexpr size_t kSmallest = 64, kSmall = 4096, kMedium = 64 << 10, kHuge = 2 << 20, kHugePage = 2 << 20;
-static constexpr size_t kKeptBytes = size_t(1) << 30, kKeptBlocks = 256;
-static constexpr int kClasses = std::countr_zero(kSmall) - std::countr_zero(kSmallest) + 1;
+static constexpr size_t kSmallest = 64, kDoubling = 4096, kSmall = 64 << 10, kHuge = 2 << 20, kHugePage = 2 << 20;
+static constexpr size_t kKeptBytes = size_t(1) << 30, kKeptBlocks = 256, kKeptSmallBytes = 8 << 20;
+// Capacities of small blocks: powers of two up to kDoubling, then eight between powers of two.
+static constexpr int kDoublings = std::countr_zero(kDoubling) - std::countr_zero(kSmallest) + 1;
+static constexpr int kClasses = kDoublings + 8 * (std::countr_zero(kSmall) - std::countr_zero(kDoubling));
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WG_EXACT_BLOCKS 1
@@ -34,48 +35,91 @@ static constexpr bool kExactBlocks = true;
 static constexpr bool kExactBlocks = false;
 #endif
 
-static constinit std::atomic<size_t> liveTotal = 0;
-
 // ---- Small blocks: free lists of the thread -------------------------------------------------------------------------
 namespace {
 struct Piece {
   Piece *next;
 };
-struct SmallBlocks {
+/// What a thread has for itself, so that a block is made and freed without a locked instruction.
+struct ThreadBlocks {
   Piece *free[kClasses];
-  uint16_t count[kClasses];
-  uint16_t limit; ///< most pieces in a list; 0 before the first use by this thread and after its end
+  size_t bytes;              ///< of all pieces in the lists
+  size_t limit;              ///< most of these; 0 before the first use by this thread and after its end
+  std::atomic<int64_t> live; ///< bytes of blocks made here less those of blocks freed here
+  ThreadBlocks *next;        ///< of all threads
   bool ended;
 };
+/// Of all threads that are in use.
+struct Threads {
+  std::mutex mutex;
+  ThreadBlocks *first = nullptr;
+  std::atomic<int64_t> live = 0; ///< of threads that ended, and of blocks they free still later
+};
 } // namespace
-[[gnu::tls_model("initial-exec")]] static constinit thread_local SmallBlocks small = {};
+[[gnu::tls_model("initial-exec")]] static constinit thread_local ThreadBlocks small = {};
+static constinit Threads threads;
+
+/// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks.
+static size_t roundToEighth(size_t bytes) {
+  size_t step = std::bit_floor(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+static size_t smallCapacity(size_t bytes) {
+  return bytes <= kDoubling ? std::bit_ceil(std::max(bytes, kSmallest)) : roundToEighth(bytes);
+}
+
+static int classOf(size_t capacity) {
+  int octave = std::bit_width(capacity - 1) - 1; // capacity is in (2^octave, 2^(octave + 1)]
+  if (capacity <= kDoubling)
+    return octave + 1 - std::countr_zero(kSmallest);
+  size_t eighth = (capacity - (size_t(1) << octave)) >> (octave - 3); // 1 to 8
+  return kDoublings + 8 * (octave - std::countr_zero(kDoubling)) + int(eighth) - 1;
+}
 
 static void drainSmall() {
-  for (int i = 0; i < kClasses; ++i) {
-    while (Piece *piece = small.free[i]) {
-      small.free[i] = piece->next;
+  for (Piece *&list : small.free)
+    while (Piece *piece = list) {
+      list = piece->next;
       ::free(piece);
     }
-    small.count[i] = 0;
-  }
+  small.bytes = 0;
 }
 
 /// Gives the lists back when the thread ends; blocks freed still later go straight to malloc.
 static void beginSmall() {
   struct Reaper {
-    Reaper() { small.limit = 256; }
+    Reaper() {
+      small.limit = kKeptSmallBytes;
+      std::lock_guard lock(threads.mutex);
+      small.next = threads.first;
+      threads.first = &small;
+    }
     ~Reaper() {
       drainSmall();
       small.limit = 0;
       small.ended = true;
+      std::lock_guard lock(threads.mutex);
+      ThreadBlocks **place = &threads.first;
+      while (*place != &small)
+        place = &(*place)->next;
+      *place = small.next;
+      threads.live.fetch_add(small.live.load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
   };
   if (!small.ended)
     static thread_local Reaper reaper;
 }
 
-static int classOf(size_t bytes) {
-  return bytes <= kSmallest ? 0 : std::bit_width(bytes - 1) - std::countr_zero(kSmallest);
+static void addLive(int64_t bytes) {
+  if (!small.limit) [[unlikely]] {
+    beginSmall();
+    if (small.ended) {
+      threads.live.fetch_add(bytes, std::memory_order_relaxed);
+      return;
+    }
+  }
+  small.live.store(small.live.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
 }
 
 static void *allocateAligned(size_t bytes) {
@@ -86,23 +130,28 @@ static void *allocateAligned(size_t bytes) {
 }
 
 /// A piece of kHeader + capacity bytes.
-static void *takeSmall(int index) {
-  if (Piece *piece = small.free[index]) [[likely]] {
-    small.free[index] = piece->next;
-    --small.count[index];
-    return piece;
-  }
-  return allocateAligned(kHeader + (kSmallest << index));
+static void *takeSmall(size_t capacity) {
+  Piece *&list = small.free[classOf(capacity)];
+  Piece *piece = list;
+  if (!piece) [[unlikely]]
+    return allocateAligned(kHeader + capacity);
+  list = piece->next;
+  small.bytes -= kHeader + capacity;
+  return piece;
 }
 
-static void keepSmall(void *memory, int index) {
-  if (small.count[index] >= small.limit) [[unlikely]] {
+static void keepSmall(void *memory, size_t capacity) {
+  size_t bytes = kHeader + capacity;
+  if (small.bytes + bytes > small.limit) [[unlikely]] {
     beginSmall();
-    if (small.count[index] >= small.limit)
+    if (small.ended)
       return ::free(memory);
+    if (small.bytes + bytes > small.limit)
+      drainSmall(); // which may be of sizes that nobody asks for again
   }
-  small.free[index] = new (memory) Piece{small.free[index]};
-  ++small.count[index];
+  Piece *&list = small.free[classOf(capacity)];
+  list = new (memory) Piece{list};
+  small.bytes += bytes;
 }
 
 // ---- Large blocks ---------------------------------------------------------------------------------------------------
@@ -125,13 +174,10 @@ static LargeBlocks &large() {
   return blocks;
 }
 
-/// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks. From twice kHuge on they
-/// are whole huge pages.
+/// As roundToEighth; from twice kHuge on whole huge pages.
 static size_t largeCapacity(size_t bytes) {
-  size_t step = std::bit_floor(bytes) / 8;
-  if (bytes >= 2 * kHuge)
-    step = std::max(step, kHugePage);
-  return (bytes + step - 1) / step * step;
+  size_t capacity = roundToEighth(bytes);
+  return bytes < 2 * kHuge ? capacity : (capacity + kHugePage - 1) / kHugePage * kHugePage;
 }
 
 static void *mapLarge(size_t capacity) {
@@ -207,31 +253,26 @@ Buffer Buffer::allocate(size_t bytes) {
     }
     capacity = bytes;
   } else if (bytes <= kSmall) {
-    int index = classOf(bytes);
-    capacity = kSmallest << index;
-    header = takeSmall(index);
-    data = static_cast<char *>(header) + kHeader;
-  } else if (bytes <= kMedium) {
-    capacity = kMedium; // only its class matters
-    header = allocateAligned(kHeader + bytes);
+    capacity = smallCapacity(bytes);
+    header = takeSmall(capacity);
     data = static_cast<char *>(header) + kHeader;
   } else {
     capacity = largeCapacity(bytes);
-    header = takeSmall(0);
+    header = takeSmall(kSmallest);
     try {
       data = takeLarge(capacity);
     } catch (...) {
-      keepSmall(header, 0);
+      keepSmall(header, kSmallest);
       throw;
     }
   }
-  liveTotal.fetch_add(bytes, std::memory_order_relaxed);
+  addLive(static_cast<int64_t>(bytes));
   static_assert(sizeof(Block) <= kHeader);
   return Buffer(new (header) Block{data, bytes, capacity, 1, nullptr, nullptr});
 }
 
 Buffer Buffer::refer(const void *data, size_t bytes, void (*release)(void *owner) noexcept, void *owner) {
-  void *header = kExactBlocks ? ::malloc(sizeof(Block)) : takeSmall(0);
+  void *header = kExactBlocks ? ::malloc(sizeof(Block)) : takeSmall(kSmallest);
   if (!header)
     throw std::bad_alloc();
   return Buffer(new (header) Block{const_cast<void *>(data), bytes, 0, 1, release, owner});
@@ -240,25 +281,29 @@ Buffer Buffer::refer(const void *data, size_t bytes, void (*release)(void *owner
 void Buffer::free(Block *block) {
   if (block->release) {
     auto [release, owner] = std::pair(block->release, block->owner);
-    kExactBlocks ? ::free(block) : keepSmall(block, 0);
+    kExactBlocks ? ::free(block) : keepSmall(block, kSmallest);
     return release(owner);
   }
   size_t capacity = block->capacity;
-  liveTotal.fetch_sub(block->bytes, std::memory_order_relaxed);
+  addLive(-static_cast<int64_t>(block->bytes));
   if (kExactBlocks) {
     ::free(block->data);
     ::free(block);
   } else if (capacity <= kSmall) {
-    keepSmall(block, classOf(capacity));
-  } else if (capacity <= kMedium) {
-    ::free(block);
+    keepSmall(block, capacity);
   } else {
     keepLarge(block->data, capacity);
-    keepSmall(block, 0);
+    keepSmall(block, kSmallest);
   }
 }
 
-size_t Buffer::liveBytes() { return liveTotal.load(std::memory_order_relaxed); }
+size_t Buffer::liveBytes() {
+  std::lock_guard lock(threads.mutex);
+  int64_t bytes = threads.live.load(std::memory_order_relaxed);
+  for (const ThreadBlocks *thread = threads.first; thread; thread = thread->next)
+    bytes += thread->live.load(std::memory_order_relaxed);
+  return static_cast<size_t>(bytes);
+}
 
 void Buffer::trim() {
   drainSmall();

@@ -1,9 +1,9 @@
 // Memory that tensors share: aligned, reference-counted, recycled.
 //
 // Blocks start at a 64-byte boundary; no byte behind their end may be touched (compiled code is tested with every
-// buffer ending at a guard page). Blocks of 4 MiB and more
-// lie on huge pages. Freed blocks above 64 KiB are kept for the next of their size (up to a bound), because the first
-// touch of a fresh page costs more than most kernels.
+// buffer ending at a guard page). Blocks of 2 MiB and more lie on huge pages. Freed blocks are kept for the next of
+// their size (up to a bound): the first touch of a fresh page costs more than most kernels, and malloc as much as a
+// copy of a few thousand bytes.
 //
 // A buffer may also refer to memory of someone else, which is read and never written: it is at no time unique.
 #pragma once
@@ -60,7 +60,9 @@ private:
       block_->references.fetch_add(1, std::memory_order_relaxed);
   }
   void release() {
-    if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    // The only handle need not count down, which is a locked instruction.
+    if (block_ && (block_->references.load(std::memory_order_acquire) == 1 ||
+                   block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1))
       free(block_);
     block_ = nullptr;
   }

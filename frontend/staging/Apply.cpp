@@ -90,7 +90,7 @@ Tensor makeSymbolic(const TensorType &type, uint64_t trace, uint32_t value, cons
 #ifdef WG_NO_FREE_LIST
 static constexpr uint32_t kFreeStates = 0;
 #else
-static constexpr uint32_t kFreeStates = 1024;
+static constexpr uint32_t kFreeStates = 4096;
 #endif
 
 namespace {

@@ -243,7 +243,7 @@ OwningOpRef<ModuleOp> Code::staticModule(const Where &where) const {
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorType &type = executable.info.results[i];
     if (!results[i].buffer || results[i].type != type) // what an attempt with less room left
-      results[i] = Array::empty(type.dtype, type.shape);
+      results[i] = {type, runtime::Buffer::allocate(runtime::bytesToAllocate(type))};
     pointers[inputs.size() + i] = results[i].buffer.data();
   }
   int32_t status = executable.run(pointers.begin(), &atFault);

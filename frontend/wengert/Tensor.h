@@ -426,7 +426,9 @@ private:
       body_->references.fetch_add(1, std::memory_order_relaxed);
   }
   void release() noexcept {
-    if (body_ && body_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    // The only handle need not count down, which is a locked instruction.
+    if (body_ && (body_->references.load(std::memory_order_acquire) == 1 ||
+                  body_->references.fetch_sub(1, std::memory_order_acq_rel) == 1))
       detail::destroy(body_);
   }
 

@@ -3,11 +3,16 @@
 #include "runtime/ThreadPool.h"
 #include "tests/runtime/Run.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
+
+#include <malloc.h>
 
 namespace wg::runtime {
 namespace {
@@ -65,11 +70,47 @@ TEST(BufferTest, FreedBlocksComeBack) {
 #ifdef WG_EXACT_BLOCKS
   GTEST_SKIP() << "skipped: under AddressSanitizer every block is fresh";
 #endif
-  for (size_t bytes : {size_t(4), size_t(1000), size_t(100) << 10, size_t(16) << 20}) {
+  for (size_t bytes : {size_t(0), size_t(4), size_t(64), size_t(1000), size_t(4096), size_t(4097), size_t(8192),
+                       size_t(8193), size_t(50'000), size_t(64) << 10, size_t(100) << 10, size_t(16) << 20}) {
     void *first = Buffer::allocate(bytes).data();
     EXPECT_EQ(Buffer::allocate(bytes).data(), first) << bytes;
   }
   Buffer::trim();
+}
+
+TEST(BufferTest, SmallBlocksHoldWhatIsAskedFor) {
+  // Two sizes of one class share blocks; sizes on either side of a class's end must not.
+  for (size_t bytes = 1; bytes <= size_t(70) << 10; bytes += bytes < 6000 ? 1 : 509) {
+    {
+      Buffer block = Buffer::allocate(bytes);
+      std::memset(block.data(), 1, bytes);
+    }
+    Buffer larger = Buffer::allocate(bytes + 1);
+    std::memset(larger.data(), 2, bytes + 1);
+    Buffer other = Buffer::allocate(bytes);
+    std::memset(other.data(), 3, bytes);
+    const auto *data = static_cast<const unsigned char *>(larger.data());
+    ASSERT_TRUE(std::all_of(data, data + bytes + 1, [](unsigned char byte) { return byte == 2; })) << bytes;
+  }
+  Buffer::trim();
+}
+
+TEST(BufferTest, AThreadKeepsABoundedAmount) {
+#ifdef WG_EXACT_BLOCKS
+  GTEST_SKIP() << "skipped: under AddressSanitizer every block is fresh";
+#endif
+  Buffer::trim();
+  size_t before = mallinfo2().uordblks;
+  for (size_t bytes : {size_t(100), size_t(8) << 10, size_t(60) << 10}) {
+    std::vector<Buffer> buffers((size_t(64) << 20) / bytes);
+    for (Buffer &buffer : buffers)
+      buffer = Buffer::allocate(bytes);
+    buffers.clear();
+    buffers.shrink_to_fit();
+    EXPECT_LE(mallinfo2().uordblks, before + (size_t(9) << 20)) << bytes;
+  }
+  Buffer::trim();
+  EXPECT_LE(mallinfo2().uordblks, before + (size_t(1) << 16));
 }
 
 TEST(BufferTest, HugePagesFromFourMegabytes) {
@@ -91,7 +132,12 @@ TEST(BufferTest, BlocksTravelBetweenThreads) {
     for (Buffer &buffer : buffers)
       buffer = Buffer::allocate(100);
   }).join();
-  std::thread([&] { buffers.clear(); }).join();
+  EXPECT_EQ(Buffer::liveBytes(), before + 100'000);
+  std::thread([&] {
+    buffers.resize(500);
+    EXPECT_EQ(Buffer::liveBytes(), before + 50'000) << "what this thread freed was made by another";
+    buffers.clear();
+  }).join();
   EXPECT_EQ(Buffer::liveBytes(), before);
 }
 
