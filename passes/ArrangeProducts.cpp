@@ -14,7 +14,8 @@
 // A product without rows or without columns is a sum of products: bound by memory, and the reduce emitter's work,
 // which takes along what is elementwise before it and after it. Where nothing is summed it is elementwise itself: a
 // kernel that goes through the result as it lies and reads operands across, or one in another order of the result and a
-// transpose, or a product, whatever is cheaper. Any other is a kernel of its own, whose cost depends
+// transpose, or a product, whatever is cheaper. A sum of two to four products may be elementwise too: the terms of each
+// element, one after another, with the bits that a product has. Any other is a kernel of its own, whose cost depends
 // on the order of the letters: vectors lie along the result's innermost letter, tiles take rows of another, and what
 // lies apart is read a cache line an element. So the orders that may be best are listed: all of the result's letters
 // (of more than four, or five where nothing is summed, the groups of letters side by side), and of each operand the
@@ -121,10 +122,13 @@ SmallVector<std::string> ordersOfOperand(StringRef start, StringRef c, StringRef
   return orders;
 }
 
-/// The order in which a product is written, and whether as a sum of products.
+/// As a kernel of its own, as a sum of products, which is elementwise where nothing is summed, or term by term.
+enum class Written { product, sum, terms };
+
+/// The order in which a product is written, and how.
 struct Form {
   Order order;
-  bool isSum;
+  Written as;
   friend bool operator==(const Form &x, const Form &y) = default;
 };
 
@@ -134,12 +138,23 @@ struct Compared {
   double cost;
 };
 
+/// Whether it may be written term by term. Not of numbers of 16 bits, of which products are summed in 32.
+bool hasFewTerms(ir::ContractOp op, const ProductCosts &costs, const Order &start) {
+  std::string summed = costs.summedIn(start);
+  return !summed.empty() && costs.elements(summed) <= kMostTerms && !start.c.empty() &&
+         op.getC().getType().getElementTypeBitWidth() >= 32;
+}
+
 /// What measuring costs is worth it for large products, and for a few forms of small ones that a program is made for.
 constexpr double kLarge = 2e5, kSmall = 1e3; // nanoseconds
 
 /// Forms that may be the fastest cost at most so many times as much as the cheapest. Those of small products take no
 /// time to run, only to compile.
 double closeTo(double cost) { return cost >= kLarge ? 1.6 : 2; }
+
+/// Forms that move nothing are measured unless they seem to cost so many times as much: estimates of them were too high
+/// by as much where others seemed close.
+constexpr double kGiven = 3;
 
 /// Whether a product that takes so many nanoseconds is worth measuring, as it may take less: not what is as good as can
 /// be, which is `unsure` where its result is moved or it may as well be a sum. (`jlik,mijl->klmi`: fifteen forms within
@@ -169,8 +184,9 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   bool mayBeSum = isWalked(letters);
   Estimate before = mayBeSum ? costs.sum(start) : costs.product(start);
   double best = clearlyBelow(costs.cost(before)), least = costs.leastProduct(start);
-  Form form{start, mayBeSum};
-  auto costOf = [&] { return form.order == start && form.isSum == mayBeSum ? costs.cost(before) : best; };
+  Form form{start, mayBeSum ? Written::sum : Written::product};
+  Written asBefore = form.as;
+  auto costOf = [&] { return form.order == start && form.as == asBefore ? costs.cost(before) : best; };
   auto bound = [&] { // what costs more is not looked at
     double cost = costOf();
     return compared ? cost * closeTo(cost) : best;
@@ -180,13 +196,14 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   if (compared)
     compared->push_back({form, costs.cost(before)});
   constexpr size_t kMost = 4, kMostElementwise = 5; // letters
-  auto consider = [&](const Order &order, bool isSum, Estimate estimate) {
+  auto consider = [&](const Order &order, Written as, Estimate estimate) {
     double all = costs.cost(estimate);
-    if (compared && all < bound())
-      compared->push_back({{order, isSum}, all});
+    bool isGiven = as == Written::terms && all < costOf() * kGiven; // which is always measured
+    if (compared && (all < bound() || isGiven))
+      compared->push_back({{order, as}, all});
     if (all < best && all < clearlyBelow(costs.cost(before), k.empty() && order.c != start.c)) {
       best = all;
-      form = {order, isSum};
+      form = {order, as};
     }
   };
   SmallVector<std::string> ofPanels = ordersOfResult(start, kMost, batch, m, n),
@@ -203,7 +220,7 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
       continue;
     if (mayBeSum) { // any order of the result can be walked
       Order other{start.a, start.b, c};
-      consider(other, true, moved + costs.sum(other));
+      consider(other, Written::sum, moved + costs.sum(other));
       // An operand that is read again and again may lie as it is walked: such a copy is made (wg-fuse).
       std::string walk = k.empty() ? c : costs.spaceOfSum(other);
       Estimate copies = moved;
@@ -212,15 +229,17 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
         if (!costs.isCopied(letters, walk))
           return;
         copies = copies + costs.transpose(from, letters) * (1 / turns);
-        consider(other, true, copies + costs.sum(other));
+        consider(other, Written::sum, copies + costs.sum(other));
       };
       bool isSmallA = costs.elements(start.a) < costs.elements(start.b);
       copy(isSmallA ? other.a : other.b, isSmallA ? turnsA : turnsB);
       copy(isSmallA ? other.b : other.a, isSmallA ? turnsB : turnsA);
     }
     if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || mayBeSum))
-      consider(plain, false, moved + costs.product(plain));
+      consider(plain, Written::product, moved + costs.product(plain));
   }
+  if (hasFewTerms(op, costs, start))
+    consider(start, Written::terms, costs.terms(start));
   double withoutCopies = costOf();
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
     if (!llvm::is_contained(ofPanels, c) || costs.cost(moved) + least >= bound())
@@ -239,9 +258,9 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
           continue;
         all = all + costs.product(other);
         if (costs.cost(all) < clearlyBelow(withoutCopies))
-          consider(other, false, all);
+          consider(other, Written::product, all);
         else if (compared && costs.cost(all) < bound())
-          compared->push_back({{other, false}, costs.cost(all)});
+          compared->push_back({{other, Written::product}, costs.cost(all)});
       }
     }
   }
@@ -258,7 +277,7 @@ SmallVector<Form> mayBeFastest(const Order &given, const Compared &chosen, Small
   bool isLarge = chosen.cost >= kLarge;
   size_t mostGroups = isLarge ? 6 : 4, mostOfGroup = isLarge ? 8 : 4;
   size_t mostAlike = isAlone ? 2 : mostOfGroup; // elsewhere all results lie alike
-  constexpr double kLittle = 0.25, kGiven = 3;  // of the largest tensor; times
+  constexpr double kLittle = 0.25;              // of the largest tensor
   const Order &start = chosen.form.order;
   double largest = std::max({costs.elements(start.a), costs.elements(start.b), costs.elements(start.c)});
   auto last = [](const std::string &letters) { return letters.empty() ? char() : letters.back(); };
@@ -266,12 +285,12 @@ SmallVector<Form> mayBeFastest(const Order &given, const Compared &chosen, Small
     auto lastOfLarge = [&](const std::string &letters) {
       return costs.elements(letters) < largest * kLittle ? char() : last(letters);
     };
-    return std::tuple(form.isSum, last(form.order.c), lastOfLarge(form.order.a), lastOfLarge(form.order.b));
+    return std::tuple(form.as, last(form.order.c), lastOfLarge(form.order.a), lastOfLarge(form.order.b));
   };
   llvm::sort(compared, [](const Compared &x, const Compared &y) {
     const auto &[a, b, c] = x.form.order;
     const auto &[otherA, otherB, otherC] = y.form.order;
-    return std::tie(x.cost, x.form.isSum, a, b, c) < std::tie(y.cost, y.form.isSum, otherA, otherB, otherC);
+    return std::tie(x.cost, x.form.as, a, b, c) < std::tie(y.cost, y.form.as, otherA, otherB, otherC);
   });
   auto isUnmoved = [&](const Form &form) {
     auto stays = [&](const std::string &letters, const std::string &from) {
@@ -352,7 +371,8 @@ private:
     bool isThin = letters.m.empty() || letters.n.empty(),
          isEmpty = costs.elements(start.a) == 0 || costs.elements(start.b) == 0;
     double turnsA = isHeld ? 1 : turnsOfCopy(op.getA()), turnsB = isHeld ? 1 : turnsOfCopy(op.getB());
-    return write(op, costs, isEmpty ? Form{start, isThin} : formOf(op, costs, turnsA, turnsB));
+    return write(op, costs,
+                 isEmpty ? Form{start, isThin ? Written::sum : Written::product} : formOf(op, costs, turnsA, turnsB));
   }
 
   /// Whether it is an argument of the program, or one seen in another shape: nothing that is computed joins a copy.
@@ -384,17 +404,20 @@ private:
     if (compared.empty() || !isWorthMeasuring(chosen.cost, cheapest, costs, evenIfSmall, unsure))
       return chosen.form;
     llvm::erase_if(compared, [&](const Compared &other) {
-      const auto &[order, isSum] = other.form;
-      return !isAlone && (isSum || chosen.form.isSum || order.c != cheapest.c || (!isGivenA && order.a != cheapest.a) ||
-                          (!isGivenB && order.b != cheapest.b));
+      const auto &[order, as] = other.form;
+      return !isAlone && (as != Written::product || chosen.form.as != Written::product || order.c != cheapest.c ||
+                          (!isGivenA && order.a != cheapest.a) || (!isGivenB && order.b != cheapest.b));
     });
     SmallVector<size_t> groups;
     SmallVector<Form> forms = mayBeFastest(costs.orderOf(op), chosen, compared, costs, isAlone, groups);
     if (forms.size() < 2)
       return chosen.form;
     std::string product = nameOf(op), all;
-    for (const auto &[order, isSum] : forms)
-      all += (isSum ? " sum " : " ") + runtime::Equation{order.a, order.b, order.c}.text();
+    for (const auto &[order, as] : forms)
+      all += (as == Written::terms ? " terms "
+              : as == Written::sum ? " sum "
+                                   : " ") +
+             runtime::Equation{order.a, order.b, order.c}.text();
     if (chosen.cost < kLarge)
       smallOnes.insert(product);
     auto program = [&](size_t form) { return alone(op, forms[form]); };
@@ -434,9 +457,14 @@ private:
   /// Returns what is in the product's place.
   Value write(ir::ContractOp op, const ProductCosts &costs, const Form &form) {
     Order start = costs.orderOf(op);
-    const auto &[order, isSum] = form;
+    const auto &[order, as] = form;
+    auto written = [as = as](ir::ContractOp product, const ProductCosts &costs) {
+      return as == Written::terms ? writeAsTerms(product, costs)
+             : as == Written::sum ? writeAsSum(product, costs)
+                                  : Value(product.getC());
+    };
     if (order == start)
-      return isSum ? writeAsSum(op, costs) : Value(op.getC());
+      return written(op, costs);
     OpBuilder b(op);
     Value x = arranged(b, costs, op.getA(), start.a, order.a), y = arranged(b, costs, op.getB(), start.b, order.b);
     auto type = RankedTensorType::get(costs.shapeBy(order.c), op.getC().getType().getElementType());
@@ -447,9 +475,9 @@ private:
       result = ir::ReshapeOp::create(b, op.getLoc(), result, op.getC().getType().getShape(), ValueRange());
     op.getC().replaceAllUsesWith(result);
     op.erase();
-    if (isSum) {
+    if (as != Written::product) {
       bool isResult = result == product.getC();
-      Value sum = writeAsSum(product, ProductCosts(product, machine));
+      Value sum = written(product, ProductCosts(product, machine));
       return isResult ? sum : result;
     }
     return result;

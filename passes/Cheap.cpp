@@ -3,6 +3,10 @@
 #include "ir/Dialect.h"
 #include "ir/Views.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+#include "llvm/ADT/SmallVectorExtras.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -16,43 +20,70 @@ bool isSplat(Operation *op) {
 
 bool isCheap(Operation *op) { return isSplat(op) || ir::viewMapOf(op) || op->hasTrait<ir::IsCheap>(); }
 
-/// Whether readers of what the transpose is spread over, which go through its innermost axes, find there runs of
-/// neighbours that a copy makes longer.
-static bool areRunsShort(ir::TransposeOp transpose, ir::BroadcastOp spread) {
-  ArrayRef<int64_t> from = transpose.getX().getType().getShape(), dims = spread.getDims();
+/// How far apart an axis' elements lie in the memory that a view shows: through transposes, slices and what drops axes
+/// of size 1. Of what is reshaped otherwise as if it lay by itself.
+static SmallVector<int64_t> stepsOf(Value x) {
+  if (auto transpose = x.getDefiningOp<ir::TransposeOp>()) {
+    SmallVector<int64_t> from = stepsOf(transpose.getX());
+    return llvm::map_to_vector(transpose.getPermutation(), [&](int64_t axis) { return from[axis]; });
+  }
+  if (auto slice = x.getDefiningOp<ir::SliceOp>()) {
+    SmallVector<int64_t> steps = stepsOf(slice.getX());
+    for (auto [step, stride] : llvm::zip_equal(steps, slice.getStrides()))
+      step *= stride;
+    return steps;
+  }
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
+  if (auto reshape = x.getDefiningOp<ir::ReshapeOp>()) {
+    SmallVector<int64_t> kept, steps;
+    for (auto [size, step] : llvm::zip_equal(reshape.getX().getType().getShape(), stepsOf(reshape.getX())))
+      if (size != 1) {
+        kept.push_back(size);
+        steps.push_back(step);
+      }
+    if (ArrayRef(kept) == shape)
+      return steps;
+  }
+  return computeStrides(shape);
+}
+
+/// Whether readers of what the view is spread over, which go through its innermost axes, find there runs of neighbours
+/// that a copy makes longer.
+static bool areRunsShort(TypedValue<RankedTensorType> view, ir::BroadcastOp spread) {
+  ArrayRef<int64_t> sizes = view.getType().getShape(), dims = spread.getDims();
+  SmallVector<int64_t> steps = stepsOf(view);
   int64_t lies = 1, copied = 1, place = spread.getType().getRank();
   bool goesOn = true;
   for (size_t i = dims.size(); i-- > 0;) {
     while (--place > dims[i] && spread.getType().getDimSize(place) == 1)
       ;
-    int64_t axis = transpose.getPermutation()[i], step = 1;
-    if (place != dims[i] || from[axis] != spread.getType().getDimSize(place))
+    if (place != dims[i] || sizes[i] != spread.getType().getDimSize(place))
       break;
-    for (int64_t size : from.drop_front(axis + 1))
-      step *= size;
-    copied *= from[axis];
-    goesOn &= step == lies || from[axis] == 1;
-    lies *= goesOn ? from[axis] : 1;
+    copied *= sizes[i];
+    goesOn &= steps[i] == lies || sizes[i] == 1;
+    lies *= goesOn ? sizes[i] : 1;
   }
-  unsigned bits = transpose.getX().getType().getElementType().getIntOrFloatBitWidth();
+  unsigned bits = view.getType().getElementType().getIntOrFloatBitWidth();
   return readsShortRuns(double(lies), double(copied), std::max(8u, bits) / 8.0);
 }
 
 bool isCopied(Operation *op) {
-  auto transpose = dyn_cast<ir::TransposeOp>(op);
-  if (!transpose || !transpose.getX().getType().hasStaticShape())
+  auto reshape = dyn_cast<ir::ReshapeOp>(op);
+  if (!isa<ir::TransposeOp>(op) && !(reshape && reshape.getX().getDefiningOp<ir::SliceOp>()))
     return false;
-  bool isReadOften = llvm::any_of(transpose->getUsers(), [&](Operation *user) {
+  auto view = cast<TypedValue<RankedTensorType>>(op->getResult(0));
+  if (!view.getType().hasStaticShape())
+    return false;
+  bool isReadOften = llvm::any_of(op->getUsers(), [&](Operation *user) {
     auto spread = dyn_cast<ir::BroadcastOp>(user);
     return spread && spread.getType().hasStaticShape() &&
-           paysForCopy(double(transpose.getX().getType().getNumElements()),
-                       double(spread.getType().getNumElements())) &&
-           areRunsShort(transpose, spread);
+           paysForCopy(double(view.getType().getNumElements()), double(spread.getType().getNumElements())) &&
+           areRunsShort(view, spread);
   });
   if (!isReadOften)
     return false;
   // What is spread itself, or has no memory, is read where it is small.
-  for (Operation *source = transpose.getX().getDefiningOp(); source && isCheap(source);
+  for (Operation *source = op->getOperand(0).getDefiningOp(); source && isCheap(source);
        source = source->getOperand(0).getDefiningOp())
     if (isa<ir::BroadcastOp>(source) || !ir::viewMapOf(source))
       return false;

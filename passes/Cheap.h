@@ -21,8 +21,9 @@ inline bool readsShortRuns(double lies, double copied, double elementBytes) {
   return lies * elementBytes < kVector && copied >= 2 * lies;
 }
 
-/// Whether a transpose is read across, or in short runs, and again and again, as rows of what it is spread over: then
-/// it is a copy, which costs less than to read what it shows element by element each time.
+/// Whether a transpose, or a slice without axes of size 1, is read across, or in short runs, and again and again, as
+/// rows of what it is spread over: then it is a copy, which costs less than to read what it shows element by element
+/// each time.
 bool isCopied(mlir::Operation *op);
 
 } // namespace wg::passes

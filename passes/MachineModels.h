@@ -94,6 +94,8 @@ struct Estimate {
   friend Estimate operator*(Estimate x, double y) { return {{x.on[0] * y, x.on[1] * y}}; }
 };
 
+inline Estimate onAll(double nanoseconds) { return {{nanoseconds, nanoseconds}}; }
+
 constexpr double kFewTerms = 64, kKiB = 1024, kMiB = 1024 * kKiB;
 
 /// A product whose rows may be written in long runs, and its tiles.

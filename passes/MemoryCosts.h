@@ -7,13 +7,30 @@
 #include "passes/MachineModels.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace wg::passes {
 
+constexpr double kCall = 30; ///< nanoseconds of a kernel that does nothing
+
 /// Kernels of no more read what lies across one by one: blocks take milliseconds to be compiled, and save 0.3 ns each.
 constexpr int64_t kFewElements = 1024;
+
+/// The lanes that vectors along so many elements have.
+inline double lanesFor(double size, double most) {
+  return std::min(most, static_cast<double>(llvm::PowerOf2Ceil(static_cast<uint64_t>(std::max(2.0, size)))));
+}
+
+/// Stores of a vector's first elements, beyond one, at the end of a row of `size`, where no store is masked: two that
+/// may overlap, or one of a power of 2.
+inline double furtherPieces(double size, double lanes) {
+  auto rest = static_cast<uint64_t>(std::fmod(size, lanes));
+  return rest == 0 || llvm::isPowerOf2_64(rest) ? 0 : 1;
+}
 
 /// So many rounds, each of which steps on by so many elements in each of three tensors: two that are read and the one
 /// that is written.

@@ -28,6 +28,9 @@
 
 namespace wg::passes {
 
+/// Sums of so many products, or fewer, may be written term by term.
+constexpr int64_t kMostTerms = 4;
+
 /// A product's letters in the orders of a, b and c. Letters of size 1 are in none.
 struct Order {
   std::string a, b, c;
@@ -65,6 +68,10 @@ public:
   double ideal(const Order &order) const;
   /// A sum of products, the elements of `spaceOfSum` by turns.
   Estimate sum(const Order &order) const;
+  /// An elementwise kernel that goes through the result as it lies and adds the terms of each element's sum.
+  Estimate terms(const Order &order) const;
+  /// The letters that are summed.
+  std::string summedIn(const Order &order) const;
   /// The letters of the operand that has all of them, in the order in which it lies; if both have, of the one that
   /// makes the sum cheaper. Where nothing is summed, those of the result, as it lies.
   std::string spaceOfSum(const Order &order) const;
@@ -80,6 +87,8 @@ private:
   /// The copy of such an operand, if there is one.
   Estimate copyWhatIsReadOften(std::string &letters, llvm::StringRef space) const;
   Estimate elementwise(const Order &order) const;
+  /// The copies of an operand's parts that terms read, if there are (wg-fuse); `letters` become their order.
+  Estimate copyTermsReadOften(std::string &letters, llvm::StringRef summed, llvm::StringRef c) const;
   llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;
   /// What reads across, or not, in the order of its loops that the kernel has.
   Nest blocks(llvm::ArrayRef<Loop> axes, std::optional<size_t> across, double lanes) const;

@@ -1,4 +1,5 @@
-// Products written as sums, and sums of products as products of sums: each for ArrangeProducts, which says when.
+// Products written as sums, or term by term, and sums of products as products of sums: each for ArrangeProducts, which
+// says when.
 #include "passes/SumsOfProducts.h"
 
 #include "ir/Build.h"
@@ -69,6 +70,69 @@ Value writeAsSum(ir::ContractOp op, const ProductCosts &costs) {
   if (!llvm::is_sorted(permutation))
     sum = ir::TransposeOp::create(builder, loc, sum, permutation);
   Value result = reshaped(sum, shapeOf(op.getC()));
+  op.getC().replaceAllUsesWith(result);
+  op.erase();
+  return result;
+}
+
+// ---- Terms ----------------------------------------------------------------------------------------------------------
+
+Value writeAsTerms(ir::ContractOp op, const ProductCosts &costs) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Order order = costs.orderOf(op);
+  std::string summed = costs.summedIn(order);
+  SmallVector<int64_t> shape = costs.shapeBy(order.c), sizes = costs.shapeBy(summed);
+  auto plain = [&](Value x, StringRef letters) { // without letters of size 1
+    SmallVector<int64_t> kept = costs.shapeBy(letters);
+    return shapeOf(x) == ArrayRef(kept) ? x : Value(ir::ReshapeOp::create(b, loc, x, kept, ValueRange()));
+  };
+  Value x = plain(op.getA(), order.a), y = plain(op.getB(), order.b);
+  // Where the summed letters are at `places`, as the result lies.
+  auto termOf = [&](Value from, StringRef letters, ArrayRef<int64_t> places) -> Value {
+    SmallVector<int64_t> starts, limits, kept, permutation, dims;
+    std::string left;
+    for (auto [letter, size] : llvm::zip_equal(letters, shapeOf(from))) {
+      size_t at = summed.find(letter);
+      bool isSummed = at != std::string::npos;
+      starts.push_back(isSummed ? places[at] : 0);
+      limits.push_back(isSummed ? places[at] + 1 : size);
+      if (isSummed)
+        continue;
+      left += letter;
+      kept.push_back(size);
+    }
+    if (kept.size() < letters.size()) {
+      from = ir::SliceOp::create(b, loc, from, starts, limits, SmallVector<int64_t>(letters.size(), 1), ValueRange());
+      from = ir::ReshapeOp::create(b, loc, from, kept, ValueRange());
+    }
+    for (auto [d, letter] : llvm::enumerate(order.c))
+      if (size_t at = left.find(letter); at != std::string::npos) {
+        permutation.push_back(at);
+        dims.push_back(d);
+      }
+    if (!llvm::is_sorted(permutation))
+      from = ir::TransposeOp::create(b, loc, from, permutation);
+    return shapeOf(from) == ArrayRef(shape) ? from
+                                            : Value(ir::BroadcastOp::create(b, loc, from, shape, dims, ValueRange()));
+  };
+  // From zero on and each product the first operand, so that sums have the bits, with the signs of zeros, that they
+  // have in a product of panels: a multiply-add takes up the product that comes first.
+  Value sum;
+  SmallVector<int64_t> places(summed.size(), 0);
+  for (int64_t rest = 1; rest;) {
+    Value term = ir::MulOp::create(b, loc, termOf(x, order.a, places), termOf(y, order.b, places));
+    sum = ir::AddOp::create(b, loc, term, sum ? sum : ir::zerosLike(b, loc, term));
+    rest = 0;
+    for (size_t i = places.size(); i-- > 0 && !rest;) {
+      rest = ++places[i] < sizes[i];
+      if (!rest)
+        places[i] = 0;
+    }
+  }
+  Value result = plain(sum, order.c);
+  if (result.getType() != op.getC().getType())
+    result = ir::ReshapeOp::create(b, loc, result, shapeOf(op.getC()), ValueRange());
   op.getC().replaceAllUsesWith(result);
   op.erase();
   return result;

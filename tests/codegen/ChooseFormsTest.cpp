@@ -28,6 +28,12 @@ const char *const kSums =
   %c = wg.contract "lj,kil->jik" %a, %b : tensor<22x7xf32>, tensor<497x874x22xf32> -> tensor<7x874x497xf32>
   return %c : tensor<7x874x497xf32>
 })";
+/// Two terms, in an order of the result in which no operand lies.
+const char *const kFewTerms =
+    R"(func.func @f(%a: tensor<2x118x75x181xf32>, %b: tensor<2x181x75xf32>) -> tensor<181x118x75xf32> {
+  %c = wg.contract "jkil,jli->lki" %a, %b : tensor<2x118x75x181xf32>, tensor<2x181x75xf32> -> tensor<181x118x75xf32>
+  return %c : tensor<181x118x75xf32>
+})";
 /// As good as can be.
 const char *const kPlain = R"(func.func @f(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>) -> tensor<512x512xf32> {
   %c = wg.contract "mk,kn->mn" %a, %b : tensor<512x512xf32>, tensor<512x512xf32> -> tensor<512x512xf32>
@@ -68,7 +74,7 @@ std::vector<float> run(const codegen::Executable &program) {
   std::vector<float> a(sizeOf(program.info.inputs[0])), b(sizeOf(program.info.inputs[1])),
       c(sizeOf(program.info.results[0]));
   for (size_t i = 0; i < a.size(); ++i)
-    a[i] = std::sin(1.3f * static_cast<float>(i));
+    a[i] = i % 8 == 3 ? -0.0f : std::sin(1.3f * static_cast<float>(i));
   for (size_t i = 0; i < b.size(); ++i)
     b[i] = std::cos(0.7f * static_cast<float>(i));
   void *args[] = {a.data(), b.data(), c.data()};
@@ -83,7 +89,7 @@ bool haveEqualBits(const std::vector<float> &x, const std::vector<float> &y) {
 } // namespace
 
 TEST(ChooseFormsTest, WhatIsMeasuredHasTheBitsOfWhatIsEstimated) {
-  for (const char *text : {kElementwise, kSums, kSmall}) {
+  for (const char *text : {kElementwise, kSums, kSmall, kFewTerms}) {
     auto estimated = compiled(parsed(text), "f", {}), measured = compiled(parsed(text), "f", {.measureForms = true});
     EXPECT_TRUE(estimated->forms.empty());
     ASSERT_EQ(measured->forms.size(), 1u) << text;
@@ -156,7 +162,7 @@ void runEach(const char *text, llvm::function_ref<void(size_t form, const std::v
 }
 
 TEST(ChooseFormsTest, EachFormIsTheProduct) {
-  for (const char *text : {kElementwise, kSums, kSmall}) {
+  for (const char *text : {kElementwise, kSums, kSmall, kFewTerms}) {
     std::vector<float> expected = run(*compiled(parsed(text), "f", {}));
     runEach(text, [&](size_t form, const std::vector<float> &result) {
       ASSERT_EQ(result.size(), expected.size());
@@ -166,6 +172,29 @@ TEST(ChooseFormsTest, EachFormIsTheProduct) {
       EXPECT_LE(off, 1e-5f) << form;
     });
   }
+}
+
+TEST(ChooseFormsTest, TermsHaveTheBitsOfAProduct) {
+  std::vector<float> product, terms;
+  auto ask = [&](const passes::Forms &forms) {
+    std::string words = forms.all.substr(forms.product.size());
+    size_t form = 0;
+    for (size_t at = 0; (at = words.find("->", at)) != std::string::npos; at += 2, ++form) {
+      size_t space = words.rfind(' ', at);
+      bool isTerms = words.substr(0, space).ends_with(" terms"), isSum = words.substr(0, space).ends_with(" sum");
+      if (isSum || !(isTerms ? terms : product).empty())
+        continue;
+      (isTerms ? terms : product) =
+          run(*compiled(forms.program(form), "product", {.arranged = true}, codegen::Stage::simplified));
+    }
+    EXPECT_EQ(form, forms.count()) << forms.all;
+    return size_t(0);
+  };
+  OwningOpRef<ModuleOp> module = parsed(kFewTerms);
+  ASSERT_TRUE(
+      succeeded(codegen::runPipeline(*module, "f", codegen::Stage::traced, codegen::Stage::fused, {.choose = ask})));
+  ASSERT_FALSE(terms.empty());
+  EXPECT_TRUE(haveEqualBits(terms, product));
 }
 
 /// What reads a product, or what it reads, may be one kernel with it in one form and not in another, and then a product

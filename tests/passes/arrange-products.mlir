@@ -27,6 +27,31 @@ func.func @plain(%a: tensor<300x200xf32>, %b: tensor<400x200xf32>, %c: tensor<30
   return %p, %q : tensor<300x400xf32>, tensor<400x200xf32>
 }
 
+// Few terms are added one after another where that is cheaper, from zero on, in an elementwise kernel as the result lies;
+// of what is read often in short runs there are copies.
+// CHECK-LABEL: func.func @terms
+// FUSED-LABEL: func.func @terms
+func.func @terms(%a: tensor<203x56x2xf32>, %b: tensor<2x68x203xf32>) -> tensor<56x68x203xf32> {
+  // CHECK-NOT:   wg.contract
+  // CHECK:       %[[A0:.*]] = wg.slice %{{.*}} from [0, 0, 0] to [203, 56, 1]
+  // CHECK:       %[[P0:.*]] = wg.mul
+  // CHECK-NEXT:  %[[Z:.*]] = wg.constant dense<0.0{{.*}}>
+  // CHECK-NEXT:  %[[S0:.*]] = wg.add %[[P0]], %[[Z]]
+  // CHECK:       wg.slice %{{.*}} from [0, 0, 1] to [203, 56, 2]
+  // CHECK:       %[[P1:.*]] = wg.mul
+  // CHECK-NEXT:  %[[S1:.*]] = wg.add %[[P1]], %[[S0]]
+  // CHECK-NEXT:  return %[[S1]]
+  // FUSED:       wg.kernel map
+  // FUSED:       wg.kernel map
+  // FUSED:       wg.kernel map
+  // FUSED:         wg.mul
+  // FUSED:         wg.mul
+  // FUSED-NOT:   wg.kernel
+  // FUSED:       return
+  %p = wg.contract "ikl,lji->kji" %a, %b : tensor<203x56x2xf32>, tensor<2x68x203xf32> -> tensor<56x68x203xf32>
+  return %p : tensor<56x68x203xf32>
+}
+
 // A batch that the result has innermost, and no operand does, is further out in the product; the result is transposed.
 // CHECK-LABEL: func.func @batch_innermost
 func.func @batch_innermost(%a: tensor<300x25x32xf32>, %b: tensor<300x25x32xf32>) -> tensor<32x32x25xf32> {
