@@ -351,11 +351,12 @@ void KernelEmitter::mayContract(Value value) {
     op->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
 }
 
-/// A sum or difference with a product that nobody else reads, as one fused multiply-add; nothing for any other op.
-/// Reduce kernels compute a value again in each phase, and an element must equal itself (who is the largest?), so what
-/// is contracted is decided here and not by the code generator.
+/// A sum or difference with a product that nobody else reads, as one fused multiply-add; nothing for any other op, or
+/// behind a product. Reduce kernels compute a value again in each phase, and an element must equal itself (who is the
+/// largest?); and in vectors of one element the code generator forgets that it may contract. So what is contracted is
+/// decided here.
 Value KernelEmitter::multiplyAdd(Point &point, Operation *op) {
-  if (kernel.getKind() != ir::KernelKind::reduce || !target.hasFma)
+  if (kernel.getKind() == ir::KernelKind::contract || !target.hasFma)
     return {};
   for (const ir::MultiplyAdd &way : ir::asMultiplyAdd(op)) {
     if (known.count(way.product))
