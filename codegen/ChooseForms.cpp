@@ -100,10 +100,12 @@ public:
     report.seconds.resize(forms.count());
   }
 
-  /// The first form of each group against each other, then the winner and the others of its group, and of those whose
+  /// The first form of each group against each other, then the winner, the others of its group, and some of those whose
   /// first is not far behind.
   FormReport run() {
     constexpr double kAlike = 1.15; // times
+    constexpr double kLong = 1e-3;  // seconds
+    constexpr size_t kOfOthers = 4; // where it takes less, of which the first is one
     llvm::ArrayRef<size_t> groups = forms.groups;
     std::vector<size_t> entering;
     if (forms.bytes > mostBytes)
@@ -113,13 +115,15 @@ public:
         entering.push_back(form);
     if (!enter(entering) || candidates.empty())
       return report;
-    double least = report.seconds[winner()];
+    size_t winning = winner();
+    double least = report.seconds[winning];
     entering.clear();
     for (size_t form = 0, first = 0; form < groups.size(); ++form)
       if (groups[form] != groups[first])
         first = form;
       else if (double seconds = report.seconds[first]; form != first && seconds != 0 && seconds <= least * kAlike)
-        entering.push_back(form);
+        if (groups[first] == groups[winning] || least > kLong || form - first < kOfOthers)
+          entering.push_back(form);
     if (!enter(entering))
       return report;
     while (!candidates.empty()) {
@@ -251,8 +255,8 @@ private:
       if (least() > longest)
         continue;
       keep(most);
-      // Twice in a row, unless that takes long: a program finds in the caches what its own last call left there.
-      int times = longest < kNever ? 2 : 1;
+      // Some in a row, unless that takes long: a program finds in the caches what its own last calls left there.
+      int times = longest <= 5e-3 ? 4 : longest < kNever ? 2 : 1;
       for (const Candidate &candidate : candidates) {
         double spent = 0;
         for (int calls = 0; calls < times || spent < kEnough; ++calls) {
