@@ -115,14 +115,14 @@ public:
         entering.push_back(form);
     if (!enter(entering) || candidates.empty())
       return report;
-    size_t winning = winner();
-    double least = report.seconds[winning];
+    size_t fastest = winner();
+    double fewest = report.seconds[fastest];
     entering.clear();
     for (size_t form = 0, first = 0; form < groups.size(); ++form)
       if (groups[form] != groups[first])
         first = form;
-      else if (double seconds = report.seconds[first]; form != first && seconds != 0 && seconds <= least * kAlike)
-        if (groups[first] == groups[winning] || least > kLong || form - first < kOfOthers)
+      else if (double seconds = report.seconds[first]; form != first && seconds != 0 && seconds <= fewest * kAlike)
+        if (groups[first] == groups[fastest] || fewest > kLong || form - first < kOfOthers)
           entering.push_back(form);
     if (!enter(entering))
       return report;
@@ -161,6 +161,7 @@ private:
     if (isFirst &&
         (candidates.empty() || candidates.front().form != 0 || !prepare(candidates.front().executable->info)))
       return false;
+    llvm::sort(candidates, [](const Candidate &x, const Candidate &y) { return x.form < y.form; });
     if (!workspace.buffer || wanted >= static_cast<int64_t>(workspace.numBytes()))
       workspace = touched(Array::empty(DType::u8, runtime::Shape{wanted + 1}));
     if (isFirst) { // whatever is new to it was in this call

@@ -11,25 +11,24 @@
 // A sum over letters of a product that nobody else reads is taken before it: of the operand that has them, or in the
 // product where both have. A gradient is such a sum wherever a value was broadcast, as a bias or a mean is.
 //
-// A product without rows or without columns is a sum of products: bound by memory, and the reduce emitter's work,
-// which takes along what is elementwise before it and after it. Where nothing is summed it is elementwise itself: a
-// kernel that goes through the result as it lies and reads operands across, or one in another order of the result and a
+// A product without rows or without columns is a sum of products: bound by memory, and the reduce emitter's work, which
+// takes along what is elementwise before it and after it. Where nothing is summed it is elementwise itself: a kernel
+// that goes through the result as it lies and reads operands across, or one in another order of the result and a
 // transpose, or a product, whatever is cheaper. A sum of two to four products may be elementwise too: the terms of each
-// element, one after another, with the bits that a product has. Any other is a kernel of its own, whose cost depends
-// on the order of the letters: vectors lie along the result's innermost letter, tiles take rows of another, and what
-// lies apart is read a cache line an element. So the orders that may be best are listed: all of the result's letters
-// (of more than four, or five where nothing is summed, the groups of letters side by side), and of each operand the
-// tensor as it is or its groups side by side. Whichever order of the result is asked for, the list is the same, so that
-// none is estimated to cost more than the cheapest kernel and a transpose behind it. The cheapest by ProductCosts is
-// written, with transposes to it and from it. They are explicit: one of an operand is a copy in blocks, one of the
-// result a view to an elementwise reader. Of what a loop's turns do not change there is one copy, before the loop
-// (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is the same in any order
-// of its letters, but for rounding.
-// An estimate may be wrong: of large products, and of small ones that a program is made for, the forms that are close
-// to the cheapest can be measured (ChooseForm).
-// Simplification folds transposes into products and so leaves the choice to this pass, which ends what simplification
-// began. Cost: at most some hundred estimates a product, of a few microseconds each; where tensors have four or five
-// letters in different orders, of some tens, as each order of a kernel's loops is estimated.
+// element, one after another, with the bits that a product has where one letter is summed. Any other is a kernel of its
+// own, whose cost depends on the order of the letters: vectors lie along the result's innermost letter, tiles take rows
+// of another, and what lies apart is read a cache line an element. So the orders that may be best are listed: all of
+// the result's letters (of more than four, or five where nothing is summed, the groups of letters side by side), and of
+// each operand the tensor as it is or its groups side by side. Whichever order of the result is asked for, the list is
+// the same, so that none is estimated to cost more than the cheapest kernel and a transpose behind it. The cheapest by
+// ProductCosts is written, with transposes to it and from it. They are explicit: one of an operand is a copy in blocks,
+// one of the result a view to an elementwise reader. Of what a loop's turns do not change there is one copy, before the
+// loop (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is the same in any
+// order of its letters, but for rounding. An estimate may be wrong: of large products, and of small ones that a program
+// is made for, the forms that are close to the cheapest can be measured (ChooseForm). Simplification folds transposes
+// into products and so leaves the choice to this pass, which ends what simplification began. Cost: at most some hundred
+// estimates a product, of a few microseconds each; where tensors have four or five letters in different orders, of some
+// tens, as each order of a kernel's loops is estimated.
 #include "ir/Build.h"
 #include "ir/Dialect.h"
 #include "passes/Cheap.h"
@@ -198,7 +197,7 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
   constexpr size_t kMost = 4, kMostElementwise = 5; // letters
   auto consider = [&](const Order &order, Written as, Estimate estimate) {
     double all = costs.cost(estimate);
-    bool isGiven = as == Written::terms && all < costOf() * kGiven; // which is always measured
+    bool isGiven = as == Written::terms && all < costOf() * kGiven; // measured, if it is large
     if (compared && (all < bound() || isGiven))
       compared->push_back({{order, as}, all});
     if (all < best && all < clearlyBelow(costs.cost(before), k.empty() && order.c != start.c)) {

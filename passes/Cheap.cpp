@@ -29,8 +29,8 @@ static SmallVector<int64_t> stepsOf(Value x) {
   }
   if (auto slice = x.getDefiningOp<ir::SliceOp>()) {
     SmallVector<int64_t> steps = stepsOf(slice.getX());
-    for (auto [step, stride] : llvm::zip_equal(steps, slice.getStrides()))
-      step *= stride;
+    for (auto [step, stride, size] : llvm::zip_equal(steps, slice.getStrides(), slice.getType().getShape()))
+      step *= size == 1 ? 1 : stride; // of one element any stride will do
     return steps;
   }
   ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();

@@ -14,10 +14,10 @@
 //   external  an op that is a call of a routine
 // Ops join in program order the group of a producer; further producers' groups of the same space merge into it (Adam's
 // p, m, v in one loop). Views, splats and what its op calls cheap cost nothing: each group has its own copy, but for a
-// transpose that is spread over many rows and read across in each of them, which is a kernel of its own. A merge is
-// legal if no path leaves the merged group and comes back. A value read by other groups becomes one more result; but
-// one that follows from another such result by a few quick ops, and that one other group alone reads, is computed
-// there.
+// transpose, or a slice, that is spread over many rows and read across in each of them, which is a kernel of its own. A
+// merge is legal if no path leaves the merged group and comes back. A value read by other groups becomes one more
+// result; but one that follows from another such result by a few quick ops, and that one other group alone reads, is
+// computed there.
 // What was decided is written on the kernel (`loops`): whoever emits it, plans memory or reports reads it there.
 // Legal because a kernel's meaning is its body. Cost: a bounded search of the group graph a join (MergeGraph).
 // After Cordeiro et al., XLA's operation fusion, and Kennedy and McKinley 1993 (typed fusion).

@@ -116,8 +116,8 @@ Value writeAsTerms(ir::ContractOp op, const ProductCosts &costs) {
     return shapeOf(from) == ArrayRef(shape) ? from
                                             : Value(ir::BroadcastOp::create(b, loc, from, shape, dims, ValueRange()));
   };
-  // From zero on and each product the first operand, so that sums have the bits, with the signs of zeros, that they
-  // have in a product of panels: a multiply-add takes up the product that comes first.
+  // From zero on, so that each sum takes up one product, and sums have the bits, with the signs of zeros, that they
+  // have in a product of panels; of several letters these may be added in another order.
   Value sum;
   SmallVector<int64_t> places(summed.size(), 0);
   for (int64_t rest = 1; rest;) {
@@ -130,7 +130,7 @@ Value writeAsTerms(ir::ContractOp op, const ProductCosts &costs) {
         places[i] = 0;
     }
   }
-  Value result = plain(sum, order.c);
+  Value result = sum;
   if (result.getType() != op.getC().getType())
     result = ir::ReshapeOp::create(b, loc, result, shapeOf(op.getC()), ValueRange());
   op.getC().replaceAllUsesWith(result);

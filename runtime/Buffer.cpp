@@ -1,4 +1,4 @@
-// Three kinds of block, by capacity:
+// Two kinds of block, by capacity:
 //   small   up to 64 KiB     header and data in one piece, from a free list of the thread: no lock
 //   large   above            data from the system, 2 MiB-aligned on huge pages from 2 MiB on,
 //           kept when freed (LRU, bounded)
@@ -11,6 +11,7 @@
 #include <new>
 #include <vector>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -46,10 +47,10 @@ struct ThreadBlocks {
   size_t bytes;              ///< of all pieces in the lists
   size_t limit;              ///< most of these; 0 before the first use by this thread and after its end
   std::atomic<int64_t> live; ///< bytes of blocks made here less those of blocks freed here
-  ThreadBlocks *next;        ///< of all threads
+  ThreadBlocks *next;        ///< of `threads`
   bool ended;
 };
-/// Of all threads that are in use.
+/// Those that are in use.
 struct Threads {
   std::mutex mutex;
   ThreadBlocks *first = nullptr;
@@ -58,6 +59,16 @@ struct Threads {
 } // namespace
 [[gnu::tls_model("initial-exec")]] static constinit thread_local ThreadBlocks small = {};
 static constinit Threads threads;
+
+/// A process that is forked has this thread alone: what the others counted stays, and their memory is used again.
+static void afterForkInChild() {
+  for (const ThreadBlocks *thread = threads.first; thread; thread = thread->next)
+    if (thread != &small)
+      threads.live.fetch_add(thread->live.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  small.next = nullptr;
+  threads.first = small.limit ? &small : nullptr;
+  threads.mutex.unlock();
+}
 
 /// Eight capacities between powers of two: at most 1/8 is wasted and near sizes share blocks.
 static size_t roundToEighth(size_t bytes) {
@@ -90,16 +101,18 @@ static void drainSmall() {
 static void beginSmall() {
   struct Reaper {
     Reaper() {
-      small.limit = kKeptSmallBytes;
+      [[maybe_unused]] static const int once =
+          ::pthread_atfork([] { threads.mutex.lock(); }, [] { threads.mutex.unlock(); }, afterForkInChild);
       std::lock_guard lock(threads.mutex);
+      small.limit = kKeptSmallBytes;
       small.next = threads.first;
       threads.first = &small;
     }
     ~Reaper() {
       drainSmall();
+      std::lock_guard lock(threads.mutex);
       small.limit = 0;
       small.ended = true;
-      std::lock_guard lock(threads.mutex);
       ThreadBlocks **place = &threads.first;
       while (*place != &small)
         place = &(*place)->next;

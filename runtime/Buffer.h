@@ -42,7 +42,7 @@ public:
 
   /// Bytes in allocated blocks that some handle holds, process-wide. For leak tests and memory reports.
   static size_t liveBytes();
-  /// Returns the recycled blocks to the system.
+  /// Returns the recycled blocks to the system: the large ones, and the small ones that this thread keeps.
   static void trim();
 
 private:

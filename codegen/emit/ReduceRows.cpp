@@ -2,6 +2,8 @@
 // one.
 #include "codegen/emit/ReduceEmitter.h"
 
+#include "passes/ProductCosts.h"
+
 using namespace mlir;
 
 namespace wg::codegen {
@@ -160,10 +162,9 @@ void ReduceEmitter::askForLaterBlock(unsigned d) {
   });
 }
 
-constexpr int64_t kFewTerms = 4; // passes::kMostTerms
-
 /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time. At least four sums are
-/// under way, of neighbours or of one vector of rows, so that additions do not wait for each other.
+/// under way, of neighbours or of one vector of rows, so that additions do not wait for each other; of few terms one,
+/// which adds them in order, as elementwise kernels and products do: so any of these may be chosen.
 void ReduceEmitter::walkColumns(int number, ArrayRef<Point> rowPoints, MutableArrayRef<Known> known) {
   unsigned d = reducedAxes.back();
   int64_t size = e.axes[d].size;
@@ -171,8 +172,8 @@ void ReduceEmitter::walkColumns(int number, ArrayRef<Point> rowPoints, MutableAr
   int64_t terms = 1;
   for (unsigned axis : reducedAxes)
     terms *= e.axes[axis].size;
-  // Steps along the axis at once. Few terms are added in order, as products add them: so either may be chosen.
-  int deep = terms <= kFewTerms ? 1 : static_cast<int>(std::min<int64_t>(llvm::divideCeil(4, side), size));
+  // Steps along the axis at once.
+  int deep = terms <= passes::kMostTerms ? 1 : static_cast<int>(std::min<int64_t>(llvm::divideCeil(4, side), size));
   Phase phase{reductionsOf(number), fullOutputsOf(number), side * deep, rowPoints[0].lanes};
   if (phase.ops.empty() && phase.outputs.empty())
     return;

@@ -311,7 +311,6 @@ TEST(Ops, ThreadsChangeNothingOfLargeProducts) {
   }
 }
 
-/// Sums that all tiles add part by part, in pieces for threads, have the bits of those that one tile adds at once.
 /// As sums, elementwise, and as products, whose rows end within a vector, or in one element of it.
 TEST(Ops, SumsOfFewTermsHaveTheSameBitsInEveryOrder) {
   auto numbers = [](const Shape &shape) { return reshape(sin(arange(0, shape.numElements(), 1, f32) * 1.7f), shape); };
@@ -332,6 +331,7 @@ TEST(Ops, SumsOfFewTermsHaveTheSameBitsInEveryOrder) {
     }
 }
 
+/// Sums that all tiles add part by part, in pieces for threads, have the bits of those that one tile adds at once.
 TEST(Ops, PartsAndThreadsChangeNoBitOfLongSums) {
   auto numbers = [](const Shape &shape) { return reshape(sin(arange(0, shape.numElements(), 1, f32) * 1.7f), shape); };
   for (const auto &[terms, rows, columns] :

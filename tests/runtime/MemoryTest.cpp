@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace wg::runtime {
 namespace {
@@ -138,6 +141,59 @@ TEST(BufferTest, BlocksTravelBetweenThreads) {
     EXPECT_EQ(Buffer::liveBytes(), before + 50'000) << "what this thread freed was made by another";
     buffers.clear();
   }).join();
+  EXPECT_EQ(Buffer::liveBytes(), before);
+}
+
+/// The child has none of the parent's threads, whose memory its own get.
+TEST(BufferTest, AForkedProcessCountsAndFrees) {
+  size_t before = Buffer::liveBytes();
+  std::vector<Buffer> made(8);
+  std::vector<std::thread> others;
+  std::mutex mutex;
+  std::unique_lock untilEnd(mutex);
+  std::atomic<int> ready = 0;
+  for (Buffer &buffer : made)
+    others.emplace_back([&] {
+      buffer = Buffer::allocate(1000);
+      ++ready;
+      std::lock_guard wait(mutex);
+    });
+  while (ready < 8)
+    std::this_thread::yield();
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20); // a list that goes round would never end
+    auto check = [&](size_t expected) {
+      if (Buffer::liveBytes() != expected)
+        ::_exit(1);
+    };
+    check(before + 8000);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::thread> own;
+      for (int i = 0; i < 12; ++i)
+        own.emplace_back([i] {
+          if (i % 2)
+            Buffer::allocate(100);
+        });
+      check(Buffer::liveBytes());
+      for (std::thread &thread : own)
+        thread.join();
+    }
+    made.clear();
+    check(before);
+    std::thread([&] { made.push_back(Buffer::allocate(10)); }).join();
+    check(before + 10);
+    made.clear();
+    std::exit(Buffer::liveBytes() == before ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  untilEnd.unlock();
+  for (std::thread &other : others)
+    other.join();
+  made.clear();
   EXPECT_EQ(Buffer::liveBytes(), before);
 }
 
