@@ -14,21 +14,21 @@
 // A product without rows or without columns is a sum of products: bound by memory, and the reduce emitter's work, which
 // takes along what is elementwise before it and after it. Where nothing is summed it is elementwise itself: a kernel
 // that goes through the result as it lies and reads operands across, or one in another order of the result and a
-// transpose, or a product, whatever is cheaper. A sum of two to four products may be elementwise too: the terms of each
-// element, one after another, with the bits that a product has where one letter is summed. Any other is a kernel of its
-// own, whose cost depends on the order of the letters: vectors lie along the result's innermost letter, tiles take rows
-// of another, and what lies apart is read a cache line an element. So the orders that may be best are listed: all of
-// the result's letters (of more than four, or five where nothing is summed, the groups of letters side by side), and of
-// each operand the tensor as it is or its groups side by side. Whichever order of the result is asked for, the list is
-// the same, so that none is estimated to cost more than the cheapest kernel and a transpose behind it. The cheapest by
-// ProductCosts is written, with transposes to it and from it. They are explicit: one of an operand is a copy in blocks,
-// one of the result a view to an elementwise reader. Of what a loop's turns do not change there is one copy, before the
-// loop (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is the same in any
-// order of its letters, but for rounding. An estimate may be wrong: of large products, and of small ones that a program
-// is made for, the forms that are close to the cheapest can be measured (ChooseForm). Simplification folds transposes
-// into products and so leaves the choice to this pass, which ends what simplification began. Cost: at most some hundred
-// estimates a product, of a few microseconds each; where tensors have four or five letters in different orders, of some
-// tens, as each order of a kernel's loops is estimated.
+// transpose, or a product, whatever is cheaper. A sum of two to four products of arguments may be elementwise too: the
+// terms of each element, one after another, with the bits that a product has where one letter is summed. Any other is a
+// kernel of its own, whose cost depends on the order of the letters: vectors lie along the result's innermost letter,
+// tiles take rows of another, and what lies apart is read a cache line an element. So the orders that may be best are
+// listed: all of the result's letters (of more than four, or five where nothing is summed, the groups of letters side
+// by side), and of each operand the tensor as it is or its groups side by side. Whichever order of the result is asked
+// for, the list is the same, so that none is estimated to cost more than the cheapest kernel and a transpose behind it.
+// The cheapest by ProductCosts is written, with transposes to it and from it. They are explicit: one of an operand is a
+// copy in blocks, one of the result a view to an elementwise reader. Of what a loop's turns do not change there is one
+// copy, before the loop (wg-hoist-invariants), which costs a turn its part of that. Legal because a sum of products is
+// the same in any order of its letters, but for rounding. An estimate may be wrong: of large products, and of small
+// ones that a program is made for, the forms that are close to the cheapest can be measured (ChooseForm).
+// Simplification folds transposes into products and so leaves the choice to this pass, which ends what simplification
+// began. Cost: at most some hundred estimates a product, of a few microseconds each; where tensors have four or five
+// letters in different orders, of some tens, as each order of a kernel's loops is estimated.
 #include "ir/Build.h"
 #include "ir/Dialect.h"
 #include "passes/Cheap.h"
@@ -137,7 +137,8 @@ struct Compared {
   double cost;
 };
 
-/// Whether it may be written term by term. Not of numbers of 16 bits, of which products are summed in 32.
+/// Whether it has so few terms that it may be written term by term. Not of numbers of 16 bits, of which products are
+/// summed in 32.
 bool hasFewTerms(ir::ContractOp op, const ProductCosts &costs, const Order &start) {
   std::string summed = costs.summedIn(start);
   return !summed.empty() && costs.elements(summed) <= kMostTerms && !start.c.empty() &&
@@ -163,9 +164,10 @@ bool isWorthMeasuring(double cost, const Order &order, const ProductCosts &costs
   return cost >= (evenIfSmall ? kSmall : kLarge) && cost >= costs.ideal(order) * asGood;
 }
 
-/// `turnsA`, `turnsB`: in how many turns a copy of the operand is read. `compared` gets the forms that are close, if it
-/// is worth measuring them.
-Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB,
+/// `turnsA`, `turnsB`: in how many turns a copy of the operand is read. `isAlone`: no other op may join its kernel, as
+/// one that reads terms would be rounded once with them here and not there. `compared` gets the forms that are close,
+/// if it is worth measuring them.
+Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, double turnsB, bool isAlone,
                   SmallVectorImpl<Compared> *compared, bool evenIfSmall) {
   Order start = costs.orderOf(op);
   Letters letters = lettersOf(op);
@@ -237,7 +239,7 @@ Compared cheapest(ir::ContractOp op, const ProductCosts &costs, double turnsA, d
     if (Order plain{start.a, start.b, c}; llvm::is_contained(ofPanels, c) && (c != start.c || mayBeSum))
       consider(plain, Written::product, moved + costs.product(plain));
   }
-  if (hasFewTerms(op, costs, start))
+  if (isAlone && hasFewTerms(op, costs, start))
     consider(start, Written::terms, costs.terms(start));
   double withoutCopies = costOf();
   for (auto [c, moved] : llvm::zip_equal(orders, fromEach)) {
@@ -397,7 +399,7 @@ private:
          isAlone = isGivenA && isGivenB && isOnlyReturned(op.getC()), asks = choose && !loop && (isGivenA || isGivenB),
          mayAsk = smallOnes.size() < kMostSmallOnes || smallOnes.contains(nameOf(op)),
          evenIfSmall = isAlone && !function.isPrivate() && mayAsk;
-    Compared chosen = cheapest(op, costs, turnsA, turnsB, asks ? &compared : nullptr, evenIfSmall);
+    Compared chosen = cheapest(op, costs, turnsA, turnsB, isAlone, asks ? &compared : nullptr, evenIfSmall);
     const Order &cheapest = chosen.form.order;
     bool unsure = cheapest.c != costs.orderOf(op).c || isWalked(lettersOf(op));
     if (compared.empty() || !isWorthMeasuring(chosen.cost, cheapest, costs, evenIfSmall, unsure))

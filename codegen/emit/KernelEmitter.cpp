@@ -353,12 +353,15 @@ void KernelEmitter::mayContract(Value value) {
 
 /// A sum or difference with a product that nobody else reads, as one fused multiply-add; nothing for any other op, or
 /// behind a product. Reduce kernels compute a value again in each phase, and an element must equal itself (who is the
-/// largest?); and in vectors of one element the code generator forgets that it may contract. So what is contracted is
-/// decided here.
+/// largest?), so what is contracted is decided here. Of elementwise kernels where there is but one way: in vectors of
+/// one element the code generator forgets that it may; of two ways, which one it takes must not depend on what else is
+/// in the kernel.
 Value KernelEmitter::multiplyAdd(Point &point, Operation *op) {
-  if (kernel.getKind() == ir::KernelKind::contract || !target.hasFma)
+  SmallVector<ir::MultiplyAdd, 2> ways = ir::asMultiplyAdd(op);
+  if (kernel.getKind() == ir::KernelKind::contract || !target.hasFma ||
+      (kernel.getKind() == ir::KernelKind::map && ways.size() > 1))
     return {};
-  for (const ir::MultiplyAdd &way : ir::asMultiplyAdd(op)) {
+  for (const ir::MultiplyAdd &way : ways) {
     if (known.count(way.product))
       continue;
     Value x = eval(point, way.x), y = eval(point, way.y), z = eval(point, way.z);

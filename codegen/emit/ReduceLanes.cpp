@@ -20,12 +20,13 @@ Value ReduceEmitter::neutral(Operation *op, int count) {
   return e.splat(arith::ConstantOp::create(b, loc, attribute), count);
 }
 
-/// A sum takes up a product as one fused multiply-add. (Left to the code generator, which forgets that it may where a
-/// vector has one element, the last element of a row had other bits.)
+/// A sum takes up a product that nobody else reads as one fused multiply-add. (Left to the code generator, which
+/// forgets that it may where a vector has one element, the last element of a row had other bits.)
 Value ReduceEmitter::combine(Operation *op, Value x, Value y) {
   Value result = cast<ir::Reduction>(op).combine(b, loc, x, y);
   if (auto sum = result.getDefiningOp<arith::AddFOp>(); sum && e.target.hasFma)
-    if (auto product = sum.getRhs().getDefiningOp<arith::MulFOp>()) {
+    if (auto product = sum.getRhs().getDefiningOp<arith::MulFOp>();
+        product && arith::bitEnumContainsAll(product.getFastmath(), arith::FastMathFlags::contract)) {
       sum.erase();
       return math::FmaOp::create(b, loc, product.getLhs(), product.getRhs(), x);
     }

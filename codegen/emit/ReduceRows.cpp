@@ -2,8 +2,6 @@
 // one.
 #include "codegen/emit/ReduceEmitter.h"
 
-#include "passes/ProductCosts.h"
-
 using namespace mlir;
 
 namespace wg::codegen {
@@ -163,17 +161,12 @@ void ReduceEmitter::askForLaterBlock(unsigned d) {
 }
 
 /// Innermost axis kept: each lane is a row; the reduced axes are walked one element at a time. At least four sums are
-/// under way, of neighbours or of one vector of rows, so that additions do not wait for each other; of few terms one,
-/// which adds them in order, as elementwise kernels and products do: so any of these may be chosen.
+/// under way, of neighbours or of one vector of rows, so that additions do not wait for each other.
 void ReduceEmitter::walkColumns(int number, ArrayRef<Point> rowPoints, MutableArrayRef<Known> known) {
   unsigned d = reducedAxes.back();
   int64_t size = e.axes[d].size;
   int side = static_cast<int>(rowPoints.size());
-  int64_t terms = 1;
-  for (unsigned axis : reducedAxes)
-    terms *= e.axes[axis].size;
-  // Steps along the axis at once.
-  int deep = terms <= passes::kMostTerms ? 1 : static_cast<int>(std::min<int64_t>(llvm::divideCeil(4, side), size));
+  int deep = static_cast<int>(std::min<int64_t>(llvm::divideCeil(4, side), size)); // steps along the axis at once
   Phase phase{reductionsOf(number), fullOutputsOf(number), side * deep, rowPoints[0].lanes};
   if (phase.ops.empty() && phase.outputs.empty())
     return;
