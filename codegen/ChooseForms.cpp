@@ -115,7 +115,7 @@ public:
         entering.push_back(form);
     if (!enter(entering) || candidates.empty())
       return report;
-    size_t fastest = winner();
+    size_t fastest = winnerOfSameBits();
     double fewest = report.seconds[fastest];
     entering.clear();
     for (size_t form = 0, first = 0; form < groups.size(); ++form)
@@ -126,14 +126,7 @@ public:
           entering.push_back(form);
     if (!enter(entering))
       return report;
-    while (!candidates.empty()) {
-      size_t best = winner();
-      if (best == 0 || (call(candidates.front()) && hashOf(kAll) == expected)) { // all of its results, once
-        report.chosen = best;
-        break;
-      }
-      leaves(best);
-    }
+    report.chosen = winnerOfSameBits();
     return report;
   }
 
@@ -161,7 +154,7 @@ private:
     if (isFirst &&
         (candidates.empty() || candidates.front().form != 0 || !prepare(candidates.front().executable->info)))
       return false;
-    llvm::sort(candidates, [](const Candidate &x, const Candidate &y) { return x.form < y.form; });
+    sortCandidates();
     if (!workspace.buffer || wanted >= static_cast<int64_t>(workspace.numBytes()))
       workspace = touched(Array::empty(DType::u8, runtime::Shape{wanted + 1}));
     if (isFirst) { // whatever is new to it was in this call
@@ -224,6 +217,22 @@ private:
     return hash;
   }
 
+  /// The winner of those that have all of the first form's results, which are compared once.
+  size_t winnerOfSameBits() {
+    for (;;) {
+      size_t best = winner();
+      if (best == 0 || (call(candidates.front()) && hashOf(kAll) == expected))
+        return best;
+      leaves(best);
+      llvm::append_range(candidates, std::exchange(behind, {})); // what was slower than it
+      sortCandidates();
+    }
+  }
+
+  void sortCandidates() {
+    llvm::sort(candidates, [](const Candidate &x, const Candidate &y) { return x.form < y.form; });
+  }
+
   void leaves(size_t form) {
     report.seconds[form] = 0;
     std::erase_if(candidates, [&](const Candidate &candidate) { return candidate.form == form; });
@@ -280,7 +289,12 @@ private:
 
   void keep(double most) {
     double seconds = most * least();
-    std::erase_if(candidates, [&](const Candidate &candidate) { return report.seconds[candidate.form] > seconds; });
+    std::erase_if(candidates, [&](const Candidate &candidate) {
+      bool isBehind = report.seconds[candidate.form] > seconds;
+      if (isBehind)
+        behind.push_back(candidate);
+      return isBehind;
+    });
   }
 
   const passes::Forms &forms;
@@ -291,6 +305,7 @@ private:
   Array a, b, c, workspace;
   uint64_t expected = 0, expectedOfSome = 0; ///< hashes of the first form's result
   std::vector<Candidate> candidates;         ///< in the order of the forms
+  std::vector<Candidate> behind;             ///< that were slower than one of these
 };
 
 } // namespace
