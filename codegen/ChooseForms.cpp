@@ -254,22 +254,21 @@ private:
   size_t winner() {
     struct Round {
       double most, longest; ///< times as long as the fastest; seconds that it takes
+      int calls;            ///< in a row: a program finds in the caches what its own last calls left there
     };
     constexpr double kNever = std::numeric_limits<double>::infinity();
-    constexpr Round kRounds[] = {{2.5, 1e-3}, {1.5, 2e-2}, {1.5, 5e-3}, {1.15, kNever}, {1.15, 5e-3}};
+    constexpr Round kRounds[] = {{2.5, 1e-3, 4}, {1.5, 2e-2, 2}, {1.5, 5e-3, 4}, {1.15, kNever, 1}, {1.15, 5e-3, 4}};
     constexpr double kEnough = 5e-4; // seconds
     constexpr double kAsGood = 1.03; // what is estimated to be faster is
-    for (const auto &[most, longest] : kRounds) {
+    for (const auto &[most, longest, calls] : kRounds) {
       if (candidates.size() == 1)
         break;
       if (least() > longest)
         continue;
       keep(most);
-      // Some in a row, unless that takes long: a program finds in the caches what its own last calls left there.
-      int times = longest <= 5e-3 ? 4 : longest < kNever ? 2 : 1;
       for (const Candidate &candidate : candidates) {
         double spent = 0;
-        for (int calls = 0; calls < times || spent < kEnough; ++calls) {
+        for (int i = 0; i < calls || spent < kEnough; ++i) {
           call(candidate);
           spent += report.seconds[candidate.form];
         }

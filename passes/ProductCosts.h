@@ -87,6 +87,8 @@ private:
   /// The copy of such an operand, if there is one.
   Estimate copyWhatIsReadOften(std::string &letters, llvm::StringRef space) const;
   Estimate elementwise(const Order &order) const;
+  /// Whether what lies as `from` is better copied before `space` is walked, which finds it as `copied` then (wg-fuse).
+  bool paysToCopy(llvm::StringRef from, llvm::StringRef copied, llvm::StringRef space) const;
   /// The copies of an operand's parts that terms read, if there are (wg-fuse); `letters` become their order.
   Estimate copyTermsReadOften(std::string &letters, llvm::StringRef summed, llvm::StringRef c) const;
   llvm::SmallVector<Loop, 8> axesOf(const Order &order, llvm::StringRef space) const;

@@ -83,6 +83,21 @@ Estimate ProductCosts::elementwise(const Order &order) const {
   return together(arithmetic, nest, &Model::elementwise, times * 1.15) + apart + onAll(kCall);
 }
 
+bool ProductCosts::paysToCopy(StringRef from, StringRef copied, StringRef space) const {
+  if (!paysForCopy(elements(copied), elements(space)))
+    return false;
+  double lies = 1, run = 1; // neighbours that the walk finds one after another, without a copy and with it
+  bool goesOn = true;
+  for (auto [letter, place] : llvm::zip(llvm::reverse(copied), llvm::reverse(space))) {
+    if (letter != place)
+      break;
+    goesOn &= step(from, letter) == lies;
+    run *= double(sizes.lookup(letter));
+    lies *= goesOn ? double(sizes.lookup(letter)) : 1;
+  }
+  return readsShortRuns(lies, run, elementBytes);
+}
+
 Estimate ProductCosts::copyTermsReadOften(std::string &letters, StringRef summed, StringRef c) const {
   std::string from = letters, term, apart;
   for (char letter : c)
@@ -91,17 +106,7 @@ Estimate ProductCosts::copyTermsReadOften(std::string &letters, StringRef summed
   for (char letter : summed)
     if (StringRef(from).contains(letter))
       apart += letter;
-  if (from == apart + term || !paysForCopy(elements(term), elements(c)))
-    return {};
-  double lies = 1, copied = 1;
-  bool goesOn = true;
-  for (size_t i = 0; i < term.size() && term[term.size() - 1 - i] == c[c.size() - 1 - i]; ++i) {
-    char letter = term[term.size() - 1 - i];
-    goesOn &= step(from, letter) == lies;
-    copied *= double(sizes.lookup(letter));
-    lies *= goesOn ? double(sizes.lookup(letter)) : 1;
-  }
-  if (!readsShortRuns(lies, copied, elementBytes))
+  if (from == apart + term || !paysToCopy(from, term, c))
     return {};
   letters = apart + term;
   return transpose(from, letters) + onAll(kCall * (elements(apart) - 1));
@@ -117,16 +122,7 @@ Estimate ProductCosts::terms(const Order &order) const {
 bool ProductCosts::isCopied(std::string &letters, StringRef space) const {
   std::string copied = letters;
   llvm::sort(copied, [&](char x, char y) { return space.find(x) < space.find(y); });
-  if (letters == copied || !paysForCopy(elements(letters), elements(space)))
-    return false;
-  // The neighbours that the walk finds one after another.
-  auto runOf = [&](StringRef walked) {
-    size_t count = 0;
-    while (count < walked.size() && walked.drop_back(count).back() == space.drop_back(count).back())
-      ++count;
-    return elements(walked.take_back(count));
-  };
-  if (!readsShortRuns(runOf(letters), runOf(copied), elementBytes))
+  if (letters == copied || !paysToCopy(letters, copied, space))
     return false;
   letters = copied;
   return true;
